@@ -196,6 +196,8 @@ _LAZY = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """Load a public name on first use (PEP 562)."""
     home = _LAZY.get(name)
+    if name == "cluster":
+        return importlib.import_module(".cluster", __name__)
     if home is None:
         raise AttributeError(f"module 'isochrony' has no attribute {name!r}")
     value = getattr(importlib.import_module(home, __name__), name)

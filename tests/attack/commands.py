@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import isochrony as iso
+from isochrony._native import open_cache
 from isochrony.cli.main import build_parser
 
 TIMEOUT_S = 200
@@ -85,6 +86,7 @@ def make(folder: Path) -> None:
     (folder / "in").mkdir()
     (folder / "in" / "a.csv").write_text("time,v\n2020-01-01T00:00:00,1\n2020-01-01T00:00:01,2\n")
     np.save(folder / "in" / "b.npy", np.arange(9))
+    open_cache(folder / "cache", 16 << 20)
     (folder / "broken.json").write_text('{"version": 1, "nodes": [')
 
 
@@ -122,10 +124,11 @@ BASES = (
     *("seal @/a.iso/n/x", "seal @/a.iso/plain --codec zstd:1", "send @/a.iso/n/x udp://127.0.0.1:9 --speed 0"),
     *("operators", "operators notch", "operators --json"),
     *("calibrate --dir @ --size 1MB --repeats 1 --out @/machine.json", "completion bash"),
+    *("cache info @/cache", "cache info @/cache --json", "cache clear @/cache"),
     "record xyz://127.0.0.1 @/live.iso mic --dtype f4 --rate 100",
 )
 #: Commands that no line begins with: each has an attack of its own, or takes minutes.
-LEFT_OUT = {"demo", "pipe"}
+LEFT_OUT = {"demo", "pipe", "map"}
 #: Values that some option takes.
 PLAUSIBLE = (
     "1",

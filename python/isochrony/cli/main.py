@@ -35,6 +35,8 @@ COMMANDS = (
     "backup",
     "scan",
     "run",
+    "map",
+    "cache",
     "operators",
     "plot",
     "export",

@@ -18,10 +18,26 @@ that join, but no longer than `client.WORKER_TIMEOUT_S`. A plan that reads a liv
 of tasks, and needs no worker: its process computes what no slot does.
 """
 
+from .attachment import Attachment, attach
 from .client import ClusterRun
 from .connect import checked_client
 from .exceptions import pickled_exception, unpickled_exception
+from .executables import Executable, unpack
+from .mapping import MapResults, map  # noqa: A004 - as concurrent.futures names it
 from .scaling import drain
 from .worker import SlotActor
 
-__all__ = ["ClusterRun", "SlotActor", "checked_client", "drain", "pickled_exception", "unpickled_exception"]
+__all__ = [
+    "Attachment",
+    "ClusterRun",
+    "Executable",
+    "MapResults",
+    "SlotActor",
+    "attach",
+    "checked_client",
+    "drain",
+    "map",
+    "pickled_exception",
+    "unpack",
+    "unpickled_exception",
+]

@@ -21,7 +21,7 @@ from .slot import Slot, StoppedError, WorkerError, worker_error
 from .worker import PLANS, this_process
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from .._native import NativeHostInbox, NativePlan
@@ -96,6 +96,8 @@ class ClusterRun:
         self._instruction_sets: dict[str, str] = {}
         self._alone_since = time.monotonic()
         self._scaling = None if options.scale is None else Scaling(client.cluster, *options.scale)
+        #: Workers in the order in which they stay, longest first, where that is not the order in which they joined.
+        self.retire_order: Callable[[Sequence[str]], list[str]] | None = None
         self._client.subscribe_topic(DRAIN_TOPIC, self._on_drain_event)
         self._discovery = threading.Thread(target=self._discover_workers, name="isochrony-workers", daemon=True)
 
@@ -116,6 +118,10 @@ class ClusterRun:
         if self._scaling is None:
             return slots
         return max(slots, self._scaling.most * max(workers.values(), default=1))
+
+    def worker_count(self) -> int:
+        """Number of the current workers."""
+        return len(self._workers())
 
     def next_slot(self, wait_s: float, is_needed: bool) -> Slot | None:
         """A slot that is ready, if there is one within so many seconds. `is_needed`: the run cannot go on without one.
@@ -276,6 +282,8 @@ class ClusterRun:
                     threading.Thread(target=self._begin, args=arguments, name="isochrony-worker", daemon=True).start()
                 if self._scaling is not None:
                     staying = {worker: threads for worker, threads in workers.items() if worker not in self._draining}
+                    if self.retire_order is not None:
+                        staying = {worker: staying[worker] for worker in self.retire_order(list(staying))}
                     for worker in self._scaling.look(staying):
                         self.drain(worker)
                 self._retire_drained(workers)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..native_errors import RunError
+from .connections import keep_alive, received
 from .worker import Settings, localized, module_error, version_error
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ _CONNECT_S = 5.0
 _WAIT_S = 0.1
 #: Seconds for which a side waits for the other before it looks whether it has something to send.
 _POLL_S = 0.02
-#: Seconds after which a connection whose other side does not answer counts as lost.
-_UNANSWERED_S = 10
 
 _TOKEN_BYTES = 32
 #: Token, window in bytes, last message that arrived.
@@ -125,7 +124,7 @@ class HostLink:
         with self._connected() as connection:
             read = self._inbox.arrived
             connection.sendall(_HELLO.pack(self._token, self._inbox.window, read))
-            answer = _received(connection, 1)
+            answer = received(connection, 1)
             if answer == _TOO_LATE:
                 raise _TooLateError(
                     f"the worker {self.host} does not keep what follows message {read} any more; run the plan again"
@@ -139,8 +138,8 @@ class HostLink:
             told = read
             while not self._is_done():
                 if _is_readable(connection, _POLL_S):
-                    number, length = _HEADER.unpack(_received(connection, _HEADER.size))
-                    self._inbox.push(number, _received(connection, length))
+                    number, length = _HEADER.unpack(received(connection, _HEADER.size))
+                    self._inbox.push(number, received(connection, length))
                 now = self._inbox.read_after(told, 0.0)
                 if now is not None:
                     told = now
@@ -227,7 +226,7 @@ class HostServer:
             OSError: there is none.
         """
         connection = socket.create_connection(self._address, timeout=_CONNECT_S)
-        _keep_alive(connection)
+        keep_alive(connection)
         return connection if self._wrap is None else self._wrap.wrap_socket(connection)
 
 
@@ -313,10 +312,10 @@ class HostActor:
         run = self._run
         assert run is not None
         connection.settimeout(_CONNECT_S)
-        _keep_alive(connection)
+        keep_alive(connection)
         if self._tls is not None:
             connection = self._tls.wrap_socket(connection, server_side=True)
-        given, window, arrived = _HELLO.unpack(_received(connection, _HELLO.size))
+        given, window, arrived = _HELLO.unpack(received(connection, _HELLO.size))
         if not hmac.compare_digest(given, token):
             connection.sendall(_REFUSED)
             return
@@ -332,7 +331,7 @@ class HostActor:
                 connection.sendall(_HEADER.pack(sent, len(content)))
                 connection.sendall(content)
             while _is_readable(connection, 0.0):
-                run.acknowledge(_NUMBER.unpack(_received(connection, _NUMBER.size))[0])
+                run.acknowledge(_NUMBER.unpack(received(connection, _NUMBER.size))[0])
 
 
 def _is_readable(connection: socket.socket, wait: float) -> bool:
@@ -343,29 +342,3 @@ def _is_readable(connection: socket.socket, wait: float) -> bool:
     if pending is not None and pending():
         return True
     return bool(select.select([connection], [], [], wait)[0])
-
-
-def _received(connection: socket.socket, length: int) -> bytes:
-    """So many bytes.
-
-    Raises:
-        OSError: the connection is lost.
-    """
-    parts = bytearray()
-    while len(parts) < length:
-        part = connection.recv(length - len(parts))
-        if not part:
-            raise ConnectionResetError("the other side closed the connection")
-        parts += part
-    return bytes(parts)
-
-
-def _keep_alive(connection: socket.socket) -> None:
-    """Notices a host that is gone without a word."""
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 2), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, name):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNANSWERED_S * 1000)

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._native import NativeTaskRunner, NativeTasks
+    from .file_calls import FileCalls
     from .tasklets import FunctionCalls
 
 #: What a payload holds, as its first item.
 PLANS = "plans"
 FUNCTIONS = "functions"
+FILES = "files"
 
 #: Plans that a worker keeps prepared.
 _KEPT_PLANS = 4
@@ -44,7 +46,7 @@ class SlotActor:
         if version != __version__:
             raise version_error(version)
         self._number = number
-        self._runner: NativeTaskRunner | FunctionCalls | None = None
+        self._runner: NativeTaskRunner | FunctionCalls | FileCalls | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="isochrony-slot")
         _SLOTS.add(self)
 
@@ -58,6 +60,9 @@ class SlotActor:
     async def run(self, batch: bytes) -> bytes | Exception:
         """Results of a batch of tasks, or what was raised."""
         assert self._runner is not None
+        announce = getattr(self._runner, "announce", None)
+        if announce is not None:
+            announce(batch)
         results: bytes | Exception = await self._in_thread(self._runner.run, batch)
         return results
 
@@ -94,11 +99,11 @@ def slot_count() -> int:
     return len(_SLOTS)
 
 
-_PREPARED: OrderedDict[bytes, NativeTasks | FunctionCalls] = OrderedDict()
+_PREPARED: OrderedDict[bytes, NativeTasks | FunctionCalls | FileCalls] = OrderedDict()
 _PREPARING = threading.Lock()
 
 
-def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | FunctionCalls | None:
+def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | FunctionCalls | FileCalls | None:
     """What a payload holds, prepared once in a process; None: it is not, and there is no payload."""
     with _PREPARING:
         tasks = _PREPARED.get(key)
@@ -116,11 +121,15 @@ def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | FunctionCalls 
         return tasks
 
 
-def _tasks(kind: str, content: list[Any]) -> NativeTasks | FunctionCalls:
+def _tasks(kind: str, content: list[Any]) -> NativeTasks | FunctionCalls | FileCalls:
     if kind == FUNCTIONS:
         from .tasklets import FunctionCalls
 
         return FunctionCalls(*content)
+    if kind == FILES:
+        from .file_calls import FileCalls
+
+        return FileCalls(*content)
     from .._native import NativeTasks
 
     (text, objects), collects, settings, paths, process = content

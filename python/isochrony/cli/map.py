@@ -1,0 +1,104 @@
+"""``isochrony map``: a program for each of many files, on a cluster whose hosts cache the files."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path, PurePosixPath
+
+from ..errors import UsageError
+from .exits import Exit
+from .tables import print_json
+
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
+
+HELP = "run a program for each of many files, where the caches of a cluster hold them"
+EXAMPLES = """examples:
+  isochrony map --on tcp://10.0.0.5:8786 --items urls.txt -- wc -c {}
+  isochrony map --on local --items urls.txt --unpack --output /results/{stem}.txt -- sort {} -o {out}
+
+Each line of --items names the files of one run of the program, as URLs or paths, with
+tabs between them. {} stands for their local paths, {0} for the first one, {out} for the
+path of the output, {item} for the line. What the program prints comes in the order of
+the lines. The program runs in an empty folder, and no shell looks at its arguments.
+
+Exit codes: 0 done; 1 the program failed for some lines (--keep-going); 3 it failed.
+"""
+INTERRUPTED = "outputs that were written stay"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("argv", metavar="PROGRAM", nargs="+", help="program and its arguments, after --")
+    parser.add_argument("--on", metavar="CLUSTER", required=True, help='address of a Dask scheduler, or "local"')
+    parser.add_argument("--items", metavar="FILE", default="-", help="file of lines (default: -, standard input)")
+    parser.add_argument(
+        "--output", metavar="URL", help="what the output of a line is: {stem} and {name} are its first file's"
+    )
+    parser.add_argument(
+        "--unpack", action="store_true", help="decompress files of gzip, bzip2 and xz once, and cache that"
+    )
+    parser.add_argument("--cache", metavar="BYTES", default="20GB", help="size of each host's cache (default: 20GB)")
+    parser.add_argument("--folder", metavar="FOLDER", help="folder of each host's cache, with {worker} if you like")
+    parser.add_argument("--policy", metavar="NAME", default="good-cache-compute", help="which worker gets a task")
+    parser.add_argument(
+        "--evict", metavar="NAME", default="lru", help="what leaves a full cache: lru, lfu, fifo, random"
+    )
+    parser.add_argument("--keep-going", action="store_true", help="do not end where the program fails for a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each line, instead of its text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the program for each line."""
+    from ..cluster import Executable, attach, map, unpack  # noqa: A004
+    from ..cluster.connect import checked_client
+
+    lines = _lines(arguments.items)
+    client = checked_client("--on", arguments.on)
+    failed = 0
+    output = arguments.output
+    with (
+        attach(
+            client,
+            policy=arguments.policy,
+            cache=arguments.cache,
+            evict=arguments.evict,
+            folder=arguments.folder,
+        ) as attachment,
+        map(
+            Executable(arguments.argv),
+            lines,
+            client=attachment,
+            inputs=lambda line: line.split("\t"),
+            outputs=None if output is None else lambda line: _output(output, line),
+            cache_form=unpack if arguments.unpack else None,
+            keep_going=arguments.keep_going,
+            progress=True,
+        ) as results,
+    ):
+        for line, result in zip(lines, results, strict=True):
+            if isinstance(result, Exception):
+                failed += 1
+                print(f"isochrony: {line}: {' '.join(str(result).split())}", file=sys.stderr)
+            elif arguments.json:
+                print_json({"item": line, "stdout": result})
+            else:
+                print(result, end="")
+        results.close()
+        print(f"isochrony: {results.report}", file=sys.stderr)
+    return Exit.PARTIAL if failed else Exit.OK
+
+
+def _lines(items: str) -> list[str]:
+    with contextlib.ExitStack() as stack:
+        source = sys.stdin if items == "-" else stack.enter_context(Path(items).open(encoding="utf-8"))
+        lines = [line.rstrip("\n") for line in source if line.strip()]
+    if not lines:
+        raise UsageError(f"--items {items} has no lines; give URLs or paths, one line for each run of the program")
+    return lines
+
+
+def _output(template: str, line: str) -> list[str]:
+    first = PurePosixPath(line.split("\t")[0].partition("?")[0])
+    return [template.replace("{stem}", first.stem).replace("{name}", first.name)]

@@ -1,0 +1,208 @@
+"""Attaches caches to the workers of a cluster: ``iso.cluster.attach(client)``."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Self
+
+from .. import __version__
+from ..extras import require
+from ..native_errors import OptionError, RunError
+from ..options import byte_count, choice, number
+from .connect import checked_client
+from .peers import TOKEN_BYTES
+from .wanted import CacheSettings
+
+if TYPE_CHECKING:
+    from .file_report import MapReport
+
+#: What `policy` may be.
+POLICIES = ("good-cache-compute", "max-compute-util", "max-cache-hit", "first-cache-available", "first-available")
+#: What `evict` may be.
+EVICTIONS = ("lru", "lfu", "fifo", "random")
+#: Smallest cache: a few pieces.
+_LEAST_CACHE = 16 << 20
+_LONGEST_TIMEOUT_S = 3600.0
+
+#: The attachments of this process, by the scheduler's identity.
+_ATTACHED: weakref.WeakValueDictionary[str, Attachment] = weakref.WeakValueDictionary()
+_ATTACHING = threading.Lock()
+
+
+class Attachment:
+    """Caches on the workers of a cluster; `attach` makes it. A context manager: closing it ends the caches' transfers.
+
+    What the caches hold stays on disk, and is found again by the next attachment with the same folder.
+
+    Attributes:
+        client: of the cluster.
+        policy: that places tasks by data.
+        report: of the last run of `map`, live; None before the first one.
+    """
+
+    def __init__(self, client: Any, name: str, policy: str, settings: CacheSettings, max_replicas: int) -> None:
+        self.client = client
+        self.policy = policy
+        self.max_replicas = max_replicas
+        self._name = name
+        self._settings = settings
+        self._latest: Any = None
+        self._is_closed = False
+
+    @property
+    def report(self) -> MapReport | None:
+        """What the last run did so far."""
+        return None if self._latest is None else self._latest()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or another attachment took its place."""
+        return self._is_closed
+
+    def info(self) -> dict[str, dict[str, Any]]:
+        """What the cache of each worker has and has done, by address of the worker."""
+        self._check_open()
+        return dict(self.client.run(_info, self._name))
+
+    def close(self) -> None:
+        """Closes the caches; what they hold stays on disk."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with _ATTACHING:
+            if _ATTACHED.get(_identity(self.client)) is self:
+                del _ATTACHED[_identity(self.client)]
+        from .cache_plugin import PLUGIN_NAME
+
+        if self.client.status == "running":
+            self.client.unregister_worker_plugin(name=PLUGIN_NAME)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RunError("the attachment was closed; call isochrony.cluster.attach again")
+
+
+def attach(
+    client: Any,
+    *,
+    policy: str = "good-cache-compute",
+    cache: int | str = "20GB",
+    evict: str = "lru",
+    folder: str | None = None,
+    sends: int = 8,
+    receives: int = 8,
+    per_source: int = 2,
+    storage_reads: int = 8,
+    max_replicas: int = 4,
+    timeout: float = 10.0,
+) -> Attachment:
+    """Caches on all workers of a Dask cluster, also on those that join later, for `map`.
+
+    Parameters:
+        client: a `distributed.Client`, a cluster, or the address of a scheduler.
+        policy: which worker gets a task; see docs/placement.md.
+        cache: bytes of each host's cache.
+        evict: which files leave a full cache first.
+        folder: of a host's cache, on a local disk; all workers of a host that name the same one share it. It may have
+            ``{worker}``, the name of the worker. Left out: beside the folders of Dask's workers.
+        sends, receives: transfers that a worker sends, and receives, at a time.
+        per_source: of those that it receives, from one peer.
+        storage_reads: reads of storage of a worker at a time.
+        max_replicas: copies of a file from which ``good-cache-compute`` makes no further ones.
+        timeout: seconds without progress after which a transfer is given up.
+
+    Raises:
+        OptionError: a parameter has no legal value.
+        MissingExtraError: Dask is not installed.
+        RunError: a worker cannot open its cache.
+    """
+    require("distributed", "isochrony.cluster.attach")
+    from .cache_plugin import PLUGIN_NAME, CachePlugin
+
+    client = checked_client("client", client)
+    quota = byte_count("cache", cache, _LEAST_CACHE)
+    for name, value in (("sends", sends), ("receives", receives), ("per_source", per_source)):
+        number(name, value, 1, "a whole number, at least 1")
+    number("storage_reads", storage_reads, 1, "a whole number, at least 1")
+    number("max_replicas", max_replicas, 1, "a whole number, at least 1")
+    choice("policy", policy, POLICIES)
+    choice("evict", evict, EVICTIONS)
+    _check_folder(folder)
+    _check_timeout(timeout)
+    settings = CacheSettings(
+        token=secrets.token_bytes(TOKEN_BYTES),
+        folder=folder,
+        quota=quota,
+        evict=evict,
+        sends=sends,
+        receives=receives,
+        per_source=per_source,
+        storage_reads=storage_reads,
+        timeout=float(timeout),
+    )
+    attachment = Attachment(client, secrets.token_hex(8), policy, settings, max_replicas)
+    with _ATTACHING:
+        before = _ATTACHED.pop(_identity(client), None)
+        if before is not None:
+            # Dask would refuse a second plugin of this name, or keep the first one.
+            before._is_closed = True
+            client.unregister_worker_plugin(name=PLUGIN_NAME)
+        try:
+            client.register_plugin(CachePlugin(attachment._name, settings, __version__), name=PLUGIN_NAME)
+        except Exception as error:
+            # Or workers that join later would try, too.
+            client.unregister_worker_plugin(name=PLUGIN_NAME)
+            first = next(iter(str(error).splitlines()), type(error).__name__)
+            raise RunError(f"a worker cannot open its cache: {first}") from error
+        _ATTACHED[_identity(client)] = attachment
+    return attachment
+
+
+def _check_folder(folder: object) -> None:
+    if folder is not None and (not isinstance(folder, str) or not folder.strip() or "\0" in folder):
+        raise OptionError(f"folder={folder!r} is refused; give the path of a folder on a local disk, as a text")
+
+
+def _check_timeout(timeout: object) -> None:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _LONGEST_TIMEOUT_S:
+        raise OptionError(f"timeout={timeout!r} is refused; give seconds, above 0 and at most {_LONGEST_TIMEOUT_S:g}")
+
+
+def attachment_of(client: Any) -> Attachment:
+    """The attachment of a client's cluster, or the one that was given as such.
+
+    Raises:
+        OptionError: there is none.
+    """
+    if isinstance(client, Attachment):
+        client._check_open()
+        return client
+    client = checked_client("client", client)
+    attachment = _ATTACHED.get(_identity(client))
+    if attachment is None:
+        raise OptionError(
+            f"the cluster {client.scheduler.address} has no caches of this process; call "
+            "isochrony.cluster.attach(client, cache=...) first, and keep what it returns"
+        )
+    return attachment
+
+
+def _identity(client: Any) -> str:
+    return str(client.scheduler.address)
+
+
+def _info(name: str) -> dict[str, Any]:
+    """In a worker."""
+    from .cache_plugin import host_cache
+
+    cache = host_cache(name)
+    counts = {f"{origin}_files": cache.files[origin] for origin in ("local", "peer", "storage")}
+    return {**cache.info(), **counts, **{f"{origin}_bytes": cache.bytes[origin] for origin in ("peer", "storage")}}

@@ -1,0 +1,186 @@
+"""Calls functions of files in a worker: gets the inputs of each task, calls, stores its outputs."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import IsochronyError
+from ..native_errors import RunError
+from ..raised import dumps
+from .cache_plugin import host_cache
+from .exceptions import pickled_exception
+from .executables import Executable
+from .prefetch import Prefetch, close
+from .storage import FileKey, storage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .host_cache import HostCache
+    from .wanted import LocalFile, Wanted
+
+#: What a task of a batch is: its number, item, inputs, URLs of outputs.
+Task = tuple[int, Any, "list[Wanted]", "list[str] | None"]
+
+
+class FileCalls:
+    """Calls one function.
+
+    Parameters:
+        run: its name; runs do not share what was reported to each.
+        attachment: name of the caches.
+        function: called with an item, paths of its inputs, and paths of its outputs.
+        form: name and maker of the form of files that is cached, if there is one.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        attachment: str,
+        function: Callable[..., object],
+        form: tuple[str, Callable[[Path, Path], object]] | None,
+    ) -> None:
+        self.run_name = run
+        self._function = function
+        self._cache = host_cache(attachment)
+        if form is not None:
+            self._cache.forms[form[0]] = form[1]
+        self._prefetch = Prefetch(self._cache)
+        self._came_before = self._came()
+        self._lock = threading.Lock()
+        #: Number of the first change that was not reported.
+        self._since: int | None = None
+
+    def runner(self, _: int) -> FileCalls:
+        """What calls the function in one slot."""
+        return self
+
+    def stop(self) -> None:
+        """A function that was begun is not ended: what it returns is not read."""
+        self._prefetch.stop()
+
+    def announce(self, batch: bytes) -> None:
+        """A batch has arrived; the slot is perhaps busy with the one before."""
+        self._prefetch.announce(batch)
+
+    def run(self, batch: bytes) -> bytes:
+        """Does the tasks of a batch.
+
+        Returns:
+            Pickled: results (number, pickled exception or None, pickled value, outputs written, origins of files,
+            seconds), report of the cache, address and threads of this process, and what came during the run.
+        """
+        tasks, is_manifest, waiting = pickle.loads(memoryview(batch)[1:])
+        cache = self._cache
+        cache.waiting = waiting
+        fetched = self._prefetch.take(batch)
+        results = [
+            self._done(task, fetched[place] if place < len(fetched) else None) for place, task in enumerate(tasks)
+        ]
+        with self._lock:
+            since = None if is_manifest else self._since
+            following, is_all, changes = cache.report(since)
+            self._since = following
+        report = (following - (0 if is_all else len(changes)), is_all, changes)
+        came = dict(self._came() - self._came_before)
+        return pickle.dumps((results, report, (cache.server.address, cache.threads), came))
+
+    def _came(self) -> Counter[str]:
+        """Bytes that came to this process, by where from, and files that it read from storage, also for peers."""
+        return self._cache.bytes + Counter(fetched=self._cache.files["storage"])
+
+    def _done(self, task: Task, fetched: list[LocalFile] | Exception | None) -> tuple[Any, ...]:
+        number, item, inputs, outputs = task
+        start = time.perf_counter()
+        files: list[LocalFile] = []
+        written: list[tuple[FileKey, str | None]] = []
+        error, value = None, b""
+        try:
+            if isinstance(fetched, Exception):
+                raise fetched
+            files.extend(fetched if fetched is not None else (self._cache.obtain(one) for one in inputs))
+            value = self._called(item, inputs, files, outputs, written)
+        # Also what a function raises to end its process: a worker goes on.
+        except (Exception, SystemExit) as raised:
+            error = pickled_exception(raised) or _as_text(raised)
+        finally:
+            close(files)
+        origins = [(file.origin, file.bytes) for file in files]
+        return number, error, value, written, origins, time.perf_counter() - start
+
+    def _called(
+        self,
+        item: Any,
+        inputs: list[Wanted],
+        files: list[LocalFile],
+        outputs: list[str] | None,
+        written: list[tuple[FileKey, str | None]],
+    ) -> bytes:
+        if isinstance(item, Errand):
+            return b""
+        if not files and not outputs:
+            return dumps(self._call(item, [], []))
+        with self._cache.scratch.folder() as folder:
+            paths = [
+                _linked(folder, place, one, file) for place, (one, file) in enumerate(zip(inputs, files, strict=True))
+            ]
+            targets = [_target(folder, place, url) for place, url in enumerate(outputs or [])]
+            value = dumps(self._call(item, paths, targets))
+            for url, path in zip(outputs or [], targets, strict=True):
+                written.append(_stored(self._cache, url, path))
+        return value
+
+    def _call(self, item: Any, paths: list[Path], targets: list[Path]) -> object:
+        if isinstance(self._function, Executable):
+            return self._function.run(item, paths, targets)
+        return self._function(item, *paths, *targets)
+
+
+class Errand:
+    """Instead of an item: the inputs are only fetched, for others to find them."""
+
+
+def _linked(folder: Path, place: int, wanted: Wanted, file: LocalFile) -> Path:
+    """A link by the name that the file has in storage: functions look at its ending."""
+    name = _file_name(wanted.key.url)
+    if wanted.form is not None:
+        # A form is not what the ending says.
+        name = Path(name).stem or name
+    inside = folder / f"in{place}"
+    inside.mkdir()
+    path = inside / name
+    path.symlink_to(file.path)
+    return path
+
+
+def _target(folder: Path, place: int, url: str) -> Path:
+    inside = folder / f"out{place}"
+    inside.mkdir()
+    return inside / _file_name(url)
+
+
+def _file_name(url: str) -> str:
+    """The last part of a URL, which cannot lead out of a folder."""
+    name = url.partition("?")[0].partition("#")[0].rstrip("/").rpartition("/")[2]
+    return name if name not in ("", ".", "..") and "\0" not in name else "file"
+
+
+def _stored(cache: HostCache, url: str, path: Path) -> tuple[FileKey, str | None]:
+    if not path.is_file() or path.is_symlink():
+        raise RunError(
+            f"the function wrote no file for its output {url}; it is given a path for each output, behind those of its "
+            "inputs, and writes a file there"
+        )
+    key = storage_of(url).write(url, path)
+    return key, cache.store(key, path)
+
+
+def _as_text(error: BaseException) -> bytes:
+    """An exception that cannot be pickled."""
+    kind = RunError if not isinstance(error, IsochronyError) else type(error)
+    return pickle.dumps(kind(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,237 @@
+"""A run over files: threads of the client that send batches to slots, and the window of tasks that were admitted."""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+import threading
+import time
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Any
+
+from ..run_options import RunOptions
+from .client import ClusterRun, pickled
+from .exceptions import unpickled_exception
+from .file_calls import Errand
+from .file_queue import PIPELINE, FileQueue, FileTask, QueuedWorker, lost_error
+from .file_report import HostReport, MapReport
+from .prefetch import IS_LOCAL, IS_REMOTE
+from .worker import FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from .slot import Slot
+    from .storage import FileKey
+    from .wanted import Wanted
+
+#: Seconds for which a slot waits for tasks before it looks whether it is to leave.
+_TAKE_S = 0.1
+#: Seconds between looks at how much is left to do.
+_DEMAND_S = 0.5
+#: Files that count as hot: the last ones that tasks read. Seconds within which they are handed over.
+_HOT_FILES = 4096
+_HANDOVER_S = 60.0
+
+
+class FileRun:
+    """Tasks on the slots of a cluster.
+
+    Parameters:
+        client: connected to the cluster.
+        attachment: name of its caches.
+        function: of each task.
+        form: name and maker of the form of files that is cached.
+        queue: of tasks.
+        policy: that places them, for the report.
+        scale: least and most workers.
+        done: called with a task, its value or exception, and the outputs it wrote.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        attachment: str,
+        function: Callable[..., object],
+        form: tuple[str, Callable[[Path, Path], object]] | None,
+        queue: FileQueue,
+        policy: str,
+        scale: tuple[int, int] | None,
+        done: Callable[[FileTask, object, BaseException | None, list[tuple[FileKey, str | None]]], None],
+    ) -> None:
+        payload = pickled((FILES, secrets.token_hex(8), attachment, function, form))
+        options = RunOptions.of(on=client, scale=scale) if scale else RunOptions.of(on=client)
+        self._queue = queue
+        self._policy = policy
+        self._done = done
+        self._start = time.monotonic()
+        self._stop_time: float | None = None
+        self._failed = 0
+        self._lock = threading.Lock()
+        #: Files that tasks read last.
+        self._hot: OrderedDict[str, Wanted] = OrderedDict()
+        self.error: BaseException | None = None
+        self._threads: list[threading.Thread] = []
+        self._run = ClusterRun(client, payload, options)
+        self._run.retire_order = self._retire_order
+        try:
+            self._run.slot_count()
+            queue.expect(self._run.worker_count())
+        except BaseException:
+            self._run.close()
+            raise
+        self._acceptor = threading.Thread(target=self._accept, name="isochrony-map", daemon=True)
+        self._acceptor.start()
+
+    def close(self) -> None:
+        """Ends it, and gives the slots back."""
+        self._stop_time = self._stop_time or time.monotonic()
+        self._queue.close()
+        self._run.stop()
+        self._acceptor.join()
+        for thread in self._threads:
+            thread.join()
+        self._run.close()
+
+    def report(self) -> MapReport:
+        """What it did so far."""
+        waiting, running, _ = self._queue.counts()
+        hosts = dict(self._queue.reports)
+        tasks = sum(host.tasks for host in hosts.values())
+        seconds = (self._stop_time or time.monotonic()) - self._start
+        return MapReport(self._policy, tasks, self._failed, seconds, waiting, running, hosts, self._run.notes())
+
+    def _accept(self) -> None:
+        """Starts a thread for each slot that is ready."""
+        looked = 0.0
+        try:
+            while not self._run.is_stopped():
+                waiting, running, _ = self._queue.counts()
+                slot = self._run.next_slot(_TAKE_S, waiting + running > 0)
+                if slot is not None:
+                    thread = threading.Thread(target=self._serve, args=(slot,), name="isochrony-slot", daemon=True)
+                    self._threads.append(thread)
+                    thread.start()
+                if time.monotonic() - looked > _DEMAND_S:
+                    looked = time.monotonic()
+                    mean = self._queue.mean_s()
+                    self._run.set_demand(waiting + running, None if mean is None else mean * (waiting + running))
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            if self.error is None and not self._queue.is_closed:
+                self.error = error
+        self._queue.close()
+        self._done_nothing()
+
+    def _done_nothing(self) -> None:
+        """Wakes who waits for results."""
+        self._done(FileTask(-1, None, []), None, None, [])
+
+    def _serve(self, slot: Slot) -> None:
+        """Sends batches to a slot, and receives results, until it leaves or the run ends."""
+        sent: deque[list[FileTask]] = deque()
+        worker: QueuedWorker | None = None
+        try:
+            while True:
+                if worker is None:
+                    slot.send(_batch([], True, 0))
+                    if (answer := slot.receive()) in (True, False):
+                        return
+                    assert isinstance(answer, bytes)
+                    _, report, (address, threads), _ = pickle.loads(answer)
+                    worker = self._queue.join(slot.name, address, threads, report)
+                if slot.is_draining():
+                    self._queue.drain(worker)
+                batch = None
+                if len(sent) < PIPELINE:
+                    batch = self._queue.take(worker, 0.0 if sent else _TAKE_S)
+                if batch is not None:
+                    tasks, needs_manifest = batch
+                    slot.send(_batch(tasks, needs_manifest, self._queue.counts()[0]))
+                    sent.append(tasks)
+                    if len(sent) < PIPELINE:
+                        continue
+                if not sent:
+                    if self._queue.is_closed:
+                        return
+                    if slot.is_draining():
+                        self._leave(slot, worker)
+                        return
+                    if worker not in self._queue.workers():
+                        # Another slot of its process was lost.
+                        worker = None
+                    continue
+                answer = slot.receive()
+                if answer is False:
+                    return
+                if answer is True:
+                    for task in self._queue.lose(worker, [task for tasks in sent for task in tasks]):
+                        self._done(task, None, lost_error(task, worker.name), [])
+                    return
+                assert isinstance(answer, bytes)
+                self._received(worker, sent.popleft(), answer)
+        except Exception as error:
+            self._fail(error)
+
+    def _received(self, worker: QueuedWorker, tasks: list[FileTask], answer: bytes) -> None:
+        results, report, _, came = pickle.loads(answer)
+        seconds = sum(result[5] for result in results)
+        new = set(self._queue.finish(worker, tasks, seconds, report))
+        host = worker.report
+        for task, (_, error, value, written, origins, took) in zip(tasks, results, strict=True):
+            if task not in new or task.index < 0:
+                continue
+            raised = None if error is None else unpickled_exception(error)
+            with self._lock:
+                _count(host, origins, took, came)
+                self._failed += raised is not None
+                for one in task.inputs:
+                    self._hot[one.name] = one
+                    self._hot.move_to_end(one.name)
+                while len(self._hot) > _HOT_FILES:
+                    self._hot.popitem(last=False)
+            self._done(task, None if raised else pickle.loads(value), raised, written)
+
+    def _leave(self, slot: Slot, worker: QueuedWorker) -> None:
+        """Hands over what only this worker holds, then gives the slot back."""
+        with self._lock:
+            hot = list(self._hot.values())
+        tasks = [FileTask(-1, Errand(), [one]) for one in self._queue.sole_objects(worker, hot)]
+        if tasks:
+            self._queue.send_errands(worker, tasks)
+            self._queue.wait_errands(tasks, time.monotonic() + _HANDOVER_S)
+        self._queue.leave(worker)
+        slot.leave()
+
+    def _retire_order(self, workers: Sequence[str]) -> list[str]:
+        """Workers, with those last that could be retired first: who alone holds most hot bytes stays longest."""
+        with self._lock:
+            hot = list(self._hot.values())
+        held = {
+            worker.name: sum(one.key.bytes for one in self._queue.sole_objects(worker, hot))
+            for worker in self._queue.workers()
+        }
+        return sorted(workers, key=lambda name: -held.get(name, 0))
+
+
+def _batch(tasks: Sequence[FileTask], needs_manifest: bool, waiting: int) -> bytes:
+    # The first byte says whether there is something to fetch before the batch's turn comes.
+    first = IS_REMOTE if any(task.is_remote for task in tasks) else IS_LOCAL
+    return first + pickled(
+        ([(task.number, task.item, task.placed, task.outputs) for task in tasks], needs_manifest, waiting)
+    )
+
+
+def _count(host: HostReport, origins: list[tuple[str, int]], seconds: float, came: dict[str, int]) -> None:
+    host.tasks += 1
+    host.seconds += seconds
+    for origin, _ in origins:
+        setattr(host, origin, getattr(host, origin) + 1)
+    # Answers of several slots may overtake each other.
+    host.peer_bytes = max(host.peer_bytes, came.get("peer", 0))
+    host.storage_bytes = max(host.storage_bytes, came.get("storage", 0))
+    host.fetched = max(host.fetched, came.get("fetched", 0))

@@ -1,0 +1,92 @@
+"""Fetches the files of a slot's next batch while its function computes."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .host_cache import HostCache
+    from .wanted import LocalFile
+
+#: First byte of a batch: whether files of it are to be fetched from elsewhere.
+IS_LOCAL, IS_REMOTE = b"\x00", b"\x01"
+#: Part of the cache that the files of one batch may keep pinned before it is run.
+_QUOTA_PART = 8
+
+
+class Prefetch:
+    """Threads of a worker that fetch ahead, one for each slot.
+
+    Parameters:
+        cache: of the host.
+    """
+
+    def __init__(self, cache: HostCache) -> None:
+        self._cache = cache
+        self._pool = ThreadPoolExecutor(cache.threads, thread_name_prefix="isochrony-prefetch")
+        self._lock = threading.Lock()
+        #: By identity of batches, which live until they were run.
+        self._batches: dict[int, Future[list[list[LocalFile] | Exception]]] = {}
+        self._is_stopped = False
+
+    def announce(self, batch: bytes) -> None:
+        """A batch has arrived: its turn comes later."""
+        if batch[:1] != IS_REMOTE:
+            return
+        with self._lock:
+            if not self._is_stopped:
+                self._batches[id(batch)] = self._pool.submit(self._fetch, batch)
+
+    def take(self, batch: bytes) -> list[list[LocalFile] | Exception]:
+        """What was fetched for the first tasks of a batch; waits for what is on its way."""
+        with self._lock:
+            fetched = self._batches.pop(id(batch), None)
+        if fetched is None or fetched.cancel():
+            return []
+        return fetched.result()
+
+    def stop(self) -> None:
+        """Lets go of what nobody takes any more."""
+        with self._lock:
+            self._is_stopped = True
+            batches = list(self._batches.values())
+            self._batches.clear()
+        for fetched in batches:
+            if not fetched.cancel():
+                fetched.add_done_callback(_close_all)
+        self._pool.shutdown(wait=False)
+
+    def _fetch(self, batch: bytes) -> list[list[LocalFile] | Exception]:
+        tasks, _, _ = pickle.loads(memoryview(batch)[1:])
+        fetched: list[list[LocalFile] | Exception] = []
+        left = self._cache.settings.quota // _QUOTA_PART
+        for _, _, inputs, _ in tasks:
+            left -= sum(one.key.bytes for one in inputs)
+            # The first task begins as soon as it can, whatever its files take.
+            if (left < 0 and fetched) or self._is_stopped:
+                break
+            files: list[LocalFile] = []
+            try:
+                files.extend(self._cache.obtain(one) for one in inputs)
+                fetched.append(files)
+            except Exception as error:
+                close(files)
+                fetched.append(error)
+        return fetched
+
+
+def close(files: list[LocalFile]) -> None:
+    """Lets files be evicted."""
+    for file in files:
+        file.close()
+
+
+def _close_all(fetched: Future[list[list[LocalFile] | Exception]]) -> None:
+    with contextlib.suppress(Exception):
+        for files in fetched.result():
+            if not isinstance(files, Exception):
+                close(files)

@@ -1,0 +1,125 @@
+"""A storage server of tests: serves files with ranges and entity tags, counts bytes, and limits its rate for all."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+_STEP = 64 << 10
+
+
+class StorageServer:
+    """Files in memory behind HTTP.
+
+    Parameters:
+        rate: bytes a second that all readers share; None: no limit.
+
+    Attributes:
+        files: bytes of each path.
+        sent: bytes of bodies that were sent, of each path.
+        requests: by method.
+        fault: called with path and offset before bytes are sent; True cuts the connection.
+    """
+
+    def __init__(self, rate: float | None = None) -> None:
+        self.rate = rate
+        self.files: dict[str, bytes] = {}
+        self.sent: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
+        self.fault: Callable[[str, int], bool] = lambda *_: False
+        self._lock = threading.Lock()
+        self._free_at = 0.0
+        storage = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                storage._get(self, has_body=True)
+
+            def do_HEAD(self) -> None:
+                storage._get(self, has_body=False)
+
+            def do_PUT(self) -> None:
+                storage.requests["PUT"] += 1
+                storage.files[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(201)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+            def handle_error(self, *_: Any) -> None:
+                pass
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def url(self, name: str) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/{name}"
+
+    def put(self, name: str, content: bytes) -> str:
+        self.files[f"/{name}"] = content
+        return self.url(name)
+
+    @property
+    def sent_bytes(self) -> int:
+        return self.sent.total()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _get(self, request: BaseHTTPRequestHandler, has_body: bool) -> None:
+        self.requests["GET" if has_body else "HEAD"] += 1
+        content = self.files.get(request.path)
+        if content is None:
+            request.send_response(404)
+            request.send_header("Content-Length", "0")
+            request.end_headers()
+            return
+        start, stop = 0, len(content)
+        ranged = request.headers.get("Range")
+        if ranged:
+            first, _, last = ranged.removeprefix("bytes=").partition("-")
+            start, stop = int(first), min(int(last) + 1, stop)
+        request.send_response(206 if ranged else 200)
+        request.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()[:16]}"')
+        request.send_header("Content-Length", str(stop - start))
+        if ranged:
+            request.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(content)}")
+        request.end_headers()
+        view = memoryview(content)
+        while has_body and start < stop:
+            if self.fault(request.path, start):
+                request.close_connection = True
+                return
+            length = min(_STEP, stop - start)
+            self._wait(length)
+            request.wfile.write(view[start : start + length])
+            with self._lock:
+                self.sent[request.path] += length
+            start += length
+
+    def _wait(self, length: int) -> None:
+        """Until the bytes may go."""
+        if self.rate is None:
+            return
+        with self._lock:
+            self._free_at = max(self._free_at, time.monotonic()) + length / self.rate
+            wait = self._free_at - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
