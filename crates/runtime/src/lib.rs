@@ -27,7 +27,7 @@ pub mod sync;
 mod waker;
 mod worker_report;
 
-pub use blocking::{is_stop_requested, stoppable_waits};
+pub use blocking::{WaitCheck, is_stop_requested, poll_stop, stoppable_waits};
 pub use cause::{Cause, panic_message};
 pub use cpu::{CpuLocation, CpuPlacement, CpuTopology, PinnedThread, unpinned};
 pub use interrupt::Interrupt;

@@ -152,6 +152,12 @@ impl Store {
         Self::open_on(&path, mode, media::media_of(&path)?)
     }
 
+    /// Whether a path is the URL of a store, which is not on this machine's disks.
+    #[must_use]
+    pub fn is_url(path: impl AsRef<Path>) -> bool {
+        media::is_url(path.as_ref())
+    }
+
     /// Opens a store on any medium.
     ///
     /// # Errors
@@ -214,6 +220,12 @@ impl Store {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.shared.backend.path()
+    }
+
+    /// Whether its files are another machine's, so that reading them takes requests.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        self.shared.backend.media().is_remote()
     }
 
     /// What the store was opened for.

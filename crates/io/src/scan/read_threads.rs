@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use isochrony_runtime::{Interrupt, POLL_INTERVAL, is_stop_requested, stoppable_waits, unpinned};
+use isochrony_runtime::{Interrupt, POLL_INTERVAL, poll_stop, stoppable_waits, unpinned};
 
 use super::{Attempt, BufferPool, PieceQueues, QUEUE_DEPTH, ReadAheadQueue};
 use crate::error::IoError;
@@ -153,8 +153,18 @@ impl ReadThreads {
             if !matches!(front, PieceState::Requested) {
                 break range;
             }
-            if is_stop_requested() {
+            // Without the lock: the callback may take its time.
+            drop(state);
+            if poll_stop() {
                 return Some((range, Err(IoError::Interrupted)));
+            }
+            state = self.shared.lock();
+            let (_, front) = match merges {
+                true => state.queues.front_with(queue, piece)?,
+                false => (piece.clone(), state.queues.front(queue, piece)?),
+            };
+            if !matches!(front, PieceState::Requested) {
+                continue;
             }
             let waited = self.shared.done.wait_timeout(state, POLL_INTERVAL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

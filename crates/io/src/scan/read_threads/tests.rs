@@ -3,6 +3,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use super::*;
+use isochrony_runtime::is_stop_requested;
 use crate::source::SampleSource;
 use crate::test_source::TestSource;
 
