@@ -9,6 +9,7 @@
 #   make generate  methods of plans and the operator reference, from the operators' declarations
 #   make bench   measured ratios against bare loops and peers
 #   make fuzz    every fuzz target for FUZZ_SECONDS (60)
+#   make s3-server  the S3 server that tests of stores in object storage start, into target/tools (two minutes, once)
 #   make soak    a live feed with faults for SOAK_SECONDS (3600)
 #   make attack  killed writers, damaged stores, repairs, damaged files, odd tables, command lines, a hostile feed; ATTACK_SEED
 
@@ -44,7 +45,7 @@ TEST_PROFILE := tested
 CARGO_TEST := cargo test --locked --workspace --profile $(TEST_PROFILE)
 
 .PHONY: help demo wheel test-wheel test lint generate bench fuzz soak attack fmt lock clean
-.PHONY: build-release build-test build-example test-rust test-python lint-rust lint-python
+.PHONY: s3-server build-release build-test build-example test-rust test-python lint-rust lint-python
 
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
@@ -120,6 +121,18 @@ test-python: build-test build-example
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not alone" || failed=1; \
 	$(BIN)/python -m pytest -m alone || failed=1; \
 	exit $$failed
+
+# A server of objects, of a version that is known to serve ranges; tests that need it skip where it is missing. Its build
+# is not shared with this workspace's, whose lock file it does not know.
+S3_SERVER := target/tools/bin/s3s-fs
+S3_SERVER_VERSION := 0.14.1
+
+s3-server: $(S3_SERVER)
+
+$(S3_SERVER):
+	cargo install s3s-fs --version $(S3_SERVER_VERSION) --features binary --locked --quiet \
+	  --root target/tools --target-dir target/tools/build
+	rm -rf target/tools/build
 
 # --- lint ---------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ use isochrony_runtime::{POLL_INTERVAL, is_stop_requested};
 use crate::driver;
 use crate::error::CloudError;
 use crate::listing::Place;
-use crate::requests::Version;
+use crate::requests::{Pin, Version};
 
 /// Bytes of a block.
 pub(crate) const BLOCK: u64 = 256 << 10;
@@ -104,14 +104,25 @@ pub(crate) struct Blocks(Arc<Mutex<Kept>>);
 #[derive(Debug, Clone)]
 pub(crate) struct Object {
     pub(crate) name: Arc<str>,
-    pub(crate) version: Arc<Version>,
+    pub(crate) pin: Arc<Pin>,
 }
 
 impl Object {
+    pub(crate) fn new(name: &str, version: Version) -> Self {
+        Self {
+            name: name.into(),
+            pin: Arc::new(Pin::new(version)),
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.pin.listed.size
+    }
+
     fn block(&self, block: u64) -> BlockKey {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
-        self.version.hash(&mut hasher);
+        self.pin.listed.hash(&mut hasher);
         BlockKey {
             name: self.name.clone(),
             version: hasher.finish(),
@@ -131,7 +142,7 @@ impl Blocks {
         ahead: u64,
     ) -> Result<(), CloudError> {
         let end = offset + bytes.len() as u64;
-        let last = (end + ahead).min(object.version.size);
+        let last = (end + ahead).min(object.size());
         let slots = self.request(place, object, offset / BLOCK..last.div_ceil(BLOCK))?;
         let mut at = offset;
         for slot in slots {
@@ -150,13 +161,13 @@ impl Blocks {
 
     /// Begins to read a whole small object.
     pub(crate) fn prefetch(&self, place: &Place, object: &Object) -> Result<(), CloudError> {
-        let blocks = 0..object.version.size.div_ceil(BLOCK);
+        let blocks = 0..object.size().div_ceil(BLOCK);
         self.request(place, object, blocks).map(drop)
     }
 
     /// Begins to read the first and the last block of an object.
     pub(crate) fn prefetch_ends(&self, place: &Place, object: &Object) -> Result<(), CloudError> {
-        let count = object.version.size.div_ceil(BLOCK);
+        let count = object.size().div_ceil(BLOCK);
         self.request(place, object, 0..count.min(1))?;
         self.request(place, object, count.saturating_sub(1)..count)
             .map(drop)
@@ -204,14 +215,14 @@ impl Blocks {
         run: Vec<(BlockKey, Arc<Slot>)>,
     ) -> Result<(), CloudError> {
         let (requests, key) = (place.requests.clone(), place.key(&object.name)?);
-        let (version, kept) = (object.version.clone(), self.0.clone());
+        let (pin, kept) = (object.pin.clone(), self.0.clone());
         let first = run[0].0.block;
-        let end = ((first + run.len() as u64) * BLOCK).min(version.size);
+        let end = ((first + run.len() as u64) * BLOCK).min(pin.listed.size);
         driver::spawn(async move {
             let range = first * BLOCK..end;
             let mut bytes = Vec::with_capacity((end - range.start) as usize);
             let take = |part: Bytes| bytes.extend_from_slice(&part);
-            let read = requests.range(&key, Some(&version), range, take).await;
+            let read = requests.range(&key, Some(&pin), range, take).await;
             let bytes = Bytes::from(bytes);
             for (number, (key, slot)) in run.into_iter().enumerate() {
                 match &read {

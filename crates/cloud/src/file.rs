@@ -36,13 +36,9 @@ pub(crate) struct CloudFile {
 
 impl CloudFile {
     pub(crate) fn new(remote: Arc<Remote>, name: &str, version: Version) -> Self {
-        let object = Object {
-            name: name.into(),
-            version: Arc::new(version),
-        };
         Self {
             remote,
-            object,
+            object: Object::new(name, version),
             last: AtomicU64::new(u64::MAX),
             ahead: AtomicU64::new(0),
             window: AtomicU64::new(0),
@@ -51,7 +47,7 @@ impl CloudFile {
 
     /// How many of `bytes` there are behind `offset`.
     fn within(&self, offset: u64, bytes: &[u8]) -> usize {
-        let left = self.object.version.size.saturating_sub(offset);
+        let left = self.object.size().saturating_sub(offset);
         usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())
     }
 
@@ -96,10 +92,10 @@ impl CloudFile {
         let (send, from) = channel();
         let place = &self.remote.session()?.place;
         let (requests, key) = (place.requests.clone(), place.key(&self.object.name)?);
-        let version = self.object.version.clone();
+        let pin = self.object.pin.clone();
         driver::spawn(async move {
             let take = |part: Bytes| _ = send.send(Part::Bytes(part));
-            let read = requests.range(&key, Some(&version), range, take).await;
+            let read = requests.range(&key, Some(&pin), range, take).await;
             let _ = send.send(Part::End(read));
         })?;
         Ok(from)
@@ -160,7 +156,7 @@ impl MediaFile for CloudFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.object.version.size)
+        Ok(self.object.size())
     }
 
     fn is_remote(&self) -> bool {
@@ -210,7 +206,7 @@ impl LogFile {
             return Ok(known.size);
         };
         let size = now.size;
-        if now != known {
+        if !now.fits(&known) {
             session.forget_listing();
             *self.version.lock().unwrap_or_else(PoisonError::into_inner) = now;
         }

@@ -212,10 +212,7 @@ impl Media for CloudMedia {
             let len = usize::try_from(version.size).map_err(io::Error::other)?;
             bytes.try_reserve_exact(len)?;
             bytes.resize(len, 0);
-            let object = Object {
-                name: name.as_str().into(),
-                version: Arc::new(version),
-            };
+            let object = Object::new(&name, version);
             match (session.blocks).read(&session.place, &object, 0, &mut bytes, 0) {
                 Ok(()) => return Ok(Some(bytes)),
                 // It was replaced since it was listed, and nothing of it was read yet.

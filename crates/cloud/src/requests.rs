@@ -5,7 +5,7 @@
 //! be of the version that is wanted.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -26,23 +26,56 @@ const BACKOFF: Duration = Duration::from_millis(50);
 pub(crate) struct Version {
     pub(crate) size: u64,
     e_tag: Option<String>,
-    /// Nanoseconds since 1970, where there is no tag.
+    /// Whole seconds since 1970, as headers have it; 0: not known.
     modified: i64,
 }
 
 impl Version {
     pub(crate) fn of(meta: &ObjectMeta) -> Self {
-        let modified = meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
         Self {
             size: meta.size,
-            modified: if meta.e_tag.is_some() { 0 } else { modified },
+            modified: meta.last_modified.timestamp(),
             e_tag: meta.e_tag.clone(),
+        }
+    }
+
+    /// Whether both may be the same version, as far as they say. Not every server lists tags.
+    pub(crate) fn fits(&self, other: &Self) -> bool {
+        let is_same = match (&self.e_tag, &other.e_tag) {
+            (Some(own), Some(other)) => own == other,
+            _ => {
+                let is_known = self.modified != 0 && other.modified != 0;
+                !is_known || self.modified == other.modified
+            }
+        };
+        is_same && self.size == other.size
+    }
+}
+
+/// The version of an object that is wanted: as it was listed, and, from the first answer on, with that one's tag.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    pub(crate) listed: Version,
+    seen: OnceLock<Version>,
+}
+
+impl Pin {
+    pub(crate) fn new(listed: Version) -> Self {
+        Self {
+            listed,
+            seen: OnceLock::new(),
         }
     }
 
     /// What a server can compare itself; weak tags it never finds equal.
     fn if_match(&self) -> Option<String> {
-        self.e_tag.clone().filter(|tag| !tag.starts_with("W/"))
+        let version = self.seen.get().unwrap_or(&self.listed);
+        version.e_tag.clone().filter(|tag| !tag.starts_with("W/"))
+    }
+
+    /// Whether an answer is of this version. Servers that compare nothing themselves are found out here.
+    fn admits(&self, version: &Version) -> bool {
+        self.listed.fits(version) && self.seen.get_or_init(|| version.clone()).fits(version)
     }
 }
 
@@ -103,19 +136,19 @@ impl Requests {
         }
     }
 
-    /// Bytes of an object, in order, from `range.start` to `range.end`. `version`: the one that is wanted; `None`: of one
+    /// Bytes of an object, in order, from `range.start` to `range.end`. `pin`: the version that is wanted; `None`: of one
     /// that only ever grows.
     pub(crate) async fn range(
         &self,
         key: &Key,
-        version: Option<&Version>,
+        pin: Option<&Pin>,
         range: Range<u64>,
         mut take: impl FnMut(bytes::Bytes),
     ) -> Result<(), CloudError> {
         let (mut at, mut retries) = (range.start, 0);
         while at < range.end {
             let begun = at;
-            let asked = self.try_range(key, version, at..range.end, |part| {
+            let asked = self.try_range(key, pin, at..range.end, |part| {
                 at += part.len() as u64;
                 take(part);
             });
@@ -139,16 +172,16 @@ impl Requests {
     async fn try_range(
         &self,
         key: &Key,
-        version: Option<&Version>,
+        pin: Option<&Pin>,
         range: Range<u64>,
         mut take: impl FnMut(bytes::Bytes),
     ) -> Result<(), CloudError> {
         let mut left = range.end - range.start;
         let mut options = GetOptions::new().with_range(Some(GetRange::Bounded(range)));
-        options.if_match = version.and_then(Version::if_match);
+        options.if_match = pin.and_then(Pin::if_match);
         let found = self.client.get_opts(key, options).await;
         let found = found.map_err(|error| self.error(&error))?;
-        if version.is_some_and(|version| *version != Version::of(&found.meta)) {
+        if pin.is_some_and(|pin| !pin.admits(&Version::of(&found.meta))) {
             return Err(CloudError::ChangedRemotely);
         }
         self.receive(found, |mut part| {

@@ -1,7 +1,7 @@
 //! What a store's medium knows in one process: its client, what is listed, and blocks of objects.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::blocks::{Blocks, Object};
 use crate::driver;
@@ -72,7 +72,7 @@ impl Session {
     /// Takes note of the version of MANIFEST. Another one says that more was published.
     pub(crate) fn saw_manifest(&self, version: &Version) {
         let before = self.known().manifest.replace(version.clone());
-        if before.is_some_and(|before| before != *version) {
+        if before.is_some_and(|before| !before.fits(version)) {
             self.forget_listing();
         }
     }
@@ -96,10 +96,7 @@ impl Session {
             if bytes > SMALL_BYTES {
                 return;
             }
-            let object = Object {
-                name: name.into(),
-                version: Arc::new(version),
-            };
+            let object = Object::new(&name, version);
             // Whoever needs it meets the error.
             let _ = self.blocks.prefetch(&self.place, &object);
         }
@@ -107,10 +104,7 @@ impl Session {
 
     /// Begins to read the first and the last block of an object. Whoever needs them meets the errors.
     pub(crate) fn prefetch_ends(&self, name: &str, version: Version) {
-        let object = Object {
-            name: name.into(),
-            version: Arc::new(version),
-        };
+        let object = Object::new(name, version);
         let _ = self.blocks.prefetch_ends(&self.place, &object);
     }
 

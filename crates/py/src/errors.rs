@@ -237,7 +237,9 @@ fn store_class(code: &str) -> &'static str {
     match code {
         "not_a_store" | "no_such_bucket" => "StoreNotFoundError",
         "store_exists" | "signal_exists" | "name_of_view" | "occupied" => "StoreExistsError",
-        "read_only" | "remote_read_only" | "sealed" | "access_denied" | "no_credentials" => "StorePermissionError",
+        "read_only" | "remote_read_only" | "sealed" | "access_denied" | "no_credentials" => {
+            "StorePermissionError"
+        }
         "locked" => "StoreLockedError",
         "no_such_signal" | "signal_removed" | "signal_overwritten" | "no_such_event" => {
             "StoreKeyError"

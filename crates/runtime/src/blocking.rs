@@ -82,7 +82,9 @@ pub fn poll_stop() -> bool {
     // A callback may begin work of its own.
     let checks = CHECKS.with(|checks| checks.borrow().clone());
     let ends = |check: &WaitCheck| check.watch.as_ref().is_some_and(|watch| !watch.poll());
-    checks.iter().any(|check| (check.is_stopped)() || ends(check))
+    checks
+        .iter()
+        .any(|check| (check.is_stopped)() || ends(check))
 }
 
 #[cfg(test)]

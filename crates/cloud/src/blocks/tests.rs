@@ -23,10 +23,7 @@ fn put(place: &Place, name: &str, bytes: Vec<u8>) -> Object {
         client.put(&key, bytes.into()).await.unwrap();
         Ok(client.head(&key).await.unwrap())
     });
-    Object {
-        name: name.into(),
-        version: Arc::new(Version::of(&meta.unwrap())),
-    }
+    Object::new(name, Version::of(&meta.unwrap()))
 }
 
 fn content(len: u64, seed: u64) -> Vec<u8> {

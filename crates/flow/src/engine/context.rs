@@ -47,7 +47,10 @@ pub(crate) struct ExecutionContext {
 }
 
 /// What waits of an execution ask: its interrupt and its watch.
-pub(super) fn wait_check(interrupt: Option<&Interrupt>, watch: Option<&Watch>) -> Option<WaitCheck> {
+pub(super) fn wait_check(
+    interrupt: Option<&Interrupt>,
+    watch: Option<&Watch>,
+) -> Option<WaitCheck> {
     if interrupt.is_none() && watch.is_none() {
         return None;
     }

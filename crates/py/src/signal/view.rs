@@ -127,7 +127,11 @@ impl Signal {
         let name = self.get(py)?.name().to_owned();
         // A name may contain wildcards; then list all.
         let pattern = (!name.contains(['*', '?', '['])).then_some(name.as_str());
-        let wait = if self.follower.shared.store.is_remote() { u64::MAX } else { 0 };
+        let wait = if self.follower.shared.store.is_remote() {
+            u64::MAX
+        } else {
+            0
+        };
         let info = || Ok(self.follower.shared.store.info(pattern)?);
         let info = interruptible(py, wait, info)?;
         let Some(info) = info.signals.into_iter().find(|info| info.name == name) else {

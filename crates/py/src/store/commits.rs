@@ -41,7 +41,11 @@ impl Store {
 
     /// Takes in what another process committed since; whether there was anything. Signals follow.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
-        let wait = if self.shared.store.is_remote() { u64::MAX } else { 0 };
+        let wait = if self.shared.store.is_remote() {
+            u64::MAX
+        } else {
+            0
+        };
         interruptible(py, wait, || self.shared.refresh())
     }
 

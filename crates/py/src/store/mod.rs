@@ -44,7 +44,11 @@ pub(crate) struct Store {
 
 impl Store {
     fn signal(&self, py: Python<'_>, name: &str) -> Result<Signal> {
-        let wait = if self.shared.store.is_remote() { u64::MAX } else { 0 };
+        let wait = if self.shared.store.is_remote() {
+            u64::MAX
+        } else {
+            0
+        };
         interruptible(py, wait, || {
             Signal::new(&self.shared, self.shared.store.signal(name)?)
         })

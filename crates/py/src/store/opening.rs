@@ -42,7 +42,11 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str) -> Result<Store> {
         _ => return Err(option("mode", mode, "\"r\", \"r+\", \"a\" or \"x\"").into()),
     };
     // A server may take its time.
-    let bytes = if RustStore::is_url(&path) { u64::MAX } else { 0 };
+    let bytes = if RustStore::is_url(&path) {
+        u64::MAX
+    } else {
+        0
+    };
     let store = interruptible(py, bytes, || Ok(RustStore::open(&path, mode)?))?;
     Ok(Store {
         shared: OpenStore::new(store),

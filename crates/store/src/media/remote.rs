@@ -74,7 +74,30 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     let text = path.to_string_lossy();
     let (scheme, rest) = text.split_once(':').unwrap_or_default();
     let rest = rest.trim_matches('/');
-    Ok(PathBuf::from(format!("{scheme}://{rest}")))
+    let host = rest.split('/').next().unwrap_or_default();
+    // `abfss://container@account` is no secret.
+    let names_user = match scheme {
+        "abfs" | "abfss" => host
+            .split('@')
+            .next()
+            .is_some_and(|user| user.contains(':')),
+        _ => host.contains('@'),
+    };
+    if names_user || rest.contains(['?', '#']) {
+        return Err(StoreError::Remote {
+            action: "open",
+            // Without what may be one.
+            path: format!("{scheme}://...").into(),
+            kind: io::ErrorKind::InvalidInput,
+            error: RemoteError {
+                code: "bad_url",
+                message: "URLs of stores hold no secrets: names of users, passwords and queries go into the settings of this host (docs/cloud.md); leave them out".into(),
+            },
+        });
+    }
+    // An empty bucket stays empty, to be refused.
+    let slashes = if text.contains(":///") { ":///" } else { "://" };
+    Ok(PathBuf::from(format!("{scheme}{slashes}{rest}")))
 }
 
 /// The medium of a store at a path that [`absolute`] gave.
@@ -112,6 +135,17 @@ mod tests {
             Some("https://host:9000/a.iso")
         );
         assert!(same("a.iso").is_absolute());
+        for url in [
+            "https://me:hidden@h/a",
+            "https://h/a?sig=hidden",
+            "s3://hidden@b/a",
+        ] {
+            let error = absolute(Path::new(url)).unwrap_err();
+            assert_eq!(error.code(), "bad_url");
+            assert!(!error.to_string().contains("hidden"), "{error}");
+        }
+        let azure = "abfss://container@account.dfs.core.windows.net/a.iso";
+        assert_eq!(same(azure).to_str(), Some(azure));
         for path in ["/a/s3:/b", "c:/a", "s3:bucket", "ftp://a/b", "a.iso"] {
             assert!(!is_url(Path::new(path)), "{path}");
         }

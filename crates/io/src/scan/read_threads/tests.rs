@@ -3,9 +3,9 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use super::*;
-use isochrony_runtime::is_stop_requested;
 use crate::source::SampleSource;
 use crate::test_source::TestSource;
+use isochrony_runtime::is_stop_requested;
 
 fn thousand() -> Arc<dyn SampleSource> {
     TestSource::shared(Path::new("no such file"), 1_000, Vec::new())
