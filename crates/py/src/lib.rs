@@ -128,6 +128,7 @@ pub mod _native {
     /// Runs end before the interpreter does; before that, changes that were not committed are warned of.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        isochrony_cloud::register();
         crate::interpreter::close_at_exit(module)?;
         crate::store::uncommitted::warn_before_exit(module)
     }

@@ -61,7 +61,6 @@ use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 use crate::version::DataVersion;
 
-use io::IoContext;
 use read::{Bounds, shard_samples, stored_crc};
 pub use reader::Reader;
 use shared::Shared;
@@ -109,7 +108,7 @@ impl Engine {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_on(root: &Path, mode: OpenMode, media: Arc<dyn Media>) -> Result<Self, StoreError> {
-        let root = std::path::absolute(root).at("look at", root)?;
+        let root = crate::media::absolute(root)?;
         let shared = open::open(&root, mode, &media)?;
         Ok(Self { shared })
     }

@@ -293,7 +293,7 @@ impl Sources {
             flat,
             format: meta.format,
             folders: folders.clone(),
-            replacement,
+            replacement: replacement.clone(),
         };
         let key: ShardKey = (handle.id, place.shard, handle.data.file(place.shard));
         let found = self.read(&**media, key, wanted, proofs, (place.offset, place.len))?;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ enum Shard {
     /// Copies, as from a network.
     Copied(Place),
     /// A medium without files of the system: copies.
-    File(Arc<dyn MediaFile>),
+    File(Arc<dyn MediaFile>, PathBuf),
     /// Another program wrote it.
     Foreign,
 }
@@ -143,13 +144,14 @@ impl ShardRequest {
         let (Some(proofs), Some(file)) = (proofs, file) else {
             return Ok(true);
         };
-        let place = match shard {
-            Shard::Mapped(mapping) => &mapping.place,
-            Shard::Copied(place) => place,
-            Shard::File(_) | Shard::Foreign => return Ok(true),
+        let path = match shard {
+            Shard::Mapped(mapping) => &mapping.place.path,
+            Shard::Copied(place) => &place.path,
+            Shard::File(_, path) => path,
+            Shard::Foreign => return Ok(true),
         };
         let missing = proofs.missing(file, &self.flat, self.header.shard);
-        let missing = missing.at("read", &place.path)?;
+        let missing = missing.at("read", path)?;
         let size = proofs.state.meta.format.size() as u64;
         let at = |index: i64| {
             let within = (index.cast_unsigned() * size) % self.flat.shard_bytes();
@@ -164,7 +166,7 @@ impl ShardRequest {
         };
         if let Some(&Range { start, end }) = missing.iter().find(is_read) {
             return Err(StoreError::WrongShard {
-                path: place.path.clone(),
+                path: path.clone(),
                 got: format!(
                     "an older version in which some of the samples {start}..{end} are zeros"
                 ),
@@ -182,7 +184,27 @@ impl Sources {
         &self,
         media: &dyn Media,
         key: ShardKey,
-        wanted: impl FnOnce() -> ShardRequest,
+        wanted: impl Fn() -> ShardRequest,
+        proofs: Option<&Proofs<'_>>,
+        (offset, len): (u64, usize),
+    ) -> Result<Option<Buffer>, StoreError> {
+        let read = |wanted| self.read_open(media, key, wanted, proofs, (offset, len));
+        match read(&wanted) {
+            // The file of a remote medium was replaced by another, as by a writer that published more. What is there now
+            // is opened as any other, so it must say that it is the shard that is wanted.
+            Err(StoreError::Remote { kind, .. }) if kind == ErrorKind::StaleNetworkFileHandle => {
+                self.open.remove(key);
+                read(&wanted)
+            }
+            other => other,
+        }
+    }
+
+    fn read_open(
+        &self,
+        media: &dyn Media,
+        key: ShardKey,
+        wanted: &impl Fn() -> ShardRequest,
         proofs: Option<&Proofs<'_>>,
         (offset, len): (u64, usize),
     ) -> Result<Option<Buffer>, StoreError> {
@@ -209,7 +231,7 @@ impl Sources {
                 if wanted.is_whole(&shard, file.as_deref(), proofs, offset..need)? {
                     self.open.put(key, &shard);
                 }
-                if let Some(file) = file {
+                if let (Some(file), false) = (file, matches!(*shard, Shard::File(..))) {
                     self.files.put(key, &Arc::new(OpenFile(file)));
                 }
                 shard
@@ -226,7 +248,7 @@ impl Sources {
                 });
             }
             Shard::Copied(place) => (self.file_at(media, key, place), place.path.as_path()),
-            Shard::File(file) => (Some(file.clone()), Path::new("shard")),
+            Shard::File(file, path) => (Some(file.clone()), path.as_path()),
         };
         match file {
             None => Err(StoreError::MissingSamples {
@@ -260,12 +282,25 @@ impl Sources {
         }
     }
 
+    /// Bytes of a shard of a remote medium that is open; `None` also where they cannot be had, which reading once more
+    /// tells.
+    pub(crate) fn requested(&self, key: ShardKey, offset: u64, len: usize) -> Option<Buffer> {
+        match &*self.open.get(key)? {
+            Shard::File(file, _) if file.is_remote() => {
+                let mut buffer = BufferMut::zeroed(len).ok()?;
+                let have = file.read_at(offset, buffer.bytes_mut()).ok()?;
+                (have == len).then(|| buffer.freeze())
+            }
+            _ => None,
+        }
+    }
+
     /// The file of a shard that is open and flat.
     pub(crate) fn file(&self, media: &dyn Media, key: ShardKey) -> Option<Arc<dyn MediaFile>> {
         match &*self.open.get(key)? {
             Shard::Mapped(mapping) => self.file_at(media, key, &mapping.place),
             Shard::Copied(place) => self.file_at(media, key, place),
-            Shard::File(file) => Some(file.clone()),
+            Shard::File(file, _) => Some(file.clone()),
             Shard::Foreign => None,
         }
     }
@@ -406,7 +441,8 @@ fn open(
         let network = media.network_of(&*file).at("look at", &path)?.is_some();
         let whole = usize::try_from(flat.full_len()).ok().filter(|_| !network);
         let Some(os) = file.as_os_file() else {
-            return Ok((Shard::File(file), None));
+            let looked_at = file.is_remote().then(|| file.clone());
+            return Ok((Shard::File(file, path), looked_at));
         };
         let place = Place::new(&path, os).at("look at", &path)?;
         let Some(whole) = whole else {

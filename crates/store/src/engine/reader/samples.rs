@@ -47,6 +47,10 @@ impl Reader {
         if let Some(buffer) = self.sources.mapped(key, place.offset, place.len) {
             return Ok(buffer);
         }
+        // A request takes long, too, and needs no lock.
+        if let Some(buffer) = self.sources.requested(key, place.offset, place.len) {
+            return Ok(buffer);
+        }
         // Decoding takes long: several threads do it at a time.
         if let Some(buffer) = self.sources.decoders.read_again(state, start, count) {
             return Ok(buffer);
