@@ -16,6 +16,7 @@ use crate::error::StoreError;
 use crate::media::{self, Media};
 use crate::op::SignalId;
 use crate::options::Mode;
+use crate::shard_cache::ShardCache;
 use crate::signal::Signal;
 use crate::views::keeper::Keeper;
 
@@ -226,6 +227,18 @@ impl Store {
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.shared.backend.media().is_remote()
+    }
+
+    /// Reads samples through the cache of this host from now on; `None`: as they are stored. Samples of a store that is open
+    /// for writing are never cached.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    pub fn set_shard_cache(&self, cache: Option<Arc<ShardCache>>) -> Result<(), StoreError> {
+        if self.mode == Mode::Read {
+            self.shared.backend.sources()?.set_cache(cache);
+        }
+        Ok(())
     }
 
     /// What the store was opened for.

@@ -10,6 +10,7 @@
 //! files, an eighth of what the process may have and at most 256, for writing and for reading each, and half as many of
 //! sealed arrays; 1024 mappings, which are address space only.
 
+mod cached;
 pub(crate) mod candidate;
 mod catalogue;
 mod checkpoint;

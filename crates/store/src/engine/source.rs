@@ -9,11 +9,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use isochrony_segment::{Buffer, BufferKind, BufferMut, Owner};
 use memmap2::{MmapOptions, MmapRaw};
 
+use super::cached::{CachedRequest, cached_view};
 use super::candidate::{ArrayFolder, FlatHead, wrong_mark};
 use super::io::IoContext;
 use super::proofs::Proofs;
@@ -26,6 +27,8 @@ use crate::layout::shard::ShardHeader;
 use crate::media::{Access, Media, MediaFile};
 use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
+use crate::shard_cache::{CachedFile, ShardCache};
+use crate::state::SignalState;
 
 /// Most shards that are kept mapped; views handed out keep theirs beyond that.
 const MAPPED: usize = 1024;
@@ -52,19 +55,24 @@ struct Place {
 
 impl Place {
     fn new(path: &Path, file: &File) -> std::io::Result<Self> {
-        let found = file.metadata()?;
         Ok(Self {
             path: path.to_path_buf(),
-            identity: (found.dev(), found.ino()),
+            identity: identity(file)?,
         })
     }
 
     /// The file once more; `None` if it is not there any more.
     fn open(&self, media: &dyn Media) -> Option<Arc<dyn MediaFile>> {
         let file = media.open(&self.path, Access::Read).ok()?;
-        let found = file.as_os_file()?.metadata().ok()?;
-        ((found.dev(), found.ino()) == self.identity).then_some(file)
+        let found = identity(file.as_os_file()?).ok()?;
+        (found == self.identity).then_some(file)
     }
+}
+
+/// Device and number of an open file.
+pub(crate) fn identity(file: &File) -> std::io::Result<(u64, u64)> {
+    let found = file.metadata()?;
+    Ok((found.dev(), found.ino()))
 }
 
 /// An open file of a shard.
@@ -83,6 +91,8 @@ enum Shard {
     Copied(Place),
     /// A medium without files of the system: copies.
     File(Arc<dyn MediaFile>, PathBuf),
+    /// Through the cache of this host.
+    Cached(Arc<CachedFile>, PathBuf),
     /// Another program wrote it.
     Foreign,
 }
@@ -102,6 +112,8 @@ pub(crate) struct Sources {
     files: Recent<OpenFile>,
     /// Files that scans opened for themselves, the latest last.
     scanned: Mutex<VecDeque<(SignalId, Arc<File>)>>,
+    /// The cache of this host, if shards are read through it.
+    cache: RwLock<Option<Arc<ShardCache>>>,
 }
 
 impl Default for Sources {
@@ -111,6 +123,7 @@ impl Default for Sources {
             open: Recent::new(MAPPED),
             files: Recent::new(open_file_limit()),
             scanned: Mutex::default(),
+            cache: RwLock::default(),
         }
     }
 }
@@ -127,6 +140,8 @@ pub(crate) struct ShardRequest {
     pub(crate) folders: Vec<ArrayFolder>,
     /// Where a replacement of the shard lies until it is put in its place.
     pub(crate) replacement: Option<std::path::PathBuf>,
+    /// How it is read through the cache of this host.
+    pub(crate) cached: Option<CachedRequest>,
 }
 
 impl ShardRequest {
@@ -147,7 +162,7 @@ impl ShardRequest {
         let path = match shard {
             Shard::Mapped(mapping) => &mapping.place.path,
             Shard::Copied(place) => &place.path,
-            Shard::File(_, path) => path,
+            Shard::File(_, path) | Shard::Cached(_, path) => path,
             Shard::Foreign => return Ok(true),
         };
         let missing = proofs.missing(file, &self.flat, self.header.shard);
@@ -196,8 +211,40 @@ impl Sources {
                 self.open.remove(key);
                 read(&wanted)
             }
+            // The same of one that is read through the cache, whose file is opened when something is missing.
+            Err(StoreError::Io { .. }) if self.is_cached(key) => {
+                self.open.remove(key);
+                read(&wanted)
+            }
             other => other,
         }
+    }
+
+    /// Reads shards through the cache of this host from now on, or as they are.
+    pub(crate) fn set_cache(&self, cache: Option<Arc<ShardCache>>) {
+        *self.cache.write().unwrap_or_else(PoisonError::into_inner) = cache;
+        self.open.clear();
+        self.files.clear();
+    }
+
+    /// The cache of this host.
+    pub(crate) fn cache(&self) -> Option<Arc<ShardCache>> {
+        (self.cache.read().unwrap_or_else(PoisonError::into_inner)).clone()
+    }
+
+    /// What a shard is kept open as. Through a cache it is another one for each content, and whenever more of it has
+    /// checksums.
+    pub(crate) fn key(&self, state: &SignalState, shard: u64) -> ShardKey {
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        let version = match &*cache {
+            None => state.data.file(shard),
+            Some(_) => super::cached::shown_version(state, shard),
+        };
+        (state.id, shard, version)
+    }
+
+    fn is_cached(&self, key: ShardKey) -> bool {
+        matches!(self.open.get(key).as_deref(), Some(Shard::Cached(..)))
     }
 
     fn read_open(
@@ -225,13 +272,15 @@ impl Sources {
         let shard = match known {
             Some(shard) => shard,
             None => {
-                let wanted = wanted();
-                let (shard, file) = open(media, &wanted, need)?;
+                let mut wanted = wanted();
+                let (shard, file) = open(media, &mut wanted, need)?;
                 let shard = Arc::new(shard);
                 if wanted.is_whole(&shard, file.as_deref(), proofs, offset..need)? {
                     self.open.put(key, &shard);
                 }
-                if let (Some(file), false) = (file, matches!(*shard, Shard::File(..))) {
+                if let (Some(file), false) =
+                    (file, matches!(*shard, Shard::File(..) | Shard::Cached(..)))
+                {
                     self.files.put(key, &Arc::new(OpenFile(file)));
                 }
                 shard
@@ -249,6 +298,13 @@ impl Sources {
             }
             Shard::Copied(place) => (self.file_at(media, key, place), place.path.as_path()),
             Shard::File(file, path) => (Some(file.clone()), path.as_path()),
+            Shard::Cached(file, path) => {
+                if let Some(buffer) = cached_view(file, offset, len) {
+                    return Ok(Some(buffer));
+                }
+                let file: Arc<dyn MediaFile> = file.clone();
+                (Some(file), path.as_path())
+            }
         };
         match file {
             None => Err(StoreError::MissingSamples {
@@ -282,8 +338,8 @@ impl Sources {
         }
     }
 
-    /// Bytes of a shard of a remote medium that is open; `None` also where they cannot be had, which reading once more
-    /// tells.
+    /// Bytes of a shard that is open and of a remote medium, or read through a cache; `None` also where they cannot be had,
+    /// which reading once more tells.
     pub(crate) fn requested(&self, key: ShardKey, offset: u64, len: usize) -> Option<Buffer> {
         match &*self.open.get(key)? {
             Shard::File(file, _) if file.is_remote() => {
@@ -291,6 +347,11 @@ impl Sources {
                 let have = file.read_at(offset, buffer.bytes_mut()).ok()?;
                 (have == len).then(|| buffer.freeze())
             }
+            Shard::Cached(file, _) => cached_view(file, offset, len).or_else(|| {
+                let mut buffer = BufferMut::zeroed(len).ok()?;
+                let have = file.read_at(offset, buffer.bytes_mut()).ok()?;
+                (have == len).then(|| buffer.freeze())
+            }),
             _ => None,
         }
     }
@@ -301,6 +362,7 @@ impl Sources {
             Shard::Mapped(mapping) => self.file_at(media, key, &mapping.place),
             Shard::Copied(place) => self.file_at(media, key, place),
             Shard::File(file, _) => Some(file.clone()),
+            Shard::Cached(file, _) => Some(file.clone()),
             Shard::Foreign => None,
         }
     }
@@ -381,10 +443,11 @@ impl Mapping {
 
 fn open(
     media: &dyn Media,
-    wanted: &ShardRequest,
+    wanted: &mut ShardRequest,
     need: u64,
 ) -> Result<(Shard, Option<Arc<dyn MediaFile>>), StoreError> {
-    let ShardRequest { header, flat, .. } = wanted;
+    let cached = wanted.cached.take();
+    let ShardRequest { header, flat, .. } = &*wanted;
     let replacement = wanted.replacement.iter();
     let places = replacement
         .map(|path| (ArrayFolder::own(path.clone()), path.clone()))
@@ -437,6 +500,10 @@ fn open(
                 have: len,
                 need,
             });
+        }
+        if let Some(cached) = cached {
+            let cached = cached.open(&file, &path, len).at("look at", &path)?;
+            return Ok((Shard::Cached(Arc::new(cached), path), Some(file)));
         }
         let network = media.network_of(&*file).at("look at", &path)?.is_some();
         let whole = usize::try_from(flat.full_len()).ok().filter(|_| !network);
