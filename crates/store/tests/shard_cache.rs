@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use isochrony_cache::{Cache, CacheOptions};
 use isochrony_segment::DType;
-use isochrony_store::shard_cache::{ObjectKey, PieceSource, ShardCache};
+use isochrony_store::shard_cache::{
+    CacheReport, ObjectKey, ObjectName, PeerAddress, PieceSource, ReportCursor, ShardCache,
+};
 use isochrony_store::{Codec, CreateOptions, Mode, SignalSnapshot, SignalWriter, Store};
 use isochrony_time::Rate;
 use proptest::prelude::*;
@@ -352,6 +354,7 @@ impl PieceSource for Peer {
         object: &ObjectKey,
         _object_bytes: u64,
         missing: &[Range<u64>],
+        sources: &[PeerAddress],
         take: &mut dyn FnMut(u64, &[u8]) -> bool,
     ) {
         self.asked
@@ -364,6 +367,19 @@ impl PieceSource for Peer {
                 return;
             }
         }
+    }
+}
+
+fn other() -> PeerAddress {
+    ("10.0.0.6".into(), 4711)
+}
+
+/// As a scheduler tells where objects are.
+fn tell_sources(cache: &ShardCache, store: &Store) {
+    let objects = store.signal("p").unwrap().cached_objects(0..4 * CHUNK);
+    for (key, bytes) in objects.unwrap() {
+        assert_eq!(bytes, 4 * 65_536);
+        cache.set_sources(ObjectName::from(&key), vec![other()]);
     }
 }
 
@@ -381,14 +397,16 @@ fn other_hosts_are_asked_first_and_not_believed() {
         .collect();
     let good = peer(bytes.clone());
     let cache = fixture.cache(64 << 20, PIECE, Some(good.clone()));
-    assert_eq!(
-        read(&fixture.reader(&cache), 0..4 * CHUNK),
-        samples(0..4 * CHUNK)
-    );
+    let reader = fixture.reader(&cache);
+    // Nobody is asked who is not known to have it.
+    read(&reader, 0..CHUNK);
+    assert_eq!(cache.counts().storage_bytes, 65_536);
+    tell_sources(&cache, &reader);
+    assert_eq!(read(&reader, 0..4 * CHUNK), samples(0..4 * CHUNK));
     let counts = cache.counts();
     assert_eq!(
         (counts.peer_bytes, counts.storage_bytes),
-        (4 * 65_536, 0),
+        (3 * 65_536, 65_536),
         "{counts:?}"
     );
     assert!(!good.asked.lock().unwrap().is_empty());
@@ -398,10 +416,9 @@ fn other_hosts_are_asked_first_and_not_believed() {
     let mut wrong = bytes;
     wrong[100] ^= 1;
     let cache = fixture.cache(64 << 20, PIECE, Some(peer(wrong)));
-    assert_eq!(
-        read(&fixture.reader(&cache), 0..4 * CHUNK),
-        samples(0..4 * CHUNK)
-    );
+    let reader = fixture.reader(&cache);
+    tell_sources(&cache, &reader);
+    assert_eq!(read(&reader, 0..4 * CHUNK), samples(0..4 * CHUNK));
     let counts = cache.counts();
     assert_eq!(
         (counts.rejected, counts.storage_bytes),
@@ -420,6 +437,53 @@ fn without_the_cache_again_all_is_as_before() {
     let counts = cache.counts();
     assert_eq!(read(&reader, 0..3 * CHUNK), samples(0..3 * CHUNK));
     assert_eq!(cache.counts(), counts);
+}
+
+#[test]
+fn reports_tell_what_is_cached_and_what_changed() {
+    let fixture = Fixture::of(300 * CHUNK);
+    let cache = fixture.cache(18 << 20, 1 << 20, None);
+    let reader = fixture.reader(&cache);
+    let names = |range: Range<i64>| {
+        let objects = reader.signal("p").unwrap().cached_objects(range).unwrap();
+        let names = objects
+            .iter()
+            .map(|(key, bytes)| (ObjectName::from(key), *bytes));
+        names.collect::<Vec<_>>()
+    };
+    let shard = 128 * CHUNK;
+    let mut cursor = ReportCursor::default();
+    let first = cache.report(&mut cursor);
+    assert!(first.is_all && first.added.is_empty());
+    read(&reader, 0..10);
+    let report = cache.report(&mut cursor);
+    assert_eq!((report.is_all, &report.added), (false, &names(0..1)));
+    assert_eq!(
+        (report.counts.storage_bytes, report.counts.misses),
+        (1 << 20, 1)
+    );
+    assert_eq!(
+        CacheReport::from_bytes(&report.to_bytes().unwrap()).unwrap(),
+        report
+    );
+    assert_eq!(
+        CacheReport::from_bytes(&[1]).unwrap_err().code(),
+        "unreadable_snapshot"
+    );
+    // What was reported is not reported again.
+    assert_eq!(cache.report(&mut cursor).counts, Default::default());
+
+    read(&reader, shard..300 * CHUNK);
+    read(&reader, 0..shard);
+    cache.release();
+    read(&reader, shard..shard + 10);
+    let report = cache.report(&mut cursor);
+    let all = cache.report(&mut ReportCursor::default());
+    assert!(all.is_all && all.added.len() < 3, "{all:?}");
+    for (name, _) in names(0..300 * CHUNK) {
+        let has = |report: &CacheReport| report.added.iter().any(|(one, _)| *one == name);
+        assert!(has(&all) || !has(&report) && report.removed.contains(&name));
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -90,6 +90,12 @@ fn first_sample(state: &SignalState, flat: Flat, shard: u64) -> i64 {
     shard.saturating_mul(length).cast_signed()
 }
 
+/// Bytes of the full chunks of a flat shard.
+pub(crate) fn full_bytes(state: &SignalState, shard: u64) -> u64 {
+    let flat = Flat::data(&state.meta);
+    full_chunks(state, flat, shard) * flat.chunk_bytes
+}
+
 /// Chunks of a shard that are full.
 fn full_chunks(state: &SignalState, flat: Flat, shard: u64) -> u64 {
     let within = (state.end - first_sample(state, flat, shard)).max(0);

@@ -62,6 +62,7 @@ use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 use crate::version::DataVersion;
 
+pub(crate) use cached::full_bytes;
 use read::{Bounds, shard_samples, stored_crc};
 pub use reader::Reader;
 use shared::Shared;

@@ -226,6 +226,9 @@ pub(super) fn explain(
     }
 }
 
+/// How a shard is read through a cache, as a state shows it.
+pub(super) type CachedShown<'a> = dyn Fn(&SignalState) -> Option<CachedRequest> + 'a;
+
 /// Where the samples of a signal may be, and what is known of them.
 pub(super) struct Files<'a> {
     /// Folders of the array, in the order in which to try.
@@ -234,7 +237,7 @@ pub(super) struct Files<'a> {
     pub(super) replacement: Option<PathBuf>,
     pub(super) proofs: Option<&'a Proofs<'a>>,
     /// How a shard is read through the cache of this host, as a state shows it.
-    pub(super) cached: Option<&'a dyn Fn(&SignalState) -> Option<CachedRequest>>,
+    pub(super) cached: Option<&'a CachedShown<'a>>,
 }
 
 impl Sources {

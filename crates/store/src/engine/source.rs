@@ -207,7 +207,10 @@ impl Sources {
         match read(&wanted) {
             // The file of a remote medium was replaced by another, as by a writer that published more. What is there now
             // is opened as any other, so it must say that it is the shard that is wanted.
-            Err(StoreError::Remote { kind, .. }) if kind == ErrorKind::StaleNetworkFileHandle => {
+            Err(StoreError::Remote {
+                kind: ErrorKind::StaleNetworkFileHandle,
+                ..
+            }) => {
                 self.open.remove(key);
                 read(&wanted)
             }

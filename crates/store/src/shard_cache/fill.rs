@@ -47,7 +47,11 @@ impl Filling<'_> {
     /// Makes a range of the object present, whose parts can all be checked.
     pub(super) fn fill(&self, pin: &Pin, range: Range<u64>) -> Result<(), FillError> {
         pin.object.fetch(range, FETCH_TIMEOUT, |reservation| {
-            if let Some(peers) = &self.cache.peers {
+            let sources = match &self.cache.peers {
+                Some(_) => self.cache.sources(self.key),
+                None => Vec::new(),
+            };
+            if let Some(peers) = self.cache.peers.as_ref().filter(|_| !sources.is_empty()) {
                 let missing = reservation.ranges();
                 let mut take = |offset: u64, bytes: &[u8]| {
                     let taken = self.take(pin, reservation, offset, bytes);
@@ -56,7 +60,7 @@ impl Filling<'_> {
                     }
                     taken
                 };
-                peers.fetch(self.key, pin.object.bytes(), &missing, &mut take);
+                peers.fetch(self.key, pin.object.bytes(), &missing, &sources, &mut take);
             }
             for range in reservation.ranges() {
                 let step =

@@ -48,6 +48,10 @@ impl Pins {
         }
     }
 
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
     /// Pins an object of at least `bytes` bytes.
     pub(crate) fn get(&self, key: &ObjectKey, bytes: u64) -> Result<Arc<Pin>, CacheError> {
         {

@@ -1,0 +1,394 @@
+//! Tasks that the scheduler has handed out and that wait for a slot whose host has their data.
+//!
+//! ```text
+//!  TaskScheduler ── all that its window and memory allow ──▶ PlacedTasks ── placement::Dispatcher ──▶ a queue per host
+//!                                                                ▲                                       │ batches
+//!                                       finish, changes of caches └──────────────── slots of the host ◀───┘
+//! ```
+//!
+//! The scheduler counts what waits here as in flight, so that its bounds hold. The reorder buffer needs the oldest task
+//! soon: the dispatcher gives it to the first free slot once it was passed over for `max_wait`, whatever the policy says.
+//!
+//! A host has two slots of the dispatcher for each task of a batch of each of its threads: one batch is computed while the
+//! other travels.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use isochrony_placement::{
+    Change, DispatchOptions, Dispatcher, HostId, Interner, ObjectId, TaskId,
+};
+use isochrony_store::shard_cache::{CacheReport, ObjectName, PeerAddress};
+
+use super::dispatcher::BATCHES_IN_FLIGHT;
+use crate::scheduler::parallel_subgraph::ParallelSubgraph;
+use crate::scheduler::reorder::Registration;
+use crate::scheduler::task_output::{Task, TaskScheduler};
+
+/// How long a slot without tasks waits for the scheduler before it asks the policy again.
+const PLACED_WAIT: Duration = Duration::from_millis(5);
+
+/// A task for a slot.
+#[derive(Clone)]
+pub(super) struct PlacedTask {
+    pub(super) task: Task,
+    /// None: tasks are not placed by data.
+    id: Option<TaskId>,
+    /// Other hosts that have what it reads.
+    pub(super) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
+}
+
+impl PlacedTask {
+    pub(super) fn unplaced(task: Task) -> Self {
+        Self {
+            task,
+            id: None,
+            sources: Vec::new(),
+        }
+    }
+}
+
+/// A slot's part of its host.
+#[derive(Debug, Default)]
+pub(super) struct SlotPlace {
+    host: String,
+    /// Tasks that the dispatcher may give it at a time.
+    capacity: u32,
+}
+
+/// The tasks of a run that wait, and the hosts that they may go to.
+pub(super) struct PlacedTasks<'a> {
+    scheduler: &'a TaskScheduler,
+    subgraphs: &'a [ParallelSubgraph],
+    begun: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    dispatcher: Dispatcher,
+    names: Interner<ObjectName>,
+    hosts: HashMap<String, Host>,
+    /// Of hosts that are there.
+    addresses: HashMap<HostId, PeerAddress>,
+    /// What was not finished, and whether a slot has it.
+    tasks: HashMap<TaskId, (Task, bool)>,
+    /// The run ends with an error: nothing is given to slots any more.
+    has_failed: bool,
+}
+
+struct Host {
+    id: HostId,
+    /// Of all its slots.
+    capacity: u32,
+    next_delta: u64,
+    assigned: VecDeque<PlacedTask>,
+}
+
+impl<'a> PlacedTasks<'a> {
+    /// None: the options are not legal, so that tasks go to slots as without caches.
+    pub(super) fn new(
+        options: DispatchOptions,
+        scheduler: &'a TaskScheduler,
+        subgraphs: &'a [ParallelSubgraph],
+    ) -> Option<Self> {
+        Some(Self {
+            scheduler,
+            subgraphs,
+            begun: Instant::now(),
+            state: Mutex::new(State {
+                dispatcher: Dispatcher::new(options).ok()?,
+                names: Interner::default(),
+                hosts: HashMap::new(),
+                addresses: HashMap::new(),
+                tasks: HashMap::new(),
+                has_failed: false,
+            }),
+        })
+    }
+
+    /// A slot of a host begins, with a report of the host's cache; `name`: of a host without one.
+    pub(super) fn join(&self, name: &str, report: Option<&CacheReport>) -> SlotPlace {
+        let now = self.now();
+        let place = SlotPlace {
+            host: report.map_or(name, |report| &report.host).to_owned(),
+            capacity: BATCHES_IN_FLIGHT as u32,
+        };
+        let mut state = self.lock();
+        match state.hosts.get_mut(&place.host) {
+            Some(host) => {
+                host.capacity += place.capacity;
+                let (id, capacity) = (host.id, host.capacity);
+                let _ = state.dispatcher.set_slots(id, capacity);
+            }
+            None => {
+                if let Ok(id) = state.dispatcher.add_host(place.capacity, now) {
+                    let host = Host {
+                        id,
+                        capacity: place.capacity,
+                        next_delta: 0,
+                        assigned: VecDeque::new(),
+                    };
+                    state.hosts.insert(place.host.clone(), host);
+                }
+            }
+        }
+        if let Some(report) = report {
+            state.apply(&place.host, report);
+        }
+        place
+    }
+
+    /// Tasks for a batch of a slot, at most `size`. `wait`: how long, until there is one.
+    pub(super) fn next_batch(
+        &self,
+        place: &mut SlotPlace,
+        registration: &mut Registration,
+        size: usize,
+        wait: Duration,
+    ) -> Option<Vec<PlacedTask>> {
+        self.resize(place, size);
+        let until = Instant::now() + wait;
+        loop {
+            while let Some(task) = self.scheduler.next_task_now(registration) {
+                self.admit(task);
+            }
+            let batch = self.decide(place, size);
+            if !batch.is_empty() {
+                return Some(batch);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.scheduler.is_finished() {
+                return None;
+            }
+            let task = (self.scheduler).next_task_within(registration, left.min(PLACED_WAIT));
+            match task {
+                Some(task) => self.admit(task),
+                // There may be no task to wait for, only a policy.
+                None => std::thread::sleep(Duration::from_millis(1).min(left)),
+            }
+        }
+    }
+
+    /// Takes in what changed in the cache of a slot's host.
+    pub(super) fn report(&self, place: &SlotPlace, report: &CacheReport) {
+        self.lock().apply(&place.host, report);
+    }
+
+    /// A slot has done a task, or could not: it is not placed any more.
+    pub(super) fn finish(&self, placed: &PlacedTask) {
+        let now = self.now();
+        let mut state = self.lock();
+        if let Some(id) = placed.id {
+            state.tasks.remove(&id);
+            let _ = state.dispatcher.finish(id, now);
+        }
+    }
+
+    /// Memory is short: the scheduler has all back that no slot has, to hand out less.
+    pub(super) fn give_back(&self) {
+        let tasks = self.lock().take_waiting(self.now());
+        tasks.iter().for_each(|task| self.scheduler.repeat(task));
+    }
+
+    /// The run ends with an error: all tasks that no slot has.
+    pub(super) fn close(&self) -> Vec<Task> {
+        let mut state = self.lock();
+        state.has_failed = true;
+        state.take_waiting(self.now())
+    }
+
+    /// A slot gives tasks back that it was given: another has them.
+    pub(super) fn requeue<'t>(&self, placed: impl Iterator<Item = &'t PlacedTask>) {
+        let now = self.now();
+        let mut state = self.lock();
+        for placed in placed {
+            let Some(id) = placed.id else { continue };
+            if state.has_failed {
+                state.tasks.remove(&id);
+                let _ = state.dispatcher.finish(id, now);
+                self.scheduler.repeat(&placed.task);
+                continue;
+            }
+            if let Some((_, is_with_slot)) = state.tasks.get_mut(&id) {
+                *is_with_slot = false;
+                let _ = state.dispatcher.requeue(id, now);
+            }
+        }
+    }
+
+    /// A slot ends; its tasks were given back. Those of a host without slots wait for others.
+    pub(super) fn leave(&self, place: &SlotPlace) {
+        let now = self.now();
+        let mut state = self.lock();
+        let Some(host) = state.hosts.get_mut(&place.host) else {
+            return;
+        };
+        host.capacity -= place.capacity.min(host.capacity);
+        let (id, capacity) = (host.id, host.capacity);
+        if capacity > 0 {
+            let _ = state.dispatcher.set_slots(id, capacity);
+            return;
+        }
+        // What was assigned is among the tasks that wait again.
+        state.hosts.remove(&place.host);
+        state.addresses.remove(&id);
+        let _ = state.dispatcher.remove_host(id, now);
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A slot takes batches of another size.
+    fn resize(&self, place: &mut SlotPlace, size: usize) {
+        let capacity = (size * BATCHES_IN_FLIGHT) as u32;
+        let before = std::mem::replace(&mut place.capacity, capacity);
+        if before == capacity {
+            return;
+        }
+        let mut state = self.lock();
+        if let Some(host) = state.hosts.get_mut(&place.host) {
+            host.capacity = host.capacity - before + capacity;
+            let (id, capacity) = (host.id, host.capacity);
+            let _ = state.dispatcher.set_slots(id, capacity);
+        }
+    }
+
+    fn admit(&self, task: Task) {
+        let objects = objects_of(&self.subgraphs[task.subgraph], &task);
+        let now = self.now();
+        let mut state = self.lock();
+        let state = &mut *state;
+        let mut ids: Vec<ObjectId> = Vec::with_capacity(objects.len());
+        for (name, bytes) in objects {
+            let id = state.names.intern(name);
+            state.dispatcher.set_bytes(id, bytes);
+            ids.push(id);
+        }
+        let id = state.dispatcher.admit(&ids, now);
+        state.tasks.insert(id, (task, false));
+    }
+
+    /// Lets the policy decide for all free slots, and takes what is for this one.
+    fn decide(&self, place: &SlotPlace, size: usize) -> Vec<PlacedTask> {
+        let now = self.now();
+        let mut state = self.lock();
+        if state.has_failed {
+            return Vec::new();
+        }
+        let state = &mut *state;
+        while let Some(decision) = state.dispatcher.next(now) {
+            let Some((task, _)) = state.tasks.get(&decision.task) else {
+                let _ = state.dispatcher.finish(decision.task, now);
+                continue;
+            };
+            let sources = decision.inputs.iter().filter(|input| !input.is_local);
+            let sources = sources.filter_map(|input| {
+                let hosts = input.sources.iter();
+                let addresses: Vec<_> = hosts
+                    .filter_map(|host| state.addresses.get(host).cloned())
+                    .collect();
+                let name = *state.names.name(input.object)?;
+                (!addresses.is_empty()).then_some((name, addresses))
+            });
+            let placed = PlacedTask {
+                task: task.clone(),
+                id: Some(decision.task),
+                sources: sources.collect(),
+            };
+            let mut hosts = state.hosts.values_mut();
+            if let Some(host) = hosts.find(|host| host.id == decision.host) {
+                host.assigned.push_back(placed);
+            }
+        }
+        let Some(host) = state.hosts.get_mut(&place.host) else {
+            return Vec::new();
+        };
+        let count = size.min(host.assigned.len());
+        let batch: Vec<_> = host.assigned.drain(..count).collect();
+        for placed in &batch {
+            if let Some((_, is_with_slot)) = placed.id.and_then(|id| state.tasks.get_mut(&id)) {
+                *is_with_slot = true;
+            }
+        }
+        batch
+    }
+}
+
+impl State {
+    fn apply(&mut self, host: &str, report: &CacheReport) {
+        let Some(host) = self.hosts.get_mut(host) else {
+            return;
+        };
+        if let Some(address) = &report.address {
+            self.addresses.insert(host.id, address.clone());
+        }
+        let names = &mut self.names;
+        let mut added = report
+            .added
+            .iter()
+            .map(|(name, bytes)| (names.intern(*name), *bytes));
+        let number = host.next_delta;
+        let applied = if report.is_all {
+            let objects: Vec<_> = added.collect();
+            self.dispatcher.apply_manifest(host.id, number, &objects)
+        } else {
+            let mut changes: Vec<_> = added
+                .by_ref()
+                .map(|(object, bytes)| Change::Added { object, bytes })
+                .collect();
+            let removed = report.removed.iter().filter_map(|name| names.get(name));
+            changes.extend(removed.map(|object| Change::Removed { object }));
+            if changes.is_empty() {
+                return;
+            }
+            host.next_delta += 1;
+            self.dispatcher.apply_delta(host.id, number, &changes)
+        };
+        // A report that cannot be applied costs locality only.
+        drop(applied);
+    }
+
+    /// All tasks that no slot has, which the dispatcher forgets.
+    fn take_waiting(&mut self, now: u64) -> Vec<Task> {
+        let assigned = self
+            .hosts
+            .values_mut()
+            .flat_map(|host| host.assigned.drain(..));
+        let assigned: Vec<TaskId> = assigned.filter_map(|placed| placed.id).collect();
+        for id in assigned {
+            let _ = self.dispatcher.requeue(id, now);
+        }
+        let waiting = self.tasks.extract_if(|_, (_, is_with_slot)| !*is_with_slot);
+        let mut waiting: Vec<_> = waiting.map(|(id, (task, _))| (id, task)).collect();
+        waiting.sort_by_key(|(_, task)| (task.subgraph, task.number));
+        for (id, _) in &waiting {
+            let _ = self.dispatcher.cancel(*id, now);
+        }
+        waiting.into_iter().map(|(_, task)| task).collect()
+    }
+}
+
+/// The cached objects that a task reads, and their lengths.
+fn objects_of(subgraph: &ParallelSubgraph, task: &Task) -> Vec<(ObjectName, u64)> {
+    let mut objects = Vec::new();
+    for (input, read) in subgraph.inputs.iter().zip(&task.part.reads) {
+        let (Some(portion), Some((signal, _))) = (&read.portion, input.recording.0.stored()) else {
+            continue;
+        };
+        // Where the store does not say, the task goes anywhere.
+        let found = signal
+            .cached_objects(portion.range.clone())
+            .unwrap_or_default();
+        let found = found
+            .iter()
+            .map(|(key, bytes)| (ObjectName::from(key), *bytes));
+        objects.extend(found);
+    }
+    objects
+}
