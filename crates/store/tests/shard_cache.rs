@@ -355,7 +355,7 @@ impl PieceSource for Peer {
         _object_bytes: u64,
         missing: &[Range<u64>],
         sources: &[PeerAddress],
-        take: &mut dyn FnMut(u64, &[u8]) -> bool,
+        take: &mut (dyn FnMut(u64, &[u8]) -> bool + Send),
     ) {
         self.asked
             .lock()

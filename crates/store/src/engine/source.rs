@@ -225,7 +225,16 @@ impl Sources {
 
     /// Reads shards through the cache of this host from now on, or as they are.
     pub(crate) fn set_cache(&self, cache: Option<Arc<ShardCache>>) {
-        *self.cache.write().unwrap_or_else(PoisonError::into_inner) = cache;
+        let mut own = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        let is_same = match (&*own, &cache) {
+            (Some(own), Some(cache)) => Arc::ptr_eq(own, cache),
+            (None, None) => true,
+            _ => false,
+        };
+        if is_same {
+            return;
+        }
+        *own = cache;
         self.open.clear();
         self.files.clear();
     }

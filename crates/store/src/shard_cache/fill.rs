@@ -33,7 +33,7 @@ impl From<CacheError> for FillError {
 }
 
 /// Reads bytes of the object from the store, as they are there.
-pub(super) type ReadOrigin<'a> = dyn Fn(u64, &mut [u8]) -> io::Result<()> + 'a;
+pub(super) type ReadOrigin<'a> = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Sync + 'a;
 
 /// What a shard is filled with.
 pub(super) struct Filling<'a> {

@@ -59,7 +59,7 @@ pub trait PieceSource: fmt::Debug + Send + Sync {
         object_bytes: u64,
         missing: &[Range<u64>],
         sources: &[PeerAddress],
-        take: &mut dyn FnMut(u64, &[u8]) -> bool,
+        take: &mut (dyn FnMut(u64, &[u8]) -> bool + Send),
     );
 }
 
