@@ -45,7 +45,8 @@ pub mod _native {
     use crate::declarations::operator_declarations;
     #[pymodule_export]
     use crate::diffusion::{
-        NativeCache, NativeCachedObject, NativeDispatcher, NativeReservation, NativeShardCache, open_cache,
+        NativeCache, NativeCachedObject, NativeDispatcher, NativeReservation, NativeShardCache,
+        open_cache,
     };
     #[pymodule_export]
     use crate::expr::Expr;

@@ -18,6 +18,7 @@ pub(crate) struct Loopback {
     joined: Condvar,
     state: Arc<State>,
     placement: Option<DispatchOptions>,
+    expected: usize,
 }
 
 /// A host of a cluster: its plans, and perhaps a cache.
@@ -77,6 +78,7 @@ impl Loopback {
             joined: Condvar::new(),
             state,
             placement,
+            expected: slots,
         };
         (0..slots).for_each(|number| new.join(number));
         new
@@ -124,7 +126,7 @@ impl TaskCluster for Loopback {
     }
 
     fn slots(&self) -> usize {
-        2
+        self.expected
     }
 
     fn placement(&self) -> Option<DispatchOptions> {

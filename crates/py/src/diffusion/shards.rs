@@ -34,7 +34,9 @@ impl NativeShardCache {
 impl NativeShardCache {
     /// What it has, for a scheduler of tasks.
     fn report<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        let report = detach(py, || self.0.report(&mut ReportCursor::default()).to_bytes())?;
+        let report = detach(py, || {
+            self.0.report(&mut ReportCursor::default()).to_bytes()
+        })?;
         Ok(PyBytes::new(py, &report))
     }
 

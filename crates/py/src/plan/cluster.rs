@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use isochrony_dsp::spectrum::{FFT_ROUNDINGS, fft_instruction_set};
 use isochrony_flow::{
-    Cause, CauseCodec, DispatchOptions, HostRequest, PreparedTasks, RemoteSlot, RunOptions, RunnerContext,
-    SlotError, SnapshotCheck, TaskCluster, TaskRunner, TaskRunnerError,
+    Cause, CauseCodec, DispatchOptions, HostRequest, PreparedTasks, RemoteSlot, RunOptions,
+    RunnerContext, SlotError, SnapshotCheck, TaskCluster, TaskRunner, TaskRunnerError,
 };
 use isochrony_placement::PlacementError;
 use isochrony_store::SignalId;

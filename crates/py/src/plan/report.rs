@@ -1,7 +1,8 @@
 //! The report of a run: on request a dict with the fields of the dataclasses in `isochrony/report.py`.
 
 use isochrony_flow::{
-    BranchReport, ChangeReport, LinkReport, PlanWorkerReport, ProcessReport, Report, StageMeasurement, StageReport,
+    BranchReport, ChangeReport, LinkReport, PlanWorkerReport, ProcessReport, Report,
+    StageMeasurement, StageReport,
 };
 use pyo3::prelude::*;
 

@@ -56,9 +56,9 @@ impl<'a> Dispatcher<'a> {
         Self {
             cluster,
             split,
-            placed: cluster
-                .placement()
-                .and_then(|options| PlacedTasks::new(options, &split.scheduler, &split.subgraphs)),
+            placed: cluster.placement().and_then(|options| {
+                PlacedTasks::new(options, cluster.slots(), &split.scheduler, &split.subgraphs)
+            }),
             streams: split.subgraphs.iter().map(StreamTable::of).collect(),
             hash: task_hash(&split.subgraphs),
             ended: AtomicBool::new(false),

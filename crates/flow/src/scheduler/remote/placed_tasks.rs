@@ -26,6 +26,8 @@ use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::task_output::{Task, TaskScheduler};
 
+/// How long the first slots wait for the others at most: what their hosts have is not known before.
+const START_WAIT: Duration = Duration::from_secs(1);
 /// How long a slot without tasks waits for the scheduler before it asks the policy again.
 const PLACED_WAIT: Duration = Duration::from_millis(5);
 
@@ -62,6 +64,8 @@ pub(super) struct PlacedTasks<'a> {
     scheduler: &'a TaskScheduler,
     subgraphs: &'a [ParallelSubgraph],
     begun: Instant,
+    /// Slots that are expected.
+    expected: usize,
     state: Mutex<State>,
 }
 
@@ -73,6 +77,8 @@ struct State {
     addresses: HashMap<HostId, PeerAddress>,
     /// What was not finished, and whether a slot has it.
     tasks: HashMap<TaskId, (Task, bool)>,
+    /// Slots that have begun.
+    joined: usize,
     /// The run ends with an error: nothing is given to slots any more.
     has_failed: bool,
 }
@@ -89,6 +95,7 @@ impl<'a> PlacedTasks<'a> {
     /// None: the options are not legal, so that tasks go to slots as without caches.
     pub(super) fn new(
         options: DispatchOptions,
+        expected: usize,
         scheduler: &'a TaskScheduler,
         subgraphs: &'a [ParallelSubgraph],
     ) -> Option<Self> {
@@ -96,12 +103,14 @@ impl<'a> PlacedTasks<'a> {
             scheduler,
             subgraphs,
             begun: Instant::now(),
+            expected,
             state: Mutex::new(State {
                 dispatcher: Dispatcher::new(options).ok()?,
                 names: Interner::default(),
                 hosts: HashMap::new(),
                 addresses: HashMap::new(),
                 tasks: HashMap::new(),
+                joined: 0,
                 has_failed: false,
             }),
         })
@@ -115,6 +124,7 @@ impl<'a> PlacedTasks<'a> {
             capacity: BATCHES_IN_FLIGHT as u32,
         };
         let mut state = self.lock();
+        state.joined += 1;
         match state.hosts.get_mut(&place.host) {
             Some(host) => {
                 host.capacity += place.capacity;
@@ -278,7 +288,8 @@ impl<'a> PlacedTasks<'a> {
     fn decide(&self, place: &SlotPlace, size: usize) -> Vec<PlacedTask> {
         let now = self.now();
         let mut state = self.lock();
-        if state.has_failed {
+        let waits = state.joined < self.expected && self.begun.elapsed() < START_WAIT;
+        if state.has_failed || waits {
             return Vec::new();
         }
         let state = &mut *state;
