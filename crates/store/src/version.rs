@@ -33,6 +33,13 @@ impl FileVersion {
         Self(uuid.as_u128())
     }
 
+    /// The content version of all shards of a sealed array of this version, whose files never change.
+    pub(crate) fn sealed_content(self) -> u64 {
+        let mut hash = ContentHash::default();
+        hash.add(&self.0.to_le_bytes());
+        hash.0
+    }
+
     /// That of a replacement, from its name in `tmp/`, which is used once: the 128-bit FNV-1a hash of the name.
     #[must_use]
     pub fn of_replacement(tmp: &str) -> Self {

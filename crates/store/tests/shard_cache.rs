@@ -209,6 +209,81 @@ fn a_fill_an_overwrite_and_a_seal_give_a_new_content_and_an_append_does_not() {
 }
 
 #[test]
+fn sealed_signals_are_cached_as_they_are_compressed() {
+    for codec in ["zstd", "blosc"] {
+        // Two shards of 64 chunks, a gap, and a chunk that is cut short.
+        let fixture = Fixture::of(70 * CHUNK);
+        fixture.writer.append_gap(2 * CHUNK).unwrap();
+        let end = 80 * CHUNK + 123;
+        fixture.writer.append(&samples(72 * CHUNK..end)).unwrap();
+        fixture.store.checkpoint().unwrap();
+        fixture.store.seal("p", codec.parse().unwrap()).unwrap();
+        fixture.store.checkpoint().unwrap();
+        let mut expected = samples(0..end);
+        expected[70 * CHUNK as usize..72 * CHUNK as usize].fill(-1);
+        let cache = fixture.cache(64 << 20, PIECE, None);
+        let reader = fixture.reader(&cache);
+        assert_eq!(read(&reader, 0..end), expected, "{codec}");
+        let files: u64 = fixture
+            .shards()
+            .iter()
+            .map(|path| fs::metadata(path).unwrap().len())
+            .sum();
+        let counts = cache.counts();
+        assert_eq!(counts.rejected, 0);
+        // A frame that two pieces share may be read twice.
+        assert!(
+            (files..files * 2).contains(&counts.storage_bytes),
+            "{counts:?} of {files}"
+        );
+        drop((reader, cache));
+
+        // Another process reads the index of each shard from the store, and nothing else.
+        for shard in fixture.shards() {
+            let mut bytes = fs::read(&shard).unwrap();
+            let index = bytes.len() - 1028;
+            bytes[64..index].fill(0x5a);
+            fs::write(&shard, bytes).unwrap();
+        }
+        let cache = fixture.cache(64 << 20, PIECE, None);
+        let reader = fixture.reader(&cache);
+        assert_eq!(read(&reader, 0..end), expected, "{codec}");
+        assert_eq!(cache.counts().storage_bytes, 0);
+        let objects = reader.signal("p").unwrap().cached_objects(0..end).unwrap();
+        let mut cursor = ReportCursor::default();
+        let mut told: Vec<_> = cache
+            .report(&mut cursor)
+            .added
+            .iter()
+            .map(|one| one.0)
+            .collect();
+        let mut names: Vec<_> = objects.iter().map(|one| ObjectName::from(&one.0)).collect();
+        told.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(told, names);
+    }
+}
+
+#[test]
+fn a_sealed_chunk_that_does_not_have_its_checksum_is_not_cached() {
+    let fixture = Fixture::of(8 * CHUNK);
+    fixture.store.seal("p", Codec::default()).unwrap();
+    let cache = fixture.cache(64 << 20, PIECE, None);
+    // The same samples under other checksums, as a frame that was exchanged would be.
+    let shard = fixture.shards().remove(0);
+    let mut bytes = fs::read(&shard).unwrap();
+    bytes[90_000] ^= 1;
+    fs::write(&shard, &bytes).unwrap();
+    let plain = Store::open(fixture.store.path(), Mode::Read).unwrap();
+    let signal = |store: &Store| {
+        let selection = store.signal("p").unwrap().select(0..8 * CHUNK).unwrap();
+        selection.counts(-1i16).map_err(|error| error.code())
+    };
+    assert_eq!(signal(&fixture.reader(&cache)), signal(&plain));
+    assert!(cache.counts().rejected > 0);
+}
+
+#[test]
 fn what_was_filled_meanwhile_is_shown() {
     let fixture = Fixture::of(2 * CHUNK);
     fixture.writer.append_gap(2 * CHUNK).unwrap();

@@ -30,7 +30,7 @@ pub(crate) mod open;
 pub(crate) mod parts;
 mod pending;
 mod place;
-mod proofs;
+pub(crate) mod proofs;
 mod publish;
 mod read;
 mod reader;

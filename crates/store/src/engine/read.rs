@@ -14,6 +14,7 @@ use super::source::{ShardRequest, Sources};
 use super::stamps::Stamps;
 use super::{Engine, refuse_removed};
 use crate::decode::ArraySource;
+use crate::decode::cached::SealedCaching;
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::Flat;
@@ -82,6 +83,7 @@ impl Engine {
             replacement,
             proofs: proofs.as_ref(),
             cached: None,
+            sealed: None,
         };
         let read = (shared.sources).read_shown(&shared.media, state, shown, &bounds, files);
         read.map_err(|error| explain(error, state, &now, &bounds, place.shard))
@@ -229,6 +231,9 @@ pub(super) fn explain(
 /// How a shard is read through a cache, as a state shows it.
 pub(super) type CachedShown<'a> = dyn Fn(&SignalState) -> Option<CachedRequest> + 'a;
 
+/// The same of all shards of a sealed array.
+pub(super) type SealedShown<'a> = dyn Fn(&SignalState) -> Option<SealedCaching> + 'a;
+
 /// Where the samples of a signal may be, and what is known of them.
 pub(super) struct Files<'a> {
     /// Folders of the array, in the order in which to try.
@@ -238,6 +243,8 @@ pub(super) struct Files<'a> {
     pub(super) proofs: Option<&'a Proofs<'a>>,
     /// How a shard is read through the cache of this host, as a state shows it.
     pub(super) cached: Option<&'a CachedShown<'a>>,
+    /// The same of the shards of a sealed array.
+    pub(super) sealed: Option<&'a SealedShown<'a>>,
 }
 
 impl Sources {
@@ -255,7 +262,9 @@ impl Sources {
             replacement,
             proofs,
             cached,
+            sealed,
         } = files;
+        let caching = || sealed.and_then(|sealed| sealed(shown));
         let meta = &shown.meta;
         let flat = Flat::data(meta);
         let place = bounds.place(flat, meta.format.size());
@@ -266,6 +275,7 @@ impl Sources {
                 let source = ArraySource {
                     folder,
                     version: shown.data.array(),
+                    caching: sealed.map(|_| &caching as &dyn Fn() -> Option<SealedCaching>),
                 };
                 match (self.decoders).read(
                     media,

@@ -235,6 +235,7 @@ impl Sources {
             return;
         }
         *own = cache;
+        self.decoders.forget_files();
         self.open.clear();
         self.files.clear();
     }

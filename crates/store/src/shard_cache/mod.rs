@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 
 pub use isochrony_cache::{Cache, CacheError, ObjectKey};
 
-pub(crate) use content::FlatContent;
+pub(crate) use content::{CachedContent, FlatContent};
 pub(crate) use file::{CachedFile, Origin};
 use pins::Pins;
 pub use report::{CacheReport, ObjectName, PeerAddress, ReportCursor};

@@ -6,8 +6,10 @@ use isochrony_cache::{Change, ObjectKey, Sequence};
 use serde::{Deserialize, Serialize};
 
 use super::{ShardCache, ShardCacheCounts};
+use crate::decode::cached::sealed_key;
 use crate::error::{SnapshotError, StoreError};
 use crate::layout::flat::Flat;
+use crate::seal::SHARD_CHUNKS;
 use crate::signal::Signal;
 
 /// Address of a process that gives pieces to other hosts: host and port.
@@ -126,7 +128,7 @@ fn is_shard(key: &ObjectKey) -> bool {
 }
 
 impl Signal {
-    /// The objects that a cache has for samples of a range, with their lengths. None of sealed signals.
+    /// The objects that a cache has for samples of a range, with their lengths; of a sealed signal those before compression.
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::Io`].
@@ -134,11 +136,18 @@ impl Signal {
         let state = self.state();
         let flat = Flat::data(&state.meta);
         let range = range.start.max(0)..range.end.min(state.end);
-        if !state.meta.codec.is_empty() || flat.marks_at().is_none() || range.is_empty() {
+        let is_sealed = !state.meta.codec.is_empty();
+        if (!is_sealed && flat.marks_at().is_none()) || range.is_empty() {
             return Ok(Vec::new());
         }
-        let store = self.shared().backend.uuid()?.into_bytes();
-        let length = state.meta.shard_samples().max(1);
+        let store = self.shared().backend.uuid()?;
+        let size = state.meta.format.size() as u64;
+        let length = match is_sealed {
+            true => (state.meta.chunk_samples * SHARD_CHUNKS)
+                .cast_signed()
+                .max(1),
+            false => state.meta.shard_samples().max(1),
+        };
         let shards = range.start / length..=(range.end - 1) / length;
         Ok(shards
             .filter(|shard| {
@@ -147,8 +156,14 @@ impl Signal {
             })
             .map(|shard| {
                 let shard = shard.cast_unsigned();
+                if is_sealed {
+                    let version = state.data.array();
+                    let samples = (state.end - shard.cast_signed() * length).min(length);
+                    let key = sealed_key(store, state.id, shard, version);
+                    return (key, samples.cast_unsigned() * size);
+                }
                 let key = ObjectKey::Shard {
-                    store,
+                    store: store.into_bytes(),
                     signal: state.id.0,
                     shard,
                     content_version: state.data.content_version(shard),

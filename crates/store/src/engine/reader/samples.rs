@@ -9,6 +9,7 @@ use isochrony_segment::Buffer;
 
 use super::view::View;
 use super::{PATIENCE, Reader, removed};
+use crate::decode::cached::SealedCaching;
 use crate::engine::cached::CachedRequest;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::proofs::Proofs;
@@ -58,14 +59,17 @@ impl Reader {
             return Ok(buffer);
         }
         let mut view = self.lock();
-        if self.sources.cache().is_some() && state.meta.codec.is_empty() {
+        if self.sources.cache().is_some() {
             // Opened first, and read without the lock: what is missing in the cache may take long to come.
             let head = Bounds { count: 0, ..bounds };
             let opened = self.read_from(&mut view, state, &head, place.shard);
             drop(view);
-            if opened.is_ok()
-                && let Some(buffer) = self.sources.requested(key, place.offset, place.len)
-            {
+            let decoders = &self.sources.decoders;
+            let buffer = opened.ok().and_then(|_| {
+                let buffer = self.sources.requested(key, place.offset, place.len);
+                buffer.or_else(|| decoders.read_again(state, start, count))
+            });
+            if let Some(buffer) = buffer {
                 return Ok(buffer);
             }
             view = self.lock();
@@ -129,6 +133,7 @@ impl Reader {
                 replacement: None,
                 proofs: None,
                 cached: None,
+                sealed: None,
             };
             let read = (self.sources).read_shown(&self.media, handle, handle, bounds, files);
             return read.map_err(|_| gone(view, handle));
@@ -156,27 +161,36 @@ impl Reader {
             chunk_crc: &chunk_crc,
         };
         let cache = self.sources.cache();
-        let cached = |shown: &SignalState| {
-            // What is known of checksums is about the newest state.
-            let cache = cache.clone().filter(|_| std::ptr::eq(shown, &*now))?;
-            let crcs = |chunks: Range<u64>| {
-                let folder = places.iter().find(|folder| self.is_of(folder, id));
-                let mut crcs = match folder {
-                    Some(folder) => stored_crcs(&*self.media, folder, chunks.clone()),
-                    None => vec![None; (chunks.end - chunks.start) as usize],
-                };
-                for (chunk, crc) in known.crcs.range(chunks.clone()) {
-                    crcs[(chunk - chunks.start) as usize] = Some(*crc);
-                }
-                crcs
+        // What is known of checksums is about the newest state.
+        let cache_of = |shown: &SignalState| {
+            let cache = cache.as_ref().filter(|_| std::ptr::eq(shown, &*now));
+            cache.cloned()
+        };
+        let crcs = |chunks: Range<u64>| {
+            let folder = places.iter().find(|folder| self.is_of(folder, id));
+            let mut crcs = match folder {
+                Some(folder) => stored_crcs(&*self.media, folder, chunks.clone()),
+                None => vec![None; (chunks.end - chunks.start) as usize],
             };
+            for (chunk, crc) in known.crcs.range(chunks.clone()) {
+                crcs[(chunk - chunks.start) as usize] = Some(*crc);
+            }
+            crcs
+        };
+        let cached = |shown: &SignalState| {
+            let cache = cache_of(shown)?;
             CachedRequest::new(cache, &self.media, self.uuid, shown, shard, crcs)
+        };
+        let sealed = |shown: &SignalState| {
+            let cache = cache_of(shown)?;
+            SealedCaching::new(cache, self.uuid, shown, crcs, &proofs.stretches)
         };
         let files = Files {
             folders,
             replacement,
             proofs: Some(&proofs),
             cached: Some(&cached),
+            sealed: Some(&sealed),
         };
         let read = (self.sources).read_shown(&self.media, handle, shown, bounds, files);
         read.map_err(|error| explain(error, handle, &now, bounds, shard))
