@@ -239,6 +239,14 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
+    /// Retries a task that was refused memory; false if it was retried alone too often.
+    fn retry_later(&self, task: &Task) -> bool {
+        match &self.placed {
+            Some(placed) => placed.retry_later(task),
+            None => self.split.scheduler.retry_later(task),
+        }
+    }
+
     fn finish(&self, task: &PlacedTask) {
         self.placed.iter().for_each(|placed| placed.finish(task));
     }
@@ -288,7 +296,6 @@ impl<'a> Dispatcher<'a> {
         }
         let mut took = Duration::ZERO;
         let mut refused = None;
-        let mut is_short = false;
         for (placed, done) in tasks.iter().zip(decoded.results) {
             let task = &placed.task;
             self.finish(placed);
@@ -301,12 +308,9 @@ impl<'a> Dispatcher<'a> {
                     result.add(task, elapsed, done.output.samples);
                     self.split.scheduler.complete(task, done.output);
                 }
-                Err(why) if !self.split.scheduler.retry_later(task) => refused = Some((task, why)),
-                Err(_) => is_short = true,
+                Err(why) if !self.retry_later(task) => refused = Some((task, why)),
+                Err(_) => {}
             }
-        }
-        if is_short {
-            self.placed.iter().for_each(PlacedTasks::give_back);
         }
         if let Some((task, why)) = refused {
             self.complete_with(task, &format!("worker {host}: {why}"));

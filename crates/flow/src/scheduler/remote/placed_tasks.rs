@@ -160,6 +160,10 @@ impl<'a> PlacedTasks<'a> {
         self.resize(place, size);
         let until = Instant::now() + wait;
         loop {
+            if self.lock().has_failed {
+                std::thread::sleep(wait.min(PLACED_WAIT));
+                return None;
+            }
             while let Some(task) = self.scheduler.next_task_now(registration) {
                 self.admit(task);
             }
@@ -195,10 +199,14 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// Memory is short: the scheduler has all back that no slot has, to hand out less.
-    pub(super) fn give_back(&self) {
-        let tasks = self.lock().take_waiting(self.now());
+    /// Retries a task that was refused memory, as [`TaskScheduler::retry_later`] does. What no slot has goes back to the
+    /// scheduler first, which then sees how many tasks are really in flight, and hands out fewer.
+    pub(super) fn retry_later(&self, task: &Task) -> bool {
+        // Under the lock, so that nothing is admitted in between.
+        let mut state = self.lock();
+        let tasks = state.take_waiting(self.now());
         tasks.iter().for_each(|task| self.scheduler.repeat(task));
+        self.scheduler.retry_later(task)
     }
 
     /// The run ends with an error: all tasks that no slot has.
@@ -273,11 +281,19 @@ impl<'a> PlacedTasks<'a> {
         let objects = objects_of(&self.subgraphs[task.subgraph], &task);
         let now = self.now();
         let mut state = self.lock();
+        if state.has_failed {
+            // Whoever ends the run has it.
+            self.scheduler.repeat(&task);
+            return;
+        }
         let state = &mut *state;
         let mut ids: Vec<ObjectId> = Vec::with_capacity(objects.len());
         for (name, bytes) in objects {
             let id = state.names.intern(name);
-            state.dispatcher.set_bytes(id, bytes);
+            // What a cache says of it counts more.
+            if state.dispatcher.index().bytes(id) == 0 {
+                state.dispatcher.set_bytes(id, bytes);
+            }
             ids.push(id);
         }
         let id = state.dispatcher.admit(&ids, now);
