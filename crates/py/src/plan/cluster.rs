@@ -59,7 +59,9 @@ impl PythonCluster {
         });
         Ok(Self {
             slots: run.call_method0("slot_count")?.extract()?,
-            placement: placement.transpose()?,
+            placement: placement
+                .transpose()
+                .map_err(|error| PyErr::from(crate::errors::Error::from(error)))?,
             run: run.clone().unbind(),
             causes: PickledExceptions,
         })

@@ -90,7 +90,7 @@ impl SealedCaching {
             Some(os) => Origin::Reopened {
                 media: Arc::clone(media),
                 path: path.to_path_buf(),
-                identity: crate::engine::source::identity(os)?,
+                identity: crate::engine::mapping::identity(os)?,
             },
         };
         let key = sealed_key(self.store, self.id, shard, version);

@@ -11,7 +11,7 @@ use isochrony_cache::Mapping;
 use isochrony_segment::{Buffer, BufferKind, Owner};
 use uuid::Uuid;
 
-use super::source::identity;
+use super::mapping::identity;
 use crate::layout::flat::Flat;
 use crate::media::{Media, MediaFile};
 use crate::shard_cache::{CachedFile, FlatContent, ObjectKey, Origin, ShardCache};

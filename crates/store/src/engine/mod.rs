@@ -25,6 +25,7 @@ pub(crate) mod lock;
 pub(crate) mod log;
 mod lost;
 pub(crate) mod manifest;
+pub(crate) mod mapping;
 mod marks;
 pub(crate) mod open;
 pub(crate) mod parts;

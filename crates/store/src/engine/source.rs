@@ -1,22 +1,19 @@
 //! Reading samples: mapped shards, shared by all who read, or copies where mapping is not possible.
-#![allow(unsafe_code)] // Mapping files and handing out views into the mappings.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use isochrony_segment::{Buffer, BufferKind, BufferMut, Owner};
-use memmap2::{MmapOptions, MmapRaw};
+use isochrony_segment::{Buffer, BufferMut};
 
 use super::cached::{CachedRequest, cached_view};
 use super::candidate::{ArrayFolder, FlatHead, wrong_mark};
 use super::io::IoContext;
+use super::mapping::{Mapping, Place};
 use super::proofs::Proofs;
 use super::recent::{Recent, ShardKey, open_file_limit};
 use crate::error::StoreError;
@@ -24,7 +21,7 @@ use crate::layout::data_shard_file;
 use crate::layout::flat::{Flat, IndexKind};
 use crate::layout::mark::WriteMark;
 use crate::layout::shard::ShardHeader;
-use crate::media::{Access, Media, MediaFile};
+use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 use crate::shard_cache::{CachedFile, ShardCache};
@@ -33,56 +30,8 @@ use crate::state::SignalState;
 /// Most shards that are kept mapped; views handed out keep theirs beyond that.
 const MAPPED: usize = 1024;
 
-/// A shard file, mapped as long as it can ever get, whatever its length now.
-///
-/// Pages behind the end of the file must not be touched. `len` is a length that the file had; the engine never cuts a
-/// file below committed samples, and those are all that is handed out. Somebody else who cuts the file kills readers of
-/// what was cut (SIGBUS); no program can protect a mapping from that.
-pub(crate) struct Mapping {
-    raw: MmapRaw,
-    place: Place,
-    len: AtomicU64,
-}
-
-/// Which file a shard was read from. It is opened again when it is needed and was closed: mappings outlive descriptors,
-/// of which a process has few.
-#[derive(Debug)]
-struct Place {
-    path: PathBuf,
-    /// Device and number: another file may have the path by now.
-    identity: (u64, u64),
-}
-
-impl Place {
-    fn new(path: &Path, file: &File) -> std::io::Result<Self> {
-        Ok(Self {
-            path: path.to_path_buf(),
-            identity: identity(file)?,
-        })
-    }
-
-    /// The file once more; `None` if it is not there any more.
-    fn open(&self, media: &dyn Media) -> Option<Arc<dyn MediaFile>> {
-        let file = media.open(&self.path, Access::Read).ok()?;
-        let found = identity(file.as_os_file()?).ok()?;
-        (found == self.identity).then_some(file)
-    }
-}
-
-/// Device and number of an open file.
-pub(crate) fn identity(file: &File) -> std::io::Result<(u64, u64)> {
-    let found = file.metadata()?;
-    Ok((found.dev(), found.ino()))
-}
-
 /// An open file of a shard.
 struct OpenFile(Arc<dyn MediaFile>);
-
-impl Owner for Mapping {
-    fn kind(&self) -> BufferKind {
-        BufferKind::Mapped
-    }
-}
 
 /// How a shard is read.
 enum Shard {
@@ -423,37 +372,6 @@ impl Sources {
     }
 }
 
-impl Mapping {
-    /// A view of committed bytes; `None` if the file is too short for them. `file` gives the file, if it can be had, should
-    /// it have grown since.
-    fn view(
-        self: &Arc<Self>,
-        offset: u64,
-        len: usize,
-        file: impl FnOnce() -> Option<Arc<dyn MediaFile>>,
-    ) -> Option<Buffer> {
-        let end = offset.checked_add(len as u64)?;
-        if end > self.len.load(Ordering::Relaxed) {
-            // The file grew since.
-            self.len.store(file()?.len().ok()?, Ordering::Relaxed);
-            if end > self.len.load(Ordering::Relaxed) {
-                return None;
-            }
-        }
-        let offset = usize::try_from(offset).ok()?;
-        if offset.checked_add(len)? > self.raw.len() {
-            return None;
-        }
-        // SAFETY: `offset + len <= raw.len()` by the test above.
-        let ptr = NonNull::new(unsafe { self.raw.as_mut_ptr().add(offset) })?;
-        let owner: Arc<dyn Owner> = self.clone();
-        // SAFETY: the mapping lives as long as `owner`. The file had `end` bytes at the last look, so the pages exist;
-        // they hold committed samples, which nobody writes and behind which the engine never cuts the file (see
-        // `Mapping`). All views derive from the pointer to the whole mapping, which is below `isize::MAX` bytes.
-        Some(unsafe { Buffer::from_owner(owner, ptr, len) })
-    }
-}
-
 fn open(
     media: &dyn Media,
     wanted: &mut ShardRequest,
@@ -528,10 +446,8 @@ fn open(
         let Some(whole) = whole else {
             return Ok((Shard::Copied(place), Some(file)));
         };
-        let raw = MmapOptions::new().len(whole).map_raw_read_only(os);
-        let raw = raw.at("map", &path)?;
-        let len = AtomicU64::new(len);
-        let mapping = Arc::new(Mapping { raw, place, len });
+        let mapping = Mapping::new(os, place, whole, len).at("map", &path)?;
+        let mapping = Arc::new(mapping);
         return Ok((Shard::Mapped(mapping), Some(file)));
     }
     Err(stranger.unwrap_or(StoreError::MissingSamples {

@@ -37,7 +37,7 @@ impl Origin {
                 identity,
             } => {
                 let file = media.open(path, crate::media::Access::Read)?;
-                match file.as_os_file().map(crate::engine::source::identity) {
+                match file.as_os_file().map(crate::engine::mapping::identity) {
                     Some(Ok(found)) if found == *identity => Ok(file),
                     Some(Err(error)) => Err(error),
                     _ => Err(io::ErrorKind::StaleNetworkFileHandle.into()),

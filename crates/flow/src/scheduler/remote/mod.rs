@@ -38,7 +38,7 @@
 //! |---|---|
 //! | bytes of a message; what is in it | `message`; `events`, `tasks`, `blocks`, `results` |
 //! | worker | `runner` |
-//! | client | `dispatcher`, `placed_tasks` |
+//! | client | `dispatcher`; `placed_tasks`, `placement_state` |
 //! | parts of a plan beside their sensors | `host` |
 
 mod blocks;
@@ -47,6 +47,7 @@ mod events;
 pub(crate) mod host;
 mod message;
 mod placed_tasks;
+mod placement_state;
 mod results;
 mod runner;
 mod tasks;
