@@ -9,6 +9,7 @@
 #   make generate  methods of plans and the operator reference, from the operators' declarations
 #   make bench   measured ratios against bare loops and peers
 #   make fuzz    every fuzz target for FUZZ_SECONDS (60)
+#   make s3-server  the S3 server that tests of stores in object storage start, into target/tools (two minutes, once)
 #   make soak    a live feed with faults for SOAK_SECONDS (3600)
 #   make attack  killed writers, damaged stores, repairs, damaged files, odd tables, command lines, a hostile feed; ATTACK_SEED
 
@@ -44,7 +45,7 @@ TEST_PROFILE := tested
 CARGO_TEST := cargo test --locked --workspace --profile $(TEST_PROFILE)
 
 .PHONY: help demo wheel test-wheel test lint generate bench fuzz soak attack fmt lock clean
-.PHONY: build-release build-test build-example test-rust test-python test-python-together test-python-alone
+.PHONY: s3-server build-release build-test build-example test-rust test-python test-python-together test-python-alone
 .PHONY: lint-rust lint-python
 
 help:
@@ -127,6 +128,18 @@ test-python-together: build-test build-example
 
 test-python-alone: build-test build-example
 	$(BIN)/python -m pytest -m alone
+
+# A server of objects, of a version that is known to serve ranges; tests that need it skip where it is missing. Its build
+# is not shared with this workspace's, whose lock file it does not know.
+S3_SERVER := target/tools/bin/s3s-fs
+S3_SERVER_VERSION := 0.14.1
+
+s3-server: $(S3_SERVER)
+
+$(S3_SERVER):
+	cargo install s3s-fs --version $(S3_SERVER_VERSION) --features binary --locked --quiet \
+	  --root target/tools --target-dir target/tools/build
+	rm -rf target/tools/build
 
 # --- lint ---------------------------------------------------------------------
 

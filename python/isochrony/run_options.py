@@ -125,11 +125,16 @@ def _scale(name: str, scale: object) -> tuple[int, int] | None:
     )
 
 
+def _absolute(path: str) -> str:
+    """A path as stores have it: a URL is absolute as it is."""
+    return path if "://" in path else str(Path(path).absolute())
+
+
 def _paths(name: str, paths: object) -> dict[str, str]:
     if paths is None:
         return {}
     if isinstance(paths, dict) and all(isinstance(one, str | os.PathLike) for pair in paths.items() for one in pair):
-        return {str(Path(old).absolute()): os.fspath(new) for old, new in paths.items()}
+        return {_absolute(os.fspath(old)): os.fspath(new) for old, new in paths.items()}
     raise OptionError(f'{name}={paths!r} is refused; give path prefixes, such as {{"/home/me/data": "/mnt/data"}}')
 
 

@@ -55,9 +55,10 @@ def scan(
             them and asks the system at each piece for twice its length; ``"readahead_all"`` asks for all at the
             beginning; ``"populate"`` has page tables filled piece by piece, by a thread ahead of the scan;
             ``"direct"`` reads past the page cache, ahead of the scan; ``"io_uring"`` has the kernel fill several
-            buffers ahead of the scan, and ``"io_uring_direct"`` does so past the page cache. Where it does not apply
-            (a sealed signal, a file system or a container that refuses), `Plan.explain` and the report's `reads` say
-            what is done instead.
+            buffers ahead of the scan, and ``"io_uring_direct"`` does so past the page cache. Stores at URLs are read
+            by ``"range_requests"``, several requests at a time, ahead of the scan. Where it does not apply (a sealed
+            signal, a store at a URL, a file system or a container that refuses), `Plan.explain` and the report's
+            `reads` say what is done instead.
 
     Raises:
         StoreValueError: there is no such `io`.

@@ -1,1 +1,40 @@
 //! Stores in object storage (`s3://`, `gs://`, `az://`) and on web servers (`https://`), as a medium of the store.
+//!
+//! [`register`] makes URLs paths of stores everywhere in a process. Stores there are read-only, and are read as of their
+//! last published state: MANIFEST and the redo log are asked for each time, everything else is listed once and read in
+//! the version that was listed, which the server compares (`If-Match`).
+//!
+//! ```text
+//!  store ──▶ CloudMedia ──▶ Session (one per process) ── Listing │ Blocks (32 MiB)
+//!               │                                           │        │
+//!               ▼                                           ▼        ▼
+//!           CloudFile ── parts of 8 MiB ──────────────▶ Requests ── driver thread ──▶ object_store
+//! ```
+
+mod blocks;
+mod client;
+mod driver;
+mod error;
+mod file;
+mod listing;
+mod media;
+mod per_process;
+mod requests;
+mod session;
+
+use std::io;
+use std::sync::Arc;
+
+use isochrony_store::media::{Media, remote};
+
+pub use error::CloudError;
+pub use media::CloudMedia;
+
+/// Makes URLs paths of stores in this process. Starts nothing, and may be called again.
+pub fn register() {
+    remote::register(open);
+}
+
+fn open(url: &str) -> io::Result<Arc<dyn Media>> {
+    Ok(Arc::new(CloudMedia::open(url)?))
+}

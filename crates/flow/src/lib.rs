@@ -59,8 +59,9 @@ pub use plan::sent::{SentObject, SentObjects};
 pub use plan::workspace::Workspace;
 pub use plan::{Plan, SEGMENT_SAMPLES, ScannedSignal};
 pub use scheduler::remote::{
-    CauseCodec, HostError, HostInbox, HostRequest, HostRun, PreparedTasks, RemoteSlot,
-    RunnerContext, SendBuffer, SlotError, SnapshotCheck, TaskCluster, TaskRunner, TaskRunnerError,
+    CauseCodec, DispatchOptions, HostError, HostInbox, HostRequest, HostRun, PreparedTasks,
+    RemoteSlot, RunnerContext, SendBuffer, SlotError, SnapshotCheck, TaskCluster, TaskRunner,
+    TaskRunnerError,
 };
 pub use scheduler::repeated::RepeatedPlan;
 pub use sinks::events::EventSink;

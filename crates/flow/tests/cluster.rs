@@ -20,7 +20,8 @@ use std::sync::Arc;
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Plan, PreparedTasks, RunError, RunOptions, RunnerContext, Stat, TaskRunner, TaskRunnerError,
+    DispatchOptions, Plan, PreparedTasks, RunError, RunOptions, RunnerContext, Stat, TaskRunner,
+    TaskRunnerError,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -28,7 +29,7 @@ use serde_json::json;
 
 use fail::failing;
 use feed::Feed;
-use loopback::{collect_on_loopback, collect_on_workers, sent};
+use loopback::{collect_on_hosts, collect_on_loopback, collect_on_workers, sent};
 use noise::recording;
 use plans::{around, named, plans, settling, steps};
 
@@ -40,20 +41,39 @@ fn options(task: u64) -> RunOptions<'static> {
     options
 }
 
+/// Any policy, with waits from none to longer than a test.
+fn placements() -> impl Strategy<Value = DispatchOptions> {
+    let names = [
+        "first-available",
+        "first-cache-available",
+        "max-cache-hit",
+        "max-compute-util",
+        "good-cache-compute",
+    ];
+    (prop::sample::select(&names[..]), 0u64..20, 1usize..3).prop_map(|(name, wait, replicas)| {
+        DispatchOptions {
+            policy: name.parse().unwrap(),
+            max_wait: wait * 1_000_000,
+            max_replicas: replicas,
+            ..DispatchOptions::default()
+        }
+    })
+}
+
 #[test]
 fn random_plans_have_the_bits_of_one_thread() {
     let given = (
         steps(),
         (0i64..60, 1i64..500),
         (1i64..200, 1u64..300, 2u64..600),
-        (1usize..4, 0u64..6),
+        (1usize..4, 0u64..6, prop::option::of(placements())),
         prop::option::of((0i64..700, 0i64..900)),
     );
     let on_slots = Cell::new(0);
     let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
     let ran = runner.run(
         &given,
-        |(steps, (gap, len), (cut, segment, task), (slots, lost), range)| {
+        |(steps, (gap, len), (cut, segment, task), (slots, lost, placement), range)| {
             let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
             let range = range.map(|(from, wanted)| from..from + wanted);
             let all = plans(
@@ -64,8 +84,9 @@ fn random_plans_have_the_bits_of_one_thread() {
             let (one, _) = Plan::collect_all(&some, &options(task)).unwrap();
             // Of one call alone, which would be lost again and again.
             let lost = if lost == 1 { 0 } else { lost };
-            let (many, report, calls) =
-                collect_on_loopback(&some, options(task), slots, lost).unwrap();
+            let hosts = [(some.to_vec(), None), (some.to_vec(), None)];
+            let many = collect_on_hosts(&some, &hosts, placement, options(task), slots, lost);
+            let (many, report, calls) = many.unwrap();
             prop_assert_eq!(many, one, "{}", some[0].explain());
             let received: u64 = report.workers.iter().map(|slot| slot.received_bytes).sum();
             prop_assert_eq!(received > 0, calls > 0 && !report.tasks.is_empty());
@@ -216,6 +237,7 @@ fn runner(plan: &Plan) -> TaskRunner {
         shared: None,
         causes: Arc::new(loopback::Texts),
         check: None,
+        cache: None,
     };
     TaskRunner::new(Arc::new(prepared), 0, options, context).unwrap()
 }

@@ -113,6 +113,7 @@ impl TaskCluster for HostThread {
         let context = RunnerContext {
             shared: None,
             check: None,
+            cache: None,
             causes: Arc::new(Texts),
         };
         let run = HostRun::new(&self.part, 1, self.options, context)?;

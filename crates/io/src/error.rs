@@ -52,6 +52,9 @@ pub enum IoError {
     /// The stored profile of this machine is unusable.
     #[error("the machine's profile {} cannot be used: {reason}; measure again with `isochrony calibrate`, or delete that file", path.display())]
     BadProfile { path: PathBuf, reason: String },
+    /// The caller was asked to stop.
+    #[error("reading was stopped; start it again")]
+    Interrupted,
     /// Memory for samples.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -72,6 +75,7 @@ impl IoError {
             Self::UnknownStrategy { .. } => "unknown_strategy",
             Self::RefusedCalibration { .. } => "refused_calibration",
             Self::BadProfile { .. } => "bad_profile",
+            Self::Interrupted => "interrupted",
             Self::Segment(error) => error.code(),
             Self::Source(_) => "source",
         }
@@ -96,7 +100,7 @@ impl<T> ErrorContext<T> for io::Result<T> {
 mod tests {
     use super::*;
 
-    const VARIANTS: usize = 9;
+    const VARIANTS: usize = 10;
 
     /// One of each variant, its code, and words of its message: what, where and the remedy. `System` and `Source` have
     /// none: their cause is outside this crate.
@@ -164,6 +168,11 @@ mod tests {
                 ["/a/file", "its format is 1", "isochrony calibrate"],
             ),
             (
+                IoError::Interrupted,
+                "interrupted",
+                ["was stopped", "start it again", ""],
+            ),
+            (
                 SegmentError::OutOfMemory { bytes: 7 }.into(),
                 "out_of_memory",
                 ["cannot allocate", "7 bytes", "ask for a shorter range"],
@@ -186,8 +195,9 @@ mod tests {
             IoError::UnknownStrategy { .. } => 4,
             IoError::RefusedCalibration { .. } => 5,
             IoError::BadProfile { .. } => 6,
-            IoError::Segment(_) => 7,
-            IoError::Source(_) => 8,
+            IoError::Interrupted => 7,
+            IoError::Segment(_) => 8,
+            IoError::Source(_) => 9,
         }
     }
 

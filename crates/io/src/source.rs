@@ -26,6 +26,10 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     fn dtype(&self) -> DType;
     /// What its segments have in common.
     fn stream(&self) -> StreamId;
+    /// Whether each read of a file is a request to another machine.
+    fn is_remote(&self) -> bool {
+        false
+    }
     /// Why its samples must be decoded, such as "the signal is sealed with zstd"; `None` if the files hold them raw.
     fn why_decoded(&self) -> Option<String>;
     /// Index after the last sample.
@@ -74,6 +78,17 @@ pub trait ShardFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
+    /// As [`read_at`](Self::read_at), for bytes that are read once: past what is kept in memory.
+    ///
+    /// # Errors
+    /// The system's.
+    fn read_once(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        self.read_at(offset, bytes)
+    }
+    /// Whether each read is a request to another machine.
+    fn is_remote(&self) -> bool {
+        false
+    }
     /// Length in bytes.
     ///
     /// # Errors

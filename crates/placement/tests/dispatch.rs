@@ -224,3 +224,23 @@ fn refuses_what_is_not_there() {
     );
     assert_eq!(d.counts().window, 1);
 }
+
+#[test]
+fn slots_join_and_leave_a_host() {
+    let mut d = dispatcher(options(Policy::MaxComputeUtil), 1, 1);
+    let tasks: Vec<_> = (0..5).map(|_| d.admit(&[], 0)).collect();
+    assert_eq!(all(&mut d, 0), [(tasks[0], 0)]);
+    d.set_slots(HostId(0), 3).unwrap();
+    assert_eq!(all(&mut d, 0), [(tasks[1], 0), (tasks[2], 0)]);
+    d.set_slots(HostId(0), 2).unwrap();
+    d.finish(tasks[0], 1).unwrap();
+    assert_eq!(all(&mut d, 1), []);
+    d.finish(tasks[1], 1).unwrap();
+    assert_eq!(all(&mut d, 1), [(tasks[3], 0)]);
+    assert_eq!(d.slots(HostId(0)).unwrap(), (2, 2));
+    assert_eq!(d.set_slots(HostId(0), 0).unwrap_err().code(), "parameter");
+    assert_eq!(
+        d.set_slots(HostId(7), 1).unwrap_err().code(),
+        "unknown_host"
+    );
+}

@@ -235,9 +235,11 @@ impl Error {
 
 fn store_class(code: &str) -> &'static str {
     match code {
-        "not_a_store" => "StoreNotFoundError",
+        "not_a_store" | "no_such_bucket" => "StoreNotFoundError",
         "store_exists" | "signal_exists" | "name_of_view" | "occupied" => "StoreExistsError",
-        "read_only" | "sealed" => "StorePermissionError",
+        "read_only" | "remote_read_only" | "sealed" | "access_denied" | "no_credentials" => {
+            "StorePermissionError"
+        }
         "locked" => "StoreLockedError",
         "no_such_signal" | "signal_removed" | "signal_overwritten" | "no_such_event" => {
             "StoreKeyError"
@@ -267,6 +269,14 @@ fn store_class(code: &str) -> &'static str {
         | "newer_format"
         | "network_file_system"
         | "in_the_way"
+        | "unreachable"
+        | "server_error"
+        | "truncated_answer"
+        | "changed_remotely"
+        | "cannot_list"
+        | "bad_cloud_settings"
+        | "no_remote"
+        | "no_thread"
         | "needs_recovery" => "StoreOSError",
         _ => "StoreValueError",
     }

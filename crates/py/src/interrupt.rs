@@ -8,12 +8,18 @@
 use std::thread;
 
 use isochrony_runtime::{Interrupt, WaitGroup};
+use isochrony_store::Signal;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
 
 /// Less takes milliseconds, to which a thread would add tens of microseconds.
 const LARGE: u64 = 8 << 20;
+
+/// Bytes to give to [`interruptible`] for reading so many of a signal: the requests for those of a server take any time.
+pub(crate) fn bytes_to_wait_for(signal: &Signal, bytes: u64) -> u64 {
+    if signal.is_remote() { u64::MAX } else { bytes }
+}
 
 /// Does `work` on about `bytes` of samples, detached from the interpreter. An exception of a signal handler ends it: at
 /// once, or with the work done if that was past its last check.

@@ -45,7 +45,8 @@ pub mod _native {
     use crate::declarations::operator_declarations;
     #[pymodule_export]
     use crate::diffusion::{
-        NativeCache, NativeCachedObject, NativeDispatcher, NativeReservation, open_cache,
+        NativeCache, NativeCachedObject, NativeDispatcher, NativeReservation, NativeShardCache,
+        open_cache,
     };
     #[pymodule_export]
     use crate::expr::Expr;
@@ -128,6 +129,7 @@ pub mod _native {
     /// Runs end before the interpreter does; before that, changes that were not committed are warned of.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        isochrony_cloud::register();
         crate::interpreter::close_at_exit(module)?;
         crate::store::uncommitted::warn_before_exit(module)
     }

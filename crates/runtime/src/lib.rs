@@ -14,6 +14,7 @@
 //! Depends on the standard library and, for affinities, on `rustix`. Starts no workers: pools and queues belong to the
 //! engines.
 
+mod blocking;
 mod cause;
 mod cpu;
 mod interrupt;
@@ -26,6 +27,7 @@ pub mod sync;
 mod waker;
 mod worker_report;
 
+pub use blocking::{WaitCheck, is_stop_requested, poll_stop, stoppable_waits};
 pub use cause::{Cause, panic_message};
 pub use cpu::{CpuLocation, CpuPlacement, CpuTopology, PinnedThread, unpinned};
 pub use interrupt::Interrupt;

@@ -20,6 +20,7 @@ use zarrs::array::{
 };
 use zarrs::storage::ReadableStorageTraits;
 
+use self::cached::SealedCaching;
 use self::chunks::Chunks;
 use self::frames::{Decompressor, Frames};
 use self::shards::SealedShard;
@@ -36,6 +37,7 @@ use crate::state::SignalState;
 use crate::version::FileVersion;
 
 mod blosc;
+pub(crate) mod cached;
 mod chunks;
 mod frames;
 mod shards;
@@ -46,6 +48,8 @@ pub(crate) struct ArraySource<'a> {
     pub(crate) folder: &'a ArrayFolder,
     /// What its shards must say of themselves, if it is sealed.
     pub(crate) version: FileVersion,
+    /// How its shards are read through the cache of this host, if they are.
+    pub(crate) caching: Option<&'a dyn Fn() -> Option<SealedCaching>>,
 }
 
 /// One signal's `data`, with the shard indices read so far.
@@ -110,6 +114,7 @@ impl Decoder {
             is_sealed: !meta.codec.is_empty(),
             format: meta.format,
             shards: Arc::clone(shards),
+            caching: source.caching.and_then(|caching| caching()),
             fault: Mutex::new(None),
         });
         let storage: Arc<dyn ReadableStorageTraits> = folder.clone();
@@ -264,6 +269,9 @@ impl Decoders {
     }
 
     fn samples(&self, decoder: &Decoder, start: i64, count: usize) -> Result<Buffer, StoreError> {
+        if count == 0 {
+            return Ok(BufferMut::zeroed(0)?.freeze());
+        }
         let size = decoder.sample_bytes;
         let (mut at, end) = (
             start.max(0).cast_unsigned() as usize * size,
@@ -329,6 +337,12 @@ impl Decoders {
         let buffer = decoded?;
         lock(&self.chunks).put(key, buffer.clone());
         Ok(buffer)
+    }
+
+    /// Forgets all files; what was decoded stays right.
+    pub(crate) fn forget_files(&self) {
+        lock(&self.open).clear();
+        self.shards.clear();
     }
 
     /// Forgets a signal: its files were replaced or moved.

@@ -45,6 +45,20 @@ pub enum StoreError {
         source: std::io::Error,
     },
 
+    /// A store that is not on this machine cannot be reached, or is not as it was.
+    #[error("cannot {action} {}: {error}", path.display())]
+    Remote {
+        /// What was tried: `"read"`, `"list"`.
+        action: &'static str,
+        path: PathBuf,
+        /// Whether something is missing or was replaced, as of a file.
+        kind: std::io::ErrorKind,
+        error: crate::media::RemoteError,
+    },
+    /// Something was to be changed in a store that is not on this machine.
+    #[error("cannot {action} {}: stores at URLs are read-only; write to a store on a disk and copy it there", path.display())]
+    RemoteReadOnly { path: PathBuf, action: &'static str },
+
     // --- names ---
     /// A name that a signal cannot have.
     #[error("signal name {name:?} is refused: component {component:?} {rule}; choose another name")]

@@ -5,7 +5,7 @@
 //! inside one. The flag belongs to the thread and not to each function's arguments, because every layer between the
 //! caller and the loop over samples would have to pass it on.
 
-use isochrony_runtime::Interrupt;
+use isochrony_runtime::{Interrupt, stoppable_waits};
 use std::cell::RefCell;
 
 use crate::error::StoreError;
@@ -39,7 +39,8 @@ impl Drop for Restore {
 pub fn stoppable<T>(interrupt: &Interrupt, work: impl FnOnce() -> T) -> T {
     let before = INTERRUPT.with(|own| own.borrow_mut().replace(interrupt.clone()));
     let _restore = Restore(before);
-    work()
+    let waits = interrupt.clone();
+    stoppable_waits(move || waits.is_requested(), work)
 }
 
 /// Asks the work of this thread to stop, as a function can that the work calls; nothing outside of [`stoppable`].

@@ -41,6 +41,7 @@ mod sample_format;
 mod scratch;
 mod seal;
 mod selection;
+pub mod shard_cache;
 mod signal;
 mod signal_source;
 mod snapshot;

@@ -35,6 +35,9 @@ impl From<IoError> for StoreError {
             IoError::RefusedCalibration { option, got, legal } => {
                 Self::RefusedCalibration { option, got, legal }
             }
+            IoError::Interrupted => Self::Interrupted {
+                action: "read samples",
+            },
             IoError::BadProfile { path, reason } => Self::BadProfile { path, reason },
             IoError::Segment(error) => Self::Segment(error),
             // Signals are the only sources here, and their errors are ours.
@@ -109,6 +112,10 @@ impl SampleSource for SignalSource {
         self.signal.stream()
     }
 
+    fn is_remote(&self) -> bool {
+        self.signal.shared().backend.media().is_remote()
+    }
+
     fn why_decoded(&self) -> Option<String> {
         let (codec, format) = (self.signal.codec(), self.signal.format());
         if !codec.is_empty() {
@@ -164,6 +171,9 @@ impl SampleSource for SignalSource {
     }
 }
 
+/// Shards of a remote medium whose beginnings are asked for ahead.
+const SHARDS_AHEAD: u64 = 8;
+
 /// Opens the shards of a signal; remembers the last one. The store keeps it open while it is among those used last: there
 /// may be more scans than a process may have files open.
 #[derive(Debug)]
@@ -192,10 +202,11 @@ impl Shards for SignalShards {
 impl SignalShards {
     fn find(&mut self, span: &FileRange) -> Result<Option<FlatShard>, StoreError> {
         let backend = &self.signal.shared().backend;
+        let media = backend.media();
         let flat_shard = |file, path| FlatShard {
             file,
             path,
-            media: backend.media(),
+            media: media.clone(),
         };
         if let Some((shard, known)) = &self.last
             && *shard == span.shard
@@ -213,7 +224,11 @@ impl SignalShards {
         let start = self.flat.shard_layout().array_byte(span);
         // Opens the shard and looks at its index; whoever reads the samples sees whether they are there.
         let state = self.signal.state();
-        backend.read(state, (start / size).cast_signed(), 1)?;
+        let is_open = media.is_remote() && backend.shard_file(state, span.shard)?.is_some();
+        if !is_open {
+            self.prefetch_heads(&*media, span.shard)?;
+            backend.read(state, (start / size).cast_signed(), 1)?;
+        }
         let found = match backend.shard_file(state, span.shard)? {
             Some(file) => {
                 let path = backend.data_shard_path(id, span.shard)?;
@@ -227,6 +242,21 @@ impl SignalShards {
         });
         self.last = Some((span.shard, last));
         Ok(found)
+    }
+
+    /// Of a remote medium, asks for what opening these shards will read: one after another they would each wait for
+    /// several requests.
+    fn prefetch_heads(&self, media: &dyn Media, first: u64) -> Result<(), StoreError> {
+        if !media.is_remote() {
+            return Ok(());
+        }
+        let backend = &self.signal.shared().backend;
+        let bytes = self.signal.end_index().cast_unsigned() * self.signal.format().size() as u64;
+        let shards = bytes.div_ceil(self.flat.shard_bytes());
+        for shard in first..shards.min(first + SHARDS_AHEAD) {
+            media.prefetch_ends(&backend.data_shard_path(self.signal.id(), shard)?);
+        }
+        Ok(())
     }
 }
 
@@ -253,6 +283,14 @@ impl ShardFile for FlatShard {
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         self.file.read_at(offset, bytes)
+    }
+
+    fn read_once(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        self.file.read_once(offset, bytes)
+    }
+
+    fn is_remote(&self) -> bool {
+        self.file.is_remote()
     }
 
     fn len(&self) -> io::Result<u64> {

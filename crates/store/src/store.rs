@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 
 use crate::append::WriterState;
 use crate::backend::Backend;
-use crate::engine::io::IoContext;
 use crate::engine::{Engine, OpenMode, Reader};
 use crate::error::StoreError;
-use crate::media::Media;
+use crate::media::{self, Media};
 use crate::op::SignalId;
 use crate::options::Mode;
+use crate::shard_cache::ShardCache;
 use crate::signal::Signal;
 use crate::views::keeper::Keeper;
 
@@ -149,7 +149,14 @@ impl Store {
     /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::StoreInsideStore`], [`StoreError::Io`],
     /// and for writing the name of the holder if another process writes already.
     pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<Self, StoreError> {
-        Self::open_on(path.as_ref(), mode, crate::media::disk())
+        let path = media::absolute(path.as_ref())?;
+        Self::open_on(&path, mode, media::media_of(&path)?)
+    }
+
+    /// Whether a path is the URL of a store, which is not on this machine's disks.
+    #[must_use]
+    pub fn is_url(path: impl AsRef<Path>) -> bool {
+        media::is_url(path.as_ref())
     }
 
     /// Opens a store on any medium.
@@ -158,7 +165,11 @@ impl Store {
     /// As [`open`](Self::open).
     pub fn open_on(path: &Path, mode: Mode, media: Arc<dyn Media>) -> Result<Self, StoreError> {
         // Absolute, so that a later change of the working directory means nothing.
-        let path = &std::path::absolute(path).at("look at", path)?;
+        let path = &media::absolute(path)?;
+        if media.is_remote() && mode != Mode::Read {
+            let (path, action) = (path.clone(), "write to");
+            return Err(StoreError::RemoteReadOnly { path, action });
+        }
         crate::backup::refuse_unfinished(&*media.rooted(path), path)?;
         let wanted = match mode {
             Mode::Read => {
@@ -210,6 +221,24 @@ impl Store {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.shared.backend.path()
+    }
+
+    /// Whether its files are another machine's, so that reading them takes requests.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        self.shared.backend.media().is_remote()
+    }
+
+    /// Reads samples through the cache of this host from now on; `None`: as they are stored. Samples of a store that is open
+    /// for writing are never cached.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    pub fn set_shard_cache(&self, cache: Option<Arc<ShardCache>>) -> Result<(), StoreError> {
+        if self.mode == Mode::Read {
+            self.shared.backend.sources()?.set_cache(cache);
+        }
+        Ok(())
     }
 
     /// What the store was opened for.

@@ -33,6 +33,13 @@ impl FileVersion {
         Self(uuid.as_u128())
     }
 
+    /// The content version of all shards of a sealed array of this version, whose files never change.
+    pub(crate) fn sealed_content(self) -> u64 {
+        let mut hash = ContentHash::default();
+        hash.add(&self.0.to_le_bytes());
+        hash.0
+    }
+
     /// That of a replacement, from its name in `tmp/`, which is used once: the 128-bit FNV-1a hash of the name.
     #[must_use]
     pub fn of_replacement(tmp: &str) -> Self {
@@ -83,6 +90,24 @@ pub(crate) struct ShardMark {
     pub(crate) last: WriteMark,
     /// That of the last commit that synced the file: what a power cut leaves.
     pub(crate) synced: Option<WriteMark>,
+}
+
+/// A 64-bit FNV-1a hash.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ContentHash(pub(crate) u64);
+
+impl Default for ContentHash {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl ContentHash {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
 }
 
 impl DataVersion {
@@ -138,6 +163,28 @@ impl DataVersion {
             let crc = crc32c::crc32c_append(crc, &shard.to_le_bytes());
             crc32c::crc32c_append(crc, &mark.to_le_bytes())
         })
+    }
+
+    /// A number that tells contents of a shard of the flat layout from each other, for copies of its bytes: it changes when
+    /// samples are replaced or taken away, when a gap is filled and when other files take the place of the array's, and not
+    /// with an append whose chunks all get a checksum as it is written. (One that ends in a chunk whose checksum is not
+    /// known without reading leaves a write mark, as a fill does, and changes it, too.)
+    ///
+    /// The 64-bit FNV-1a hash of what the state says.
+    #[must_use]
+    pub fn content_version(&self, shard: u64) -> u64 {
+        let mut hash = ContentHash::default();
+        self.hash_content(shard, &mut hash);
+        hash.0
+    }
+
+    /// Adds to a hash what tells contents of a shard from each other.
+    pub(crate) fn hash_content(&self, shard: u64, hash: &mut ContentHash) {
+        hash.add(&self.file(shard).0.to_le_bytes());
+        hash.add(&self.content.get(&shard).copied().unwrap_or(0).to_le_bytes());
+        hash.add(&self.content_of_all.to_le_bytes());
+        let mark = self.mark(shard).map_or(0, |mark| mark.last.0);
+        hash.add(&mark.to_le_bytes());
     }
 
     /// Whether samples in `range` of a shard that lie in a gap may still be shown by somebody.

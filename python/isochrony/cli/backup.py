@@ -11,6 +11,7 @@ from ..errors import UsageError
 from ..progress import ImportProgress, bytes_text
 from .exits import Exit
 from .tables import print_json
+from .paths import store_path
 from .target import is_store
 from .words import as_options
 
@@ -32,7 +33,7 @@ Exit codes: 0 done; 1 some signals cannot be read, and DEST holds them as it did
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("store", metavar="STORE", type=Path, help="store to copy")
+    parser.add_argument("store", metavar="STORE", type=store_path, help="store to copy")
     parser.add_argument("dest", metavar="DEST", type=Path, help="folder of the copy")
     parser.add_argument("--json", action="store_true", help="print the report as JSON, instead of text")
 

@@ -5,7 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-__all__ = ["input_path", "output_path"]
+__all__ = ["input_path", "is_url", "output_path", "store_path"]
+
+_SCHEMES = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"})
+
+
+def is_url(text: str) -> bool:
+    """Whether a store is named by a URL, such as ``s3://bucket/water.iso``."""
+    scheme, separator, _ = text.partition("://")
+    return bool(separator) and scheme in _SCHEMES
+
+
+def store_path(text: str) -> Path | str:
+    """A store's folder, or its URL, which is no path of a file system."""
+    return text if is_url(text) else Path(text)
 
 
 def input_path(text: str) -> Path:

@@ -21,7 +21,7 @@ from ..running import collect_reported, run_reported
 from ..table import Table
 from ..writing import check_output, writing
 from .exits import Exit
-from .paths import output_path
+from .paths import output_path, store_path
 from .run_options import add_run_options, run_options
 from .scan import write_columns
 from .tables import listed, print_json
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("plan", metavar="PLAN", type=Path, help="a plan as JSON")
     parser.add_argument(
-        "--store", type=Path, metavar="S", help="store to read from and write to, whatever the plan names"
+        "--store", type=store_path, metavar="S", help="store to read from and write to, whatever the plan names"
     )
     parser.add_argument(
         "--allow-functions",

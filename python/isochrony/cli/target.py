@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..importers.destination import is_store
+from ..importers.destination import is_store as is_store_folder
+from .paths import is_url
 
 __all__ = ["Target", "is_store", "names_of", "open_store", "parse_target", "single_signal"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A store's folder and a signal's name or pattern; "" stands for all signals."""
+    """A store's folder or URL, and a signal's name or pattern; "" stands for all signals."""
 
-    store: Path
+    store: Path | str
     signal: str
 
 
@@ -30,9 +31,11 @@ def parse_target(text: str) -> Target:
     Raises:
         UsageError: no part of the path is a store.
     """
+    if is_url(text):
+        return _url_target(text)
     path = Path(text)
     for candidate in (path, *path.parents):
-        if is_store(candidate):
+        if is_store_folder(candidate):
             rest = path.relative_to(candidate).as_posix()
             return Target(candidate, "" if rest == "." else rest)
     if path.exists():
@@ -40,7 +43,30 @@ def parse_target(text: str) -> Target:
     raise UsageError(f"{text}: no such store; check the path, or list its folder")
 
 
-def open_store(path: Path, mode: str = "r") -> Any:
+def is_store(path: Path | str) -> bool:
+    """Whether a path is a store's. What a URL is tells whoever opens it, in one go with all else."""
+    return isinstance(path, str) or is_store_folder(path)
+
+
+def _url_target(text: str) -> Target:
+    """The store is what can be opened; in a URL, a name that ends in ``.iso`` saves the tries."""
+    parts = text.rstrip("/").split("/")
+    named = [count for count in range(4, len(parts) + 1) if parts[count - 1].endswith(".iso")]
+    counts = named[-1:] or range(len(parts), 3, -1)
+    for count in counts:
+        store = "/".join(parts[:count])
+        try:
+            open_store(store).close()
+        except FileNotFoundError as error:
+            missing = error
+            continue
+        return Target(store, "/".join(parts[count:]))
+    if not counts:
+        raise UsageError(f"{text} names no store; name one in it, such as {text.rstrip('/')}/water.iso")
+    raise missing
+
+
+def open_store(path: Path | str, mode: str = "r") -> Any:
     """Open a store; a module of its own so that commands import nothing they do not need."""
     from .. import open as open_
 

@@ -17,6 +17,7 @@ from ..native_errors import OptionError, PlanError, RunError
 from .connect import CONNECT_S
 from .host import HostActor, HostLink, HostServer
 from .scaling import DRAIN_TOPIC, Scaling, retire
+from .shards import placement_of
 from .slot import Slot, StoppedError, WorkerError, worker_error
 from .worker import PLANS, this_process
 
@@ -44,7 +45,15 @@ class ClusterRun:
         client: connected to the cluster.
         payload: what slots prepare; None: there are none.
         options: of the run.
+
+    Attributes:
+        attachment: name of the caches through which workers read signals; None: they have none.
+        placement: policy, seconds that a task may wait for its data, and most copies of a shard, of a run that places tasks
+            by data; else None.
     """
+
+    attachment: str | None = None
+    placement: tuple[str, float, int] | None = None
 
     @classmethod
     def of_plans(cls, client: Any, plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> Self:
@@ -57,7 +66,14 @@ class ClusterRun:
             )
         # Parameters cannot change in other processes: parts on hosts run there, and the rest in this process.
         has_slots = not (has_hosts and options.control is not None)
-        return cls(client, _payload(plans, collects, options) if has_slots else None, options)
+        if not has_slots:
+            return cls(client, None, options)
+        placement = placement_of(client)
+        attachment = None if placement is None else placement.attachment
+        run = cls(client, _payload(plans, collects, options, attachment), options)
+        if placement is not None:
+            run.attachment, run.placement = attachment, placement.options
+        return run
 
     def __init__(self, client: Any, payload: bytes | None, options: RunOptions) -> None:
         distributed: Any = require("distributed", "on=")
@@ -398,8 +414,10 @@ def _part_payload(form: str, objects: list[tuple[str, Any]], options: RunOptions
     return pickled((form, objects, options.settings, list(options.paths.items()), this_process()))
 
 
-def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> bytes:
-    """Plans and options for workers.
+def _payload(
+    plans: Sequence[NativePlan], collects: bool, options: RunOptions, attachment: str | None = None
+) -> bytes:
+    """Plans and options for workers; `attachment`: name of the caches through which they read signals.
 
     Raises:
         PlanError: a plan reads what is in this process only, or a function cannot be pickled.
@@ -415,7 +433,7 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
     # Also those that only hosts read.
     _check_paths(options.paths, {*sent_paths, *(path for plan in plans for path in plan.store_paths())})
     paths = list(options.paths.items())
-    return pickled((PLANS, sent, collects, options.settings, paths, this_process()))
+    return pickled((PLANS, sent, collects, options.settings, paths, this_process(), attachment))
 
 
 def pickled(content: Any) -> bytes:

@@ -47,12 +47,14 @@ class Slot:
         name: address of the worker.
         number: among the slots of the worker.
         instruction_set: that operators use there, once it is prepared.
+        cache_report: what the cache of its host has of signals, in a run that places tasks by data; else None.
     """
 
     def __init__(self, worker: str, client: Any, number: int, run: ClusterRun) -> None:
         self.name = worker
         self.number = number
         self.instruction_set = ""
+        self.cache_report: bytes | None = None
         self._client = client
         self._run = run
         self._stopped = run._stopped
@@ -72,6 +74,8 @@ class Slot:
         if not self._answer(self._actor.prepare(key, None)):
             self._answer(self._actor.prepare(key, payload))
         self.instruction_set = str(self._answer(self._actor.instruction_set()))
+        if self._run.attachment is not None:
+            self.cache_report = bytes(self._answer(self._actor.cache_report(self._run.attachment)))
 
     def send(self, batch: bytes) -> None:
         """Has a batch of tasks done, after those that were sent before."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from .._native import _instruction_set, _snapshot_at
 from ..native_errors import RunError
+from .shards import shards_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +70,11 @@ class SlotActor:
     async def instruction_set(self) -> str:
         """What operators use there."""
         return _instruction_set()[0]
+
+    async def cache_report(self, attachment: str) -> bytes | Exception:
+        """What the cache of this host has of signals."""
+        report: bytes | Exception = await self._in_thread(lambda: shards_of(attachment).report())
+        return report
 
     async def stop(self) -> None:
         """Ends what it does."""
@@ -132,9 +138,10 @@ def _tasks(kind: str, content: list[Any]) -> NativeTasks | FunctionCalls | FileC
         return FileCalls(*content)
     from .._native import NativeTasks
 
-    (text, objects), collects, settings, paths, process = content
+    (text, objects), collects, settings, paths, process, attachment = content
     objects = localized(objects, paths, process)
-    return NativeTasks(text, objects, collects, Settings(settings), os.cpu_count() or 1)
+    cache = None if attachment is None else shards_of(attachment)
+    return NativeTasks(text, objects, collects, Settings(settings), os.cpu_count() or 1, cache)
 
 
 def this_process() -> tuple[str, int]:

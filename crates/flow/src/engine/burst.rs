@@ -59,7 +59,10 @@ impl PlanExecutor {
             context.pool.shrink_if_short(context.queued_bytes);
             // If it fails, the error names what it gave last.
             context.item_range = source.given;
-            let pulled = source.pull(next.as_ref())?;
+            let pulled = match &context.wait_check {
+                Some(check) => check.during(|| source.pull(next.as_ref()))?,
+                None => source.pull(next.as_ref())?,
+            };
             gave |= !matches!(pulled, SourceEvent::Idle);
             match pulled {
                 pulled if begins_after(&pulled, *error_time, &source.axis) => source.ended = true,

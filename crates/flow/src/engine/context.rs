@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use isochrony_runtime::{ActiveWatch, Interrupt};
+use isochrony_runtime::{ActiveWatch, Interrupt, WaitCheck, Watch};
 
 use super::pool::OutputPool;
 use super::slot::{NO_EXPECTED_INDEX, NodeState};
@@ -32,6 +32,8 @@ pub(crate) struct ExecutionContext {
     pub(crate) interrupt: Option<Interrupt>,
     /// Set by an operator whose results have no room: the burst ends after this item.
     pub(crate) ends_burst: bool,
+    /// Asked by sources that wait for another machine.
+    pub(crate) wait_check: Option<WaitCheck>,
     /// Called now and then; may stop the execution.
     pub(super) watch: Option<ActiveWatch>,
     /// This item is timed; time since `since` belongs to `current_node`.
@@ -42,6 +44,19 @@ pub(crate) struct ExecutionContext {
     pub(crate) done_count: u64,
     /// Errors of other branches for the same item.
     pub(crate) other_errors: Vec<NodeError>,
+}
+
+/// What waits of an execution ask: its interrupt and its watch.
+pub(super) fn wait_check(
+    interrupt: Option<&Interrupt>,
+    watch: Option<&Watch>,
+) -> Option<WaitCheck> {
+    if interrupt.is_none() && watch.is_none() {
+        return None;
+    }
+    let interrupt = interrupt.cloned();
+    let is_stopped = move || interrupt.as_ref().is_some_and(Interrupt::is_requested);
+    Some(WaitCheck::new(is_stopped).with_watch(watch.cloned()))
 }
 
 impl ExecutionContext {

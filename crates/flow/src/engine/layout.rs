@@ -6,7 +6,7 @@ use std::time::Instant;
 use isochrony_runtime::Watch;
 use isochrony_time::Ratio;
 
-use super::context::{ExecutionContext, NO_RANGE};
+use super::context::{ExecutionContext, NO_RANGE, wait_check};
 use super::dispatch::Out;
 use super::executor::PlanExecutor;
 use super::fan_in::FanIn;
@@ -110,6 +110,7 @@ impl PlanExecutor {
                 item_range: NO_RANGE,
                 interrupt: options.interrupt.cloned(),
                 ends_burst: false,
+                wait_check: wait_check(options.interrupt, options.watch),
                 watch: options.watch.map(Watch::start),
                 timed: false,
                 since: Instant::now(),

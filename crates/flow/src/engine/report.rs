@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use isochrony_runtime::{StageTime, WorkerReport};
 use isochrony_store::Reading;
+use isochrony_store::shard_cache::ShardCacheCounts;
 use isochrony_workers::ProcessReport;
 use serde_json::{Map, Value};
 
@@ -71,6 +72,9 @@ pub struct PlanWorkerReport {
     pub received_bytes: u64,
     /// It was lost, and others repeated its last tasks.
     pub lost: bool,
+    /// Where the bytes of signals came from that it read, if its host has a cache. A process's slots share what they read
+    /// between them.
+    pub cache: Option<ShardCacheCounts>,
 }
 
 /// What a task did.

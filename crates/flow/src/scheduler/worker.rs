@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use isochrony_runtime::WorkerReport;
 use isochrony_store::Reading;
+use isochrony_store::shard_cache::ShardCacheCounts;
 
 use super::parallel_subgraph::ParallelSubgraph;
 use super::reorder::Registration;
@@ -43,6 +44,14 @@ pub(super) struct RemoteWork {
     pub(super) received_bytes: u64,
     /// Its worker was lost.
     pub(super) lost: bool,
+    /// Where what it read came from, if its host has a cache.
+    pub(super) cache: Option<ShardCacheCounts>,
+}
+
+impl RemoteWork {
+    pub(super) fn add_cache(&mut self, counts: ShardCacheCounts) {
+        self.cache = Some(self.cache.unwrap_or_default().and(counts));
+    }
 }
 
 impl WorkerResult {
@@ -97,6 +106,7 @@ impl WorkerResult {
                 .as_ref()
                 .map_or(0, |remote| remote.received_bytes),
             lost: self.remote.as_ref().is_some_and(|remote| remote.lost),
+            cache: self.remote.as_ref().and_then(|remote| remote.cache),
         }
     }
 }

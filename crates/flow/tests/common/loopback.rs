@@ -6,9 +6,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use isochrony_flow::{
-    Cause, CauseCodec, Plan, PreparedTasks, RemoteSlot, RunOptions, RunnerContext, SlotError,
-    TaskCluster, TaskRunner,
+    Cause, CauseCodec, DispatchOptions, Plan, PreparedTasks, RemoteSlot, RunOptions, RunnerContext,
+    SlotError, TaskCluster, TaskRunner,
 };
+use isochrony_store::shard_cache::{ReportCursor, ShardCache};
 
 /// Slots that execute the tasks of some plans, of which some are lost now and then.
 #[derive(Debug)]
@@ -16,10 +17,15 @@ pub(crate) struct Loopback {
     slots: Mutex<VecDeque<Slot>>,
     joined: Condvar,
     state: Arc<State>,
+    placement: Option<DispatchOptions>,
+    expected: usize,
 }
 
+/// A host of a cluster: its plans, and perhaps a cache.
+pub(crate) type LoopbackHost = (Vec<Plan>, Option<Arc<ShardCache>>);
+
 struct State {
-    prepared: Arc<PreparedTasks>,
+    hosts: Vec<(Arc<PreparedTasks>, Option<Arc<ShardCache>>)>,
     options: RunOptions<'static>,
     /// One call of so many ends with the loss of its slot, for which another joins; 0: none.
     lost_one_in: u64,
@@ -50,14 +56,18 @@ impl CauseCodec for Texts {
 impl Loopback {
     /// `options`: as the run has, but for the cluster itself.
     pub(crate) fn new(
-        plans: &[Plan],
+        hosts: &[LoopbackHost],
+        placement: Option<DispatchOptions>,
         options: RunOptions<'static>,
         slots: usize,
         lost_one_in: u64,
     ) -> Self {
-        let prepared = Arc::new(PreparedTasks::new(plans, true, &options).unwrap());
+        let prepared = |(plans, cache): &LoopbackHost| {
+            let prepared = PreparedTasks::new(plans, true, &options).unwrap();
+            (Arc::new(prepared), cache.clone())
+        };
         let state = Arc::new(State {
-            prepared,
+            hosts: hosts.iter().map(prepared).collect(),
             options,
             lost_one_in,
             calls: AtomicU64::new(0),
@@ -67,22 +77,26 @@ impl Loopback {
             slots: Mutex::default(),
             joined: Condvar::new(),
             state,
+            placement,
+            expected: slots,
         };
         (0..slots).for_each(|number| new.join(number));
         new
     }
 
     fn join(&self, number: usize) {
+        let state = Arc::clone(&self.state);
+        let (prepared, cache) = state.hosts[number % state.hosts.len()].clone();
         let context = RunnerContext {
             shared: None,
             causes: Arc::new(Texts),
             check: None,
+            cache: cache.clone(),
         };
-        let state = Arc::clone(&self.state);
-        let prepared = Arc::clone(&state.prepared);
         let runner = TaskRunner::new(prepared, number, state.options, context).unwrap();
         self.slots.lock().unwrap().push_back(Slot {
             name: format!("slot {number}"),
+            cache,
             runner,
             sent: VecDeque::new(),
             state,
@@ -106,13 +120,17 @@ impl TaskCluster for Loopback {
         drop(slots);
         // Another joins, in case this one is lost.
         if self.state.lost_one_in > 0 && slot.is_some() && self.calls() < 10_000 {
-            self.join(100);
+            self.join(100 + self.calls() as usize);
         }
         Ok(slot.map(|slot| Box::new(slot) as Box<dyn RemoteSlot>))
     }
 
     fn slots(&self) -> usize {
-        2
+        self.expected
+    }
+
+    fn placement(&self) -> Option<DispatchOptions> {
+        self.placement
     }
 
     fn stop(&self) {
@@ -126,6 +144,7 @@ impl TaskCluster for Loopback {
 
 struct Slot {
     name: String,
+    cache: Option<Arc<ShardCache>>,
     runner: TaskRunner,
     sent: VecDeque<Vec<u8>>,
     state: Arc<State>,
@@ -140,6 +159,11 @@ impl std::fmt::Debug for Slot {
 impl RemoteSlot for Slot {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn cache_report(&mut self) -> Option<Vec<u8>> {
+        let cache = self.cache.as_ref()?;
+        cache.report(&mut ReportCursor::default()).to_bytes().ok()
     }
 
     fn send(&mut self, batch: &[u8]) -> Result<(), SlotError> {
@@ -188,9 +212,23 @@ pub(crate) fn collect_on_workers(
     lost_one_in: u64,
 ) -> Result<(Vec<isochrony_flow::PlanOutput>, isochrony_flow::Report, u64), isochrony_flow::RunError>
 {
+    let host = (there.to_vec(), None);
+    collect_on_hosts(plans, &[host], None, options, slots, lost_one_in)
+}
+
+/// The same on several hosts with caches.
+pub(crate) fn collect_on_hosts(
+    plans: &[Plan],
+    hosts: &[LoopbackHost],
+    placement: Option<DispatchOptions>,
+    options: RunOptions<'static>,
+    slots: usize,
+    lost_one_in: u64,
+) -> Result<(Vec<isochrony_flow::PlanOutput>, isochrony_flow::Report, u64), isochrony_flow::RunError>
+{
     let mut options = options;
     options.workers = 2;
-    let cluster = Loopback::new(there, options, slots, lost_one_in);
+    let cluster = Loopback::new(hosts, placement, options, slots, lost_one_in);
     let mut here: RunOptions<'_> = options;
     here.cluster = Some(&cluster);
     let (gathered, report) = Plan::collect_all(plans, &here)?;

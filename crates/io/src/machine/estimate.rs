@@ -68,6 +68,12 @@ impl ScanEstimate {
         if let Some(why) = source.why_decoded() {
             return none(format!("{why}, and the time of decoding is not predicted"));
         }
+        if source.is_remote() {
+            return Self {
+                best: Some(Strategy::RangeRequests),
+                ..none("the time of requests to a server is not predicted".into())
+            };
+        }
         let profile = match known() {
             Ok(Some(profile)) => profile,
             Ok(None) => {
@@ -97,7 +103,8 @@ impl ScanEstimate {
             cached: cached_part(source, parts),
             dtype: source.dtype(),
         };
-        let prospects = Strategy::ALL.map(|strategy| StrategyEstimate {
+        let local = Strategy::ALL.into_iter().filter(|one| !one.is_remote());
+        let prospects = local.map(|strategy| StrategyEstimate {
             strategy,
             now: volume.predict_now(strategy, amount),
             cached: volume.predict(strategy, CacheState::Cached, bytes, amount.dtype),
@@ -108,7 +115,7 @@ impl ScanEstimate {
         let best = volume.best(amount, |one| !(fits && one.is_direct()));
         Self {
             amount,
-            prospects: prospects.into(),
+            prospects: prospects.collect(),
             best,
             basis: format!("calibrated {} in {}", volume.made, volume.folder),
         }
@@ -117,6 +124,9 @@ impl ScanEstimate {
     /// The best strategy, or `mmap` if nothing is predicted or little is read.
     #[must_use]
     pub fn choose(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Strategy {
+        if source.is_remote() {
+            return Strategy::RangeRequests;
+        }
         if bytes_of(source, parts) < MIN_BYTES {
             return Strategy::Mmap;
         }
@@ -127,7 +137,7 @@ impl ScanEstimate {
     #[must_use]
     pub fn choice(&self) -> Strategy {
         match self.best {
-            Some(best) if self.amount.bytes >= MIN_BYTES => best,
+            Some(best) if best.is_remote() || self.amount.bytes >= MIN_BYTES => best,
             _ => Strategy::Mmap,
         }
     }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::PieceIter;
+use super::{Merging, PieceIter, RequestIter};
 use crate::source::SampleSource;
 
 /// Most bytes requested ahead, unless one piece alone has more.
@@ -47,14 +47,14 @@ struct PieceQueue<A> {
     id: u64,
     /// The task's number, until it begins.
     expected: Option<u64>,
-    rest: PieceIter,
+    rest: RequestIter,
     /// Oldest first.
     requested: VecDeque<RequestedPiece<A>>,
 }
 
 impl<A> PieceQueue<A> {
-    fn wants_more(&mut self) -> bool {
-        self.requested.len() < QUEUE_DEPTH && self.rest.peek().is_some()
+    fn wants_more(&mut self, depth: usize) -> bool {
+        self.requested.len() < depth && self.rest.peek().is_some()
     }
 }
 
@@ -64,6 +64,10 @@ pub(crate) struct PieceQueues<A> {
     source: Arc<dyn SampleSource>,
     piece: i64,
     readers: usize,
+    merging: Option<Merging>,
+    /// Pieces requested and not taken: of one queue, and of all.
+    depth: usize,
+    total_depth: usize,
     upcoming: Option<UpcomingTasks>,
     /// Number of the next upcoming task.
     next: u64,
@@ -86,12 +90,37 @@ impl<A> PieceQueues<A> {
             source,
             piece,
             readers: readers.max(1),
+            merging: None,
+            depth: QUEUE_DEPTH,
+            total_depth: QUEUE_DEPTH * readers.max(1),
             upcoming: Some(UpcomingTasks(tasks)),
             next: 0,
             begun: 0,
             given: 0,
             queues: VecDeque::new(),
         }
+    }
+
+    /// Joins pieces that lie close together. A reader then finds its pieces [in a request](Self::front_with).
+    pub(crate) fn merging(self, merging: Merging) -> Self {
+        Self {
+            merging: Some(merging),
+            ..self
+        }
+    }
+
+    pub(crate) fn merges(&self) -> bool {
+        self.merging.is_some()
+    }
+
+    pub(crate) fn readers(&self) -> usize {
+        self.readers
+    }
+
+    /// Requests up to `depth` pieces ahead in all, of whatever queues.
+    pub(crate) fn set_depth(&mut self, depth: usize) {
+        self.depth = depth;
+        self.total_depth = depth.max(self.readers);
     }
 
     fn number(&mut self) -> u64 {
@@ -103,7 +132,10 @@ impl<A> PieceQueues<A> {
         PieceQueue {
             id: self.number(),
             expected,
-            rest: PieceIter::new(self.source.clone(), parts, self.piece),
+            rest: RequestIter::new(
+                PieceIter::new(self.source.clone(), parts, self.piece),
+                self.merging,
+            ),
             requested: VecDeque::new(),
         }
     }
@@ -176,9 +208,10 @@ impl<A> PieceQueues<A> {
     }
 
     fn wanted(&mut self) -> Option<usize> {
+        let depth = self.depth;
         let queues = self.queues.iter_mut().enumerate();
         let begun = queues.filter_map(|(at, queue)| {
-            let wants = queue.expected.is_none() && queue.wants_more();
+            let wants = queue.expected.is_none() && queue.wants_more(depth);
             wants.then_some((queue.requested.len(), at))
         });
         if let Some((_, at)) = begun.min() {
@@ -186,12 +219,9 @@ impl<A> PieceQueues<A> {
         }
         loop {
             let mut queues = self.queues.iter_mut();
-            let next = queues.position(|queue| queue.expected.is_some() && queue.wants_more());
+            let next = queues.position(|queue| queue.expected.is_some() && queue.wants_more(depth));
             // Bounded, should many tasks read nothing.
-            let far = self.next
-                >= self
-                    .begun
-                    .saturating_add((QUEUE_DEPTH * self.readers) as u64);
+            let far = self.next >= self.begun.saturating_add(self.total_depth as u64);
             if next.is_some() || far || !self.expect_next() {
                 return next;
             }
@@ -217,13 +247,13 @@ impl<A> PieceQueues<A> {
             };
             let bytes = requested.saturating_add(samples(&piece));
             let bytes = bytes.saturating_mul(self.source.dtype().size() as u64);
-            let full = count >= QUEUE_DEPTH * self.readers || bytes > READ_AHEAD_BYTES;
+            let full = count >= self.total_depth || bytes > READ_AHEAD_BYTES;
             // A waiting reader gets one piece in any case.
             let waits = queue.expected.is_none() && queue.requested.is_empty();
             if full && count > 0 && !waits {
                 return;
             }
-            queue.rest.next();
+            queue.rest.advance();
             let state = ask(ticket, &piece);
             queue.requested.push_back(RequestedPiece {
                 ticket,
@@ -238,10 +268,26 @@ impl<A> PieceQueues<A> {
         let queue = self.queues.iter_mut().find(|one| one.id == queue)?;
         if queue.requested.is_empty() && queue.rest.peek().as_ref() == Some(piece) {
             // It will be read at once.
-            queue.rest.next();
+            queue.rest.advance();
         }
         let front = queue.requested.front_mut()?;
         (front.piece == *piece).then_some(&mut front.state)
+    }
+
+    /// The oldest request of the queue and its state, if a piece is in it.
+    pub(crate) fn front_with(
+        &mut self,
+        queue: u64,
+        piece: &Range<i64>,
+    ) -> Option<(Range<i64>, &mut A)> {
+        let holds = |range: &Range<i64>| range.start <= piece.start && piece.end <= range.end;
+        let queue = self.queues.iter_mut().find(|one| one.id == queue)?;
+        if queue.requested.is_empty() && queue.rest.peek().as_ref().is_some_and(holds) {
+            // It will be read at once.
+            queue.rest.advance();
+        }
+        let front = queue.requested.front_mut()?;
+        holds(&front.piece).then(|| (front.piece.clone(), &mut front.state))
     }
 
     pub(crate) fn take(&mut self, queue: u64) -> Option<A> {

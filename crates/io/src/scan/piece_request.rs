@@ -20,7 +20,7 @@ use crate::source::{FileRange, ShardFile, is_same};
 use crate::system;
 
 /// Why shards with chunks in other places are decoded.
-pub(super) const FOREIGN_SHARDS: &str = "another program wrote its shards";
+pub(crate) const FOREIGN_SHARDS: &str = "another program wrote its shards";
 
 #[derive(Debug)]
 pub(crate) enum Attempt {

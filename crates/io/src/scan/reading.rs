@@ -67,7 +67,10 @@ impl Reading {
             }
             Some(Ok(Some(shard))) if !asked.implementation().reads_any_file() => {
                 if let Some(why) = cannot_map(&*shard) {
-                    let strategy = Strategy::Read;
+                    let strategy = match shard.is_remote() {
+                        true => Strategy::RangeRequests,
+                        false => Strategy::Read,
+                    };
                     reading.replace(&Fallback { strategy, why });
                     return reading;
                 }
@@ -88,6 +91,9 @@ impl Reading {
 }
 
 fn cannot_map(shard: &dyn ShardFile) -> Option<String> {
+    if shard.is_remote() {
+        return Some("its files are objects on a server, of which only ranges can be had".into());
+    }
     if shard.os_file().is_none() {
         return Some("it lies on no disk that could be mapped".into());
     }

@@ -11,6 +11,7 @@ mod io_uring;
 mod io_uring_direct;
 mod mmap;
 mod populate;
+mod range_requests;
 mod read;
 mod readahead;
 mod readahead_all;
@@ -78,6 +79,8 @@ strategies! {
     IoUring = io_uring::IoUringStrategy,
     /// The same past the page cache (`O_DIRECT`).
     IoUringDirect = io_uring_direct::IoUringDirectStrategy,
+    /// Of stores at URLs: ranges of objects, several requests at a time, ahead of the scan.
+    RangeRequests = range_requests::RangeRequestsStrategy,
 }
 
 /// One strategy. Called once per scan, never per piece.
@@ -92,6 +95,11 @@ pub(crate) trait IoStrategy: Sync {
     fn cost_model(&self) -> CostModel;
 
     fn uses_io_uring(&self) -> bool {
+        false
+    }
+
+    /// Whether it is for files that are another machine's.
+    fn is_remote(&self) -> bool {
         false
     }
 
@@ -187,6 +195,12 @@ impl Strategy {
     #[must_use]
     pub fn is_direct(self) -> bool {
         self.implementation().cost_model().direct
+    }
+
+    /// Whether it reads stores that are another machine's, and no others.
+    #[must_use]
+    pub fn is_remote(self) -> bool {
+        self.implementation().is_remote()
     }
 
     /// Whether it asks the kernel through an io_uring.

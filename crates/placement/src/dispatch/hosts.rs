@@ -163,6 +163,18 @@ impl HostPool {
         self.open(host);
     }
 
+    /// Changes the number of slots. Busy ones beyond it finish what they have.
+    pub(crate) fn set_total(&mut self, host: HostId, total: u32) {
+        let slots = &mut self.hosts[host.0 as usize];
+        let before = std::mem::replace(&mut slots.total, total);
+        if !slots.draining {
+            self.total = self.total + u64::from(total) - u64::from(before);
+        }
+        if self.is_free(host) != (self.get(host).busy < total && !self.get(host).draining) {
+            self.open(host);
+        }
+    }
+
     pub(crate) fn remove(&mut self, host: HostId) {
         self.set_draining(host, true);
         let slots = &mut self.hosts[host.0 as usize];

@@ -120,6 +120,14 @@ impl Dispatcher {
         Ok(self.locality.add_host())
     }
 
+    /// Changes the number of a host's slots, as when workers join or leave it. Tasks that run beyond it go on.
+    pub fn set_slots(&mut self, host: HostId, slots: u32) -> Result<(), PlacementError> {
+        self.index().check(host)?;
+        HostPool::check_slots(slots)?;
+        self.hosts.set_total(host, slots);
+        Ok(())
+    }
+
     /// Gives a host no further tasks, or gives it tasks again. What it holds still serves as a source.
     pub fn set_draining(&mut self, host: HostId, draining: bool) -> Result<(), PlacementError> {
         self.index().check(host)?;

@@ -12,6 +12,7 @@ use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::NativeShardCache;
 use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::detach;
 
@@ -143,6 +144,21 @@ impl NativeCache {
             content_version,
         };
         self.pin(py, key, bytes)
+    }
+
+    /// The cache as stores read through it, under a name that tells caches of hosts from each other. `address`: where other
+    /// hosts get pieces. `fetch` gives pieces of other hosts.
+    #[pyo3(signature = (host, address=None, fetch=None))]
+    fn shards(
+        &self,
+        py: Python<'_>,
+        host: String,
+        address: Option<(String, u16)>,
+        fetch: Option<Py<PyAny>>,
+    ) -> Result<NativeShardCache> {
+        detach(py, || {
+            NativeShardCache::new(self.cache.clone(), host, address, fetch)
+        })
     }
 
     /// What it has and has done.

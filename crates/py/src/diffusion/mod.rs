@@ -2,6 +2,8 @@
 
 mod cache;
 mod dispatcher;
+mod shards;
 
 pub(crate) use cache::{NativeCache, NativeCachedObject, NativeReservation, open_cache};
 pub(crate) use dispatcher::NativeDispatcher;
+pub(crate) use shards::NativeShardCache;

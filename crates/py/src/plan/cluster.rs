@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use isochrony_dsp::spectrum::{FFT_ROUNDINGS, fft_instruction_set};
 use isochrony_flow::{
-    Cause, CauseCodec, HostRequest, PreparedTasks, RemoteSlot, RunOptions, RunnerContext,
-    SlotError, SnapshotCheck, TaskCluster, TaskRunner, TaskRunnerError,
+    Cause, CauseCodec, DispatchOptions, HostRequest, PreparedTasks, RemoteSlot, RunOptions,
+    RunnerContext, SlotError, SnapshotCheck, TaskCluster, TaskRunner, TaskRunnerError,
 };
+use isochrony_placement::PlacementError;
 use isochrony_store::SignalId;
+use isochrony_store::shard_cache::ShardCache;
 use isochrony_workers::ProcessPool;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -25,6 +27,7 @@ use super::owner::Owner;
 use super::run_options::PythonRunOptions;
 use super::running::RunContext;
 use super::sent::{OpenSnapshot, ReceivedPlans, received_for_tasks};
+use crate::diffusion::NativeShardCache;
 use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};
 use crate::workers::process_pool;
@@ -34,13 +37,31 @@ use crate::workers::process_pool;
 pub(super) struct PythonCluster {
     run: Py<PyAny>,
     slots: usize,
+    placement: Option<DispatchOptions>,
     causes: PickledExceptions,
 }
 
 impl PythonCluster {
     pub(super) fn new(run: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let placement: Option<(String, f64, usize)> = run.getattr("placement")?.extract()?;
+        let placement = placement.map(|(policy, max_wait, max_replicas)| {
+            let policy = policy.parse().map_err(|error: PlacementError| {
+                PackageError::new("OptionError", error.code(), error.to_string())
+            })?;
+            let defaults = DispatchOptions::default();
+            Ok::<_, PackageError>(DispatchOptions {
+                policy,
+                max_wait: (max_wait.max(0.0) * 1e9) as u64,
+                max_replicas,
+                widespread: defaults.widespread.max(max_replicas),
+                ..defaults
+            })
+        });
         Ok(Self {
             slots: run.call_method0("slot_count")?.extract()?,
+            placement: placement
+                .transpose()
+                .map_err(|error| PyErr::from(crate::errors::Error::from(error)))?,
             run: run.clone().unbind(),
             causes: PickledExceptions,
         })
@@ -71,6 +92,10 @@ impl TaskCluster for PythonCluster {
 
     fn slots(&self) -> usize {
         self.slots
+    }
+
+    fn placement(&self) -> Option<DispatchOptions> {
+        self.placement
     }
 
     fn set_demand(&self, tasks: u64, slot_seconds: Option<f64>) {
@@ -111,6 +136,13 @@ struct PythonSlot {
 impl RemoteSlot for PythonSlot {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn cache_report(&mut self) -> Option<Vec<u8>> {
+        attach(|py| {
+            let report = self.slot.getattr(py, "cache_report").ok()?;
+            report.extract(py).ok()?
+        })
     }
 
     fn send(&mut self, batch: &[u8]) -> std::result::Result<(), SlotError> {
@@ -180,6 +212,8 @@ pub(crate) struct NativeTasks {
     shared: Arc<dyn Any + Send + Sync>,
     processes: Arc<FunctionProcesses>,
     check: Arc<SnapshotCheck>,
+    /// Through which its stores are read.
+    cache: Option<Arc<ShardCache>>,
     /// Keeps what the plans refer to.
     _objects: Vec<Arc<Py<PyAny>>>,
 }
@@ -187,8 +221,9 @@ pub(crate) struct NativeTasks {
 #[pymethods]
 impl NativeTasks {
     /// Prepares plans as their client did. `text` and `objects`: what `NativePlan.sent_for_tasks` gave there. `threads`: most
-    /// runners.
+    /// runners. `cache`: of this host, through which their stores are read.
     #[new]
+    #[pyo3(signature = (text, objects, collects, options, threads, cache=None))]
     fn new(
         py: Python<'_>,
         text: &str,
@@ -196,12 +231,17 @@ impl NativeTasks {
         collects: bool,
         options: PythonRunOptions,
         threads: usize,
+        cache: Option<&NativeShardCache>,
     ) -> Result<Self> {
+        let cache = cache.map(|cache| Arc::clone(&cache.0));
         let ReceivedPlans {
             plans,
             owner,
             signals,
         } = received_for_tasks(py, text, objects)?;
+        for open in &signals {
+            open.store.store.set_shard_cache(cache.clone())?;
+        }
         let objects = Owner::objects_of(py, owner.iter());
         let mut settings = options.settings;
         as_on_cluster(&mut settings);
@@ -217,6 +257,7 @@ impl NativeTasks {
         Ok(Self {
             check: snapshot_check(signals, &prepared),
             prepared: Arc::new(prepared),
+            cache,
             settings,
             shared,
             processes: Arc::new(FunctionProcesses(processes)),
@@ -230,6 +271,7 @@ impl NativeTasks {
             shared: Some(Arc::clone(&self.shared)),
             causes: Arc::new(PickledExceptions),
             check: Some(Arc::clone(&self.check)),
+            cache: self.cache.clone(),
         };
         let prepared = Arc::clone(&self.prepared);
         let runner = detach(py, || {

@@ -122,6 +122,7 @@ impl NativeHostRun {
         let context = RunnerContext {
             shared: Some(shared),
             check: None,
+            cache: None,
             causes: Arc::new(PickledExceptions),
         };
         let run = detach(py, || HostRun::new(&plan, first, settings, context));

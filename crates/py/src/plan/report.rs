@@ -1,7 +1,8 @@
 //! The report of a run: on request a dict with the fields of the dataclasses in `isochrony/report.py`.
 
 use isochrony_flow::{
-    BranchReport, ChangeReport, LinkReport, ProcessReport, Report, StageMeasurement, StageReport,
+    BranchReport, ChangeReport, LinkReport, PlanWorkerReport, ProcessReport, Report,
+    StageMeasurement, StageReport,
 };
 use pyo3::prelude::*;
 
@@ -74,6 +75,10 @@ struct WorkerFields {
     sent_bytes: u64,
     received_bytes: u64,
     lost: bool,
+    local_bytes: u64,
+    peer_bytes: u64,
+    storage_bytes: u64,
+    cache_hits: u64,
 }
 
 /// `isochrony.report.TaskReport`.
@@ -244,6 +249,7 @@ impl From<&Report> for ReportFields {
             useful_s: operator.useful.as_secs_f64(),
             threads: operator.threads,
         });
+        let cache = |worker: &PlanWorkerReport| worker.cache.unwrap_or_default();
         let workers = report.workers.iter().map(|worker| WorkerFields {
             tasks: worker.work.items,
             samples: worker.samples,
@@ -252,6 +258,10 @@ impl From<&Report> for ReportFields {
             sent_bytes: worker.sent_bytes,
             received_bytes: worker.received_bytes,
             lost: worker.lost,
+            local_bytes: cache(worker).local_bytes,
+            peer_bytes: cache(worker).peer_bytes,
+            storage_bytes: cache(worker).storage_bytes,
+            cache_hits: cache(worker).hits,
         });
         let tasks = report.tasks.iter().map(|task| TaskFields {
             start: task.range.start,

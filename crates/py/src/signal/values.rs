@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat};
 
 use crate::errors::{PackageError, Result};
-use crate::interrupt::interruptible;
+use crate::interrupt::{bytes_to_wait_for, interruptible};
 use crate::memory::{OutputArray, adopt};
 use crate::signal::Signal;
 use crate::signal::selection::Selection;
@@ -91,13 +91,14 @@ impl Selection {
                 limit: isize::MAX as u128,
             }
         })?;
+        let wait = bytes_to_wait_for(self.signal(), bytes / FAST);
         if let Some(out) = array.samples_mut::<f64>() {
-            interruptible(py, bytes / FAST, || {
+            interruptible(py, wait, || {
                 Ok(selection.values_into(Fill::Value(fill), out)?)
             })?;
         } else if let Some(out) = array.samples_mut::<Complex64>() {
             let fill = Fill::Value(Complex64::new(fill, fill));
-            interruptible(py, bytes / FAST, || Ok(selection.values_into(fill, out)?))?;
+            interruptible(py, wait, || Ok(selection.values_into(fill, out)?))?;
         }
         Ok(array.into_any())
     }
@@ -204,11 +205,12 @@ impl Selection {
         let value = value.map(|(buffer, _)| buffer);
         let dtype = array.dtype();
         let bytes = out.len()?.saturating_mul(dtype.size()) as u64;
+        let wait = bytes_to_wait_for(self.signal(), bytes / FAST);
         macro_rules! read {
             ($type:ty, $into:ident, $fill:expr) => {{
                 let fill = $fill;
                 let out = array.samples_mut::<$type>().unwrap_or_default();
-                interruptible(py, bytes / FAST, || Ok(self.selection.$into(fill, out)?))
+                interruptible(py, wait, || Ok(self.selection.$into(fill, out)?))
             }};
         }
         if counts && dtype == self.signal().dtype() && !is_float(dtype) {

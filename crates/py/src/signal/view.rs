@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::errors::{PackageError, Result};
 use crate::integer::IntegerArg;
-use crate::interrupt::interruptible;
+use crate::interrupt::{bytes_to_wait_for, interruptible};
 use crate::signal::Signal;
 use crate::signal::key::resolve_key;
 use crate::time::option;
@@ -83,7 +83,10 @@ impl Signal {
         };
         let signal = self.get(py)?;
         let asked = resolve_key(&signal, key)?;
-        let view = crate::interpreter::detach(py, || signal.view(asked.span(), pixels))?;
+        let view = {
+            let wait = bytes_to_wait_for(&signal, 0);
+            interruptible(py, wait, || Ok(signal.view(asked.span(), pixels)?))?
+        };
         describe(py, &signal, view)
     }
 
@@ -124,7 +127,13 @@ impl Signal {
         let name = self.get(py)?.name().to_owned();
         // A name may contain wildcards; then list all.
         let pattern = (!name.contains(['*', '?', '['])).then_some(name.as_str());
-        let info = crate::interpreter::detach(py, || self.follower.shared.store.info(pattern))?;
+        let wait = if self.follower.shared.store.is_remote() {
+            u64::MAX
+        } else {
+            0
+        };
+        let info = || Ok(self.follower.shared.store.info(pattern)?);
+        let info = interruptible(py, wait, info)?;
         let Some(info) = info.signals.into_iter().find(|info| info.name == name) else {
             return Err(isochrony_store::StoreError::SignalRemoved { name }.into());
         };

@@ -7,6 +7,7 @@ use pyo3::types::PyDict;
 
 use super::Store;
 use crate::errors::Result;
+use crate::interrupt::interruptible;
 
 #[pymethods]
 impl Store {
@@ -40,7 +41,12 @@ impl Store {
 
     /// Takes in what another process committed since; whether there was anything. Signals follow.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
-        crate::interpreter::detach(py, || self.shared.refresh())
+        let wait = if self.shared.store.is_remote() {
+            u64::MAX
+        } else {
+            0
+        };
+        interruptible(py, wait, || self.shared.refresh())
     }
 
     /// Writes all tables and starts a new log; happens by itself at closing and when the log grows long.

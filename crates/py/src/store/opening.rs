@@ -6,6 +6,7 @@ use isochrony_store::{Mode, Store as RustStore};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
+use crate::interrupt::interruptible;
 use crate::store::Store;
 use crate::store::handle::OpenStore;
 use crate::time::option;
@@ -13,7 +14,8 @@ use crate::time::option;
 /// Opens a store.
 ///
 /// Parameters:
-///     path: the store's folder.
+///     path: the store's folder, or the URL of one in object storage ("s3://bucket/water.iso", "gs://", "az://") or on a
+///         web server ("https://"), for reading (docs/cloud.md). This host's own credentials are used for it.
 ///     mode: "r": read; "r+": read and write, it must exist; "a": read and write, created if missing; "x": created,
 ///         refused if anything is there.
 ///
@@ -39,7 +41,13 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str) -> Result<Store> {
         "x" => Mode::Create,
         _ => return Err(option("mode", mode, "\"r\", \"r+\", \"a\" or \"x\"").into()),
     };
-    let store = crate::interpreter::detach(py, || RustStore::open(&path, mode))?;
+    // A server may take its time.
+    let bytes = if RustStore::is_url(&path) {
+        u64::MAX
+    } else {
+        0
+    };
+    let store = interruptible(py, bytes, || Ok(RustStore::open(&path, mode)?))?;
     Ok(Store {
         shared: OpenStore::new(store),
     })

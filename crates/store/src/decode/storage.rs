@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use zarrs::storage::byte_range::{ByteRangeIterator, InvalidByteRangeError};
 use zarrs::storage::{Bytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey};
 
+use super::cached::SealedCaching;
 use super::lock;
 use super::shards::SealedShard;
 use crate::engine::candidate::ArrayFolder;
@@ -21,7 +22,6 @@ use crate::version::FileVersion;
 
 /// A folder of a [`Media`] as `zarrs` sees it; for reading only. `zarrs` takes a missing shard for one of fill values;
 /// nobody asks for shards without valid samples, so here it is an error.
-#[derive(Debug)]
 pub(super) struct ArrayStorage {
     pub(super) media: Arc<dyn Media>,
     pub(super) place: ArrayFolder,
@@ -31,8 +31,18 @@ pub(super) struct ArrayStorage {
     pub(super) format: SampleFormat,
     /// Sealed shards that are open, of all signals. What replaces one has another version.
     pub(super) shards: Arc<Recent<SealedShard>>,
+    /// How sealed shards are read through the cache of this host.
+    pub(super) caching: Option<SealedCaching>,
     /// Why the last file could not be had.
     pub(super) fault: Mutex<Option<StoreError>>,
+}
+
+impl std::fmt::Debug for ArrayStorage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArrayStorage")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ArrayStorage {
@@ -68,8 +78,15 @@ impl ArrayStorage {
             return Ok(shard);
         }
         let path = layout::data_shard_file(&self.place.path, self.format, number);
-        let shard = SealedShard::open(self.open(number, path.clone())?)
-            .map_err(|reason| StoreError::Undecodable { path, reason })?;
+        let mut file = self.open(number, path.clone())?;
+        if let Some(caching) = &self.caching {
+            let cached = caching.open(&self.media, &file, &path, number, self.version);
+            if let Some(cached) = cached.at("read", &path)? {
+                file = Arc::new(cached);
+            }
+        }
+        let shard =
+            SealedShard::open(file).map_err(|reason| StoreError::Undecodable { path, reason })?;
         let shard = Arc::new(shard);
         self.shards.put(key, &shard);
         Ok(shard)

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::StoreError;
-use crate::media::{Access, Media, MediaFile, Refusal, Site};
+use crate::media::{Access, Media, MediaFile, Refusal, RemoteError, Site};
 
 /// An error of the system with its place.
 pub(crate) fn failed(source: io::Error, action: &'static str, path: &Path) -> StoreError {
@@ -43,6 +43,19 @@ pub(crate) fn failed(source: io::Error, action: &'static str, path: &Path) -> St
         None => {}
     }
     let path = path.to_path_buf();
+    if let Some(error) = RemoteError::of(&source) {
+        let (kind, error) = (source.kind(), error.clone());
+        return match kind {
+            io::ErrorKind::Interrupted => StoreError::Interrupted { action },
+            io::ErrorKind::ReadOnlyFilesystem => StoreError::RemoteReadOnly { path, action },
+            _ => StoreError::Remote {
+                action,
+                path,
+                kind,
+                error,
+            },
+        };
+    }
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             StoreError::DiskFull { action, path }

@@ -86,6 +86,9 @@ pub(super) fn acquire(
 
 /// Whether a process writes to the store now; as good as a look can be.
 pub(crate) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
+    if media.is_remote() {
+        return Ok(false);
+    }
     let path = layout::lock_file(root);
     // Opening the lock file needs the right to write; who lacks it cannot tell, and must not disturb.
     match media.lock(&path) {

@@ -10,6 +10,7 @@
 //! files, an eighth of what the process may have and at most 256, for writing and for reading each, and half as many of
 //! sealed arrays; 1024 mappings, which are address space only.
 
+mod cached;
 pub(crate) mod candidate;
 mod catalogue;
 mod checkpoint;
@@ -24,12 +25,13 @@ pub(crate) mod lock;
 pub(crate) mod log;
 mod lost;
 pub(crate) mod manifest;
+pub(crate) mod mapping;
 mod marks;
 pub(crate) mod open;
 pub(crate) mod parts;
 mod pending;
 mod place;
-mod proofs;
+pub(crate) mod proofs;
 mod publish;
 mod read;
 mod reader;
@@ -61,7 +63,7 @@ use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 use crate::version::DataVersion;
 
-use io::IoContext;
+pub(crate) use cached::full_bytes;
 use read::{Bounds, shard_samples, stored_crc};
 pub use reader::Reader;
 use shared::Shared;
@@ -109,7 +111,7 @@ impl Engine {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_on(root: &Path, mode: OpenMode, media: Arc<dyn Media>) -> Result<Self, StoreError> {
-        let root = std::path::absolute(root).at("look at", root)?;
+        let root = crate::media::absolute(root)?;
         let shared = open::open(&root, mode, &media)?;
         Ok(Self { shared })
     }

@@ -1,18 +1,20 @@
 //! Reading samples and checksums with the writer; where a range of samples lies.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use isochrony_segment::Buffer;
 
+use super::cached::CachedRequest;
 use super::candidate::ArrayFolder;
 use super::io::IoContext;
 use super::proofs::Proofs;
-use super::recent::ShardKey;
 use super::source::{ShardRequest, Sources};
 use super::stamps::Stamps;
 use super::{Engine, refuse_removed};
 use crate::decode::ArraySource;
+use crate::decode::cached::SealedCaching;
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::Flat;
@@ -80,6 +82,8 @@ impl Engine {
             folders,
             replacement,
             proofs: proofs.as_ref(),
+            cached: None,
+            sealed: None,
         };
         let read = (shared.sources).read_shown(&shared.media, state, shown, &bounds, files);
         read.map_err(|error| explain(error, state, &now, &bounds, place.shard))
@@ -224,6 +228,12 @@ pub(super) fn explain(
     }
 }
 
+/// How a shard is read through a cache, as a state shows it.
+pub(super) type CachedShown<'a> = dyn Fn(&SignalState) -> Option<CachedRequest> + 'a;
+
+/// The same of all shards of a sealed array.
+pub(super) type SealedShown<'a> = dyn Fn(&SignalState) -> Option<SealedCaching> + 'a;
+
 /// Where the samples of a signal may be, and what is known of them.
 pub(super) struct Files<'a> {
     /// Folders of the array, in the order in which to try.
@@ -231,6 +241,10 @@ pub(super) struct Files<'a> {
     /// A file that may hold the shard until it is put in its place.
     pub(super) replacement: Option<PathBuf>,
     pub(super) proofs: Option<&'a Proofs<'a>>,
+    /// How a shard is read through the cache of this host, as a state shows it.
+    pub(super) cached: Option<&'a CachedShown<'a>>,
+    /// The same of the shards of a sealed array.
+    pub(super) sealed: Option<&'a SealedShown<'a>>,
 }
 
 impl Sources {
@@ -247,7 +261,10 @@ impl Sources {
             folders,
             replacement,
             proofs,
+            cached,
+            sealed,
         } = files;
+        let caching = || sealed.and_then(|sealed| sealed(shown));
         let meta = &shown.meta;
         let flat = Flat::data(meta);
         let place = bounds.place(flat, meta.format.size());
@@ -258,6 +275,7 @@ impl Sources {
                 let source = ArraySource {
                     folder,
                     version: shown.data.array(),
+                    caching: sealed.map(|_| &caching as &dyn Fn() -> Option<SealedCaching>),
                 };
                 match (self.decoders).read(
                     media,
@@ -293,9 +311,10 @@ impl Sources {
             flat,
             format: meta.format,
             folders: folders.clone(),
-            replacement,
+            replacement: replacement.clone(),
+            cached: cached.and_then(|cached| cached(shown)),
         };
-        let key: ShardKey = (handle.id, place.shard, handle.data.file(place.shard));
+        let key = self.key(handle, place.shard);
         let found = self.read(&**media, key, wanted, proofs, (place.offset, place.len))?;
         found.map_or_else(|| decode(&folders), Ok)
     }
@@ -303,6 +322,30 @@ impl Sources {
 
 pub(super) fn shard_samples(meta: &crate::meta::SignalMeta) -> i64 {
     meta.shard_samples()
+}
+
+/// Checksums of chunks from the array `crc`; `None` for those that it does not have.
+pub(super) fn stored_crcs(
+    media: &dyn Media,
+    folder: &Path,
+    chunks: Range<u64>,
+) -> Vec<Option<u32>> {
+    let flat = Flat::side();
+    let mut crcs = Vec::new();
+    for span in flat.spans(chunks.start * 4, (chunks.end - chunks.start) * 4) {
+        let path = layout::shard_file(&folder.join("crc"), span.shard);
+        let mut bytes = vec![0; span.len as usize];
+        let read = media.open(&path, crate::media::Access::Read);
+        let count = read.and_then(|file| file.read_at(span.offset, &mut bytes));
+        bytes[count.unwrap_or(0)..].fill(0);
+        // Zero is what a hole reads as.
+        let stored = bytes.chunks_exact(4).map(|crc| {
+            let crc = u32::from_le_bytes([crc[0], crc[1], crc[2], crc[3]]);
+            (crc != 0).then_some(crc)
+        });
+        crcs.extend(stored);
+    }
+    crcs
 }
 
 /// A checksum from the array `crc`.

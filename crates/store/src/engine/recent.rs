@@ -69,6 +69,16 @@ impl<T> Recent<T> {
         held.by_key.insert(key, (now, item.clone()));
     }
 
+    /// Lets go of one shard.
+    pub(crate) fn remove(&self, key: ShardKey) {
+        self.lock().by_key.remove(&key);
+    }
+
+    /// Lets go of all shards.
+    pub(crate) fn clear(&self) {
+        self.lock().by_key.clear();
+    }
+
     /// Lets go of a signal's shards: their files were replaced or moved.
     pub(crate) fn forget(&self, id: SignalId) {
         self.lock().by_key.retain(|(signal, ..), _| *signal != id);

@@ -1,20 +1,19 @@
 //! Reading samples: mapped shards, shared by all who read, or copies where mapping is not possible.
-#![allow(unsafe_code)] // Mapping files and handing out views into the mappings.
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use isochrony_segment::{Buffer, BufferKind, BufferMut, Owner};
-use memmap2::{MmapOptions, MmapRaw};
+use isochrony_segment::{Buffer, BufferMut};
 
+use super::cached::{CachedRequest, cached_view};
 use super::candidate::{ArrayFolder, FlatHead, wrong_mark};
 use super::io::IoContext;
+use super::mapping::{Mapping, Place};
 use super::proofs::Proofs;
 use super::recent::{Recent, ShardKey, open_file_limit};
 use crate::error::StoreError;
@@ -22,58 +21,17 @@ use crate::layout::data_shard_file;
 use crate::layout::flat::{Flat, IndexKind};
 use crate::layout::mark::WriteMark;
 use crate::layout::shard::ShardHeader;
-use crate::media::{Access, Media, MediaFile};
+use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
+use crate::shard_cache::{CachedFile, ShardCache};
+use crate::state::SignalState;
 
 /// Most shards that are kept mapped; views handed out keep theirs beyond that.
 const MAPPED: usize = 1024;
 
-/// A shard file, mapped as long as it can ever get, whatever its length now.
-///
-/// Pages behind the end of the file must not be touched. `len` is a length that the file had; the engine never cuts a
-/// file below committed samples, and those are all that is handed out. Somebody else who cuts the file kills readers of
-/// what was cut (SIGBUS); no program can protect a mapping from that.
-pub(crate) struct Mapping {
-    raw: MmapRaw,
-    place: Place,
-    len: AtomicU64,
-}
-
-/// Which file a shard was read from. It is opened again when it is needed and was closed: mappings outlive descriptors,
-/// of which a process has few.
-#[derive(Debug)]
-struct Place {
-    path: PathBuf,
-    /// Device and number: another file may have the path by now.
-    identity: (u64, u64),
-}
-
-impl Place {
-    fn new(path: &Path, file: &File) -> std::io::Result<Self> {
-        let found = file.metadata()?;
-        Ok(Self {
-            path: path.to_path_buf(),
-            identity: (found.dev(), found.ino()),
-        })
-    }
-
-    /// The file once more; `None` if it is not there any more.
-    fn open(&self, media: &dyn Media) -> Option<Arc<dyn MediaFile>> {
-        let file = media.open(&self.path, Access::Read).ok()?;
-        let found = file.as_os_file()?.metadata().ok()?;
-        ((found.dev(), found.ino()) == self.identity).then_some(file)
-    }
-}
-
 /// An open file of a shard.
 struct OpenFile(Arc<dyn MediaFile>);
-
-impl Owner for Mapping {
-    fn kind(&self) -> BufferKind {
-        BufferKind::Mapped
-    }
-}
 
 /// How a shard is read.
 enum Shard {
@@ -81,7 +39,9 @@ enum Shard {
     /// Copies, as from a network.
     Copied(Place),
     /// A medium without files of the system: copies.
-    File(Arc<dyn MediaFile>),
+    File(Arc<dyn MediaFile>, PathBuf),
+    /// Through the cache of this host.
+    Cached(Arc<CachedFile>, PathBuf),
     /// Another program wrote it.
     Foreign,
 }
@@ -101,6 +61,8 @@ pub(crate) struct Sources {
     files: Recent<OpenFile>,
     /// Files that scans opened for themselves, the latest last.
     scanned: Mutex<VecDeque<(SignalId, Arc<File>)>>,
+    /// The cache of this host, if shards are read through it.
+    cache: RwLock<Option<Arc<ShardCache>>>,
 }
 
 impl Default for Sources {
@@ -110,6 +72,7 @@ impl Default for Sources {
             open: Recent::new(MAPPED),
             files: Recent::new(open_file_limit()),
             scanned: Mutex::default(),
+            cache: RwLock::default(),
         }
     }
 }
@@ -126,6 +89,8 @@ pub(crate) struct ShardRequest {
     pub(crate) folders: Vec<ArrayFolder>,
     /// Where a replacement of the shard lies until it is put in its place.
     pub(crate) replacement: Option<std::path::PathBuf>,
+    /// How it is read through the cache of this host.
+    pub(crate) cached: Option<CachedRequest>,
 }
 
 impl ShardRequest {
@@ -143,13 +108,14 @@ impl ShardRequest {
         let (Some(proofs), Some(file)) = (proofs, file) else {
             return Ok(true);
         };
-        let place = match shard {
-            Shard::Mapped(mapping) => &mapping.place,
-            Shard::Copied(place) => place,
-            Shard::File(_) | Shard::Foreign => return Ok(true),
+        let path = match shard {
+            Shard::Mapped(mapping) => &mapping.place.path,
+            Shard::Copied(place) => &place.path,
+            Shard::File(_, path) | Shard::Cached(_, path) => path,
+            Shard::Foreign => return Ok(true),
         };
         let missing = proofs.missing(file, &self.flat, self.header.shard);
-        let missing = missing.at("read", &place.path)?;
+        let missing = missing.at("read", path)?;
         let size = proofs.state.meta.format.size() as u64;
         let at = |index: i64| {
             let within = (index.cast_unsigned() * size) % self.flat.shard_bytes();
@@ -164,7 +130,7 @@ impl ShardRequest {
         };
         if let Some(&Range { start, end }) = missing.iter().find(is_read) {
             return Err(StoreError::WrongShard {
-                path: place.path.clone(),
+                path: path.clone(),
                 got: format!(
                     "an older version in which some of the samples {start}..{end} are zeros"
                 ),
@@ -182,7 +148,72 @@ impl Sources {
         &self,
         media: &dyn Media,
         key: ShardKey,
-        wanted: impl FnOnce() -> ShardRequest,
+        wanted: impl Fn() -> ShardRequest,
+        proofs: Option<&Proofs<'_>>,
+        (offset, len): (u64, usize),
+    ) -> Result<Option<Buffer>, StoreError> {
+        let read = |wanted| self.read_open(media, key, wanted, proofs, (offset, len));
+        match read(&wanted) {
+            // The file of a remote medium was replaced by another, as by a writer that published more. What is there now
+            // is opened as any other, so it must say that it is the shard that is wanted.
+            Err(StoreError::Remote {
+                kind: ErrorKind::StaleNetworkFileHandle,
+                ..
+            }) => {
+                self.open.remove(key);
+                read(&wanted)
+            }
+            // The same of one that is read through the cache, whose file is opened when something is missing.
+            Err(StoreError::Io { .. }) if self.is_cached(key) => {
+                self.open.remove(key);
+                read(&wanted)
+            }
+            other => other,
+        }
+    }
+
+    /// Reads shards through the cache of this host from now on, or as they are.
+    pub(crate) fn set_cache(&self, cache: Option<Arc<ShardCache>>) {
+        let mut own = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        let is_same = match (&*own, &cache) {
+            (Some(own), Some(cache)) => Arc::ptr_eq(own, cache),
+            (None, None) => true,
+            _ => false,
+        };
+        if is_same {
+            return;
+        }
+        *own = cache;
+        self.decoders.forget_files();
+        self.open.clear();
+        self.files.clear();
+    }
+
+    /// The cache of this host.
+    pub(crate) fn cache(&self) -> Option<Arc<ShardCache>> {
+        (self.cache.read().unwrap_or_else(PoisonError::into_inner)).clone()
+    }
+
+    /// What a shard is kept open as. Through a cache it is another one for each content, and whenever more of it has
+    /// checksums.
+    pub(crate) fn key(&self, state: &SignalState, shard: u64) -> ShardKey {
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        let version = match &*cache {
+            None => state.data.file(shard),
+            Some(_) => super::cached::shown_version(state, shard),
+        };
+        (state.id, shard, version)
+    }
+
+    fn is_cached(&self, key: ShardKey) -> bool {
+        matches!(self.open.get(key).as_deref(), Some(Shard::Cached(..)))
+    }
+
+    fn read_open(
+        &self,
+        media: &dyn Media,
+        key: ShardKey,
+        wanted: &impl Fn() -> ShardRequest,
         proofs: Option<&Proofs<'_>>,
         (offset, len): (u64, usize),
     ) -> Result<Option<Buffer>, StoreError> {
@@ -203,13 +234,15 @@ impl Sources {
         let shard = match known {
             Some(shard) => shard,
             None => {
-                let wanted = wanted();
-                let (shard, file) = open(media, &wanted, need)?;
+                let mut wanted = wanted();
+                let (shard, file) = open(media, &mut wanted, need)?;
                 let shard = Arc::new(shard);
                 if wanted.is_whole(&shard, file.as_deref(), proofs, offset..need)? {
                     self.open.put(key, &shard);
                 }
-                if let Some(file) = file {
+                if let (Some(file), false) =
+                    (file, matches!(*shard, Shard::File(..) | Shard::Cached(..)))
+                {
                     self.files.put(key, &Arc::new(OpenFile(file)));
                 }
                 shard
@@ -226,7 +259,14 @@ impl Sources {
                 });
             }
             Shard::Copied(place) => (self.file_at(media, key, place), place.path.as_path()),
-            Shard::File(file) => (Some(file.clone()), Path::new("shard")),
+            Shard::File(file, path) => (Some(file.clone()), path.as_path()),
+            Shard::Cached(file, path) => {
+                if let Some(buffer) = cached_view(file, offset, len) {
+                    return Ok(Some(buffer));
+                }
+                let file: Arc<dyn MediaFile> = file.clone();
+                (Some(file), path.as_path())
+            }
         };
         match file {
             None => Err(StoreError::MissingSamples {
@@ -260,12 +300,31 @@ impl Sources {
         }
     }
 
+    /// Bytes of a shard that is open and of a remote medium, or read through a cache; `None` also where they cannot be had,
+    /// which reading once more tells.
+    pub(crate) fn requested(&self, key: ShardKey, offset: u64, len: usize) -> Option<Buffer> {
+        match &*self.open.get(key)? {
+            Shard::File(file, _) if file.is_remote() => {
+                let mut buffer = BufferMut::zeroed(len).ok()?;
+                let have = file.read_at(offset, buffer.bytes_mut()).ok()?;
+                (have == len).then(|| buffer.freeze())
+            }
+            Shard::Cached(file, _) => cached_view(file, offset, len).or_else(|| {
+                let mut buffer = BufferMut::zeroed(len).ok()?;
+                let have = file.read_at(offset, buffer.bytes_mut()).ok()?;
+                (have == len).then(|| buffer.freeze())
+            }),
+            _ => None,
+        }
+    }
+
     /// The file of a shard that is open and flat.
     pub(crate) fn file(&self, media: &dyn Media, key: ShardKey) -> Option<Arc<dyn MediaFile>> {
         match &*self.open.get(key)? {
             Shard::Mapped(mapping) => self.file_at(media, key, &mapping.place),
             Shard::Copied(place) => self.file_at(media, key, place),
-            Shard::File(file) => Some(file.clone()),
+            Shard::File(file, _) => Some(file.clone()),
+            Shard::Cached(file, _) => Some(file.clone()),
             Shard::Foreign => None,
         }
     }
@@ -313,43 +372,13 @@ impl Sources {
     }
 }
 
-impl Mapping {
-    /// A view of committed bytes; `None` if the file is too short for them. `file` gives the file, if it can be had, should
-    /// it have grown since.
-    fn view(
-        self: &Arc<Self>,
-        offset: u64,
-        len: usize,
-        file: impl FnOnce() -> Option<Arc<dyn MediaFile>>,
-    ) -> Option<Buffer> {
-        let end = offset.checked_add(len as u64)?;
-        if end > self.len.load(Ordering::Relaxed) {
-            // The file grew since.
-            self.len.store(file()?.len().ok()?, Ordering::Relaxed);
-            if end > self.len.load(Ordering::Relaxed) {
-                return None;
-            }
-        }
-        let offset = usize::try_from(offset).ok()?;
-        if offset.checked_add(len)? > self.raw.len() {
-            return None;
-        }
-        // SAFETY: `offset + len <= raw.len()` by the test above.
-        let ptr = NonNull::new(unsafe { self.raw.as_mut_ptr().add(offset) })?;
-        let owner: Arc<dyn Owner> = self.clone();
-        // SAFETY: the mapping lives as long as `owner`. The file had `end` bytes at the last look, so the pages exist;
-        // they hold committed samples, which nobody writes and behind which the engine never cuts the file (see
-        // `Mapping`). All views derive from the pointer to the whole mapping, which is below `isize::MAX` bytes.
-        Some(unsafe { Buffer::from_owner(owner, ptr, len) })
-    }
-}
-
 fn open(
     media: &dyn Media,
-    wanted: &ShardRequest,
+    wanted: &mut ShardRequest,
     need: u64,
 ) -> Result<(Shard, Option<Arc<dyn MediaFile>>), StoreError> {
-    let ShardRequest { header, flat, .. } = wanted;
+    let cached = wanted.cached.take();
+    let ShardRequest { header, flat, .. } = &*wanted;
     let replacement = wanted.replacement.iter();
     let places = replacement
         .map(|path| (ArrayFolder::own(path.clone()), path.clone()))
@@ -403,19 +432,22 @@ fn open(
                 need,
             });
         }
+        if let Some(cached) = cached {
+            let cached = cached.open(&file, &path, len).at("look at", &path)?;
+            return Ok((Shard::Cached(Arc::new(cached), path), Some(file)));
+        }
         let network = media.network_of(&*file).at("look at", &path)?.is_some();
         let whole = usize::try_from(flat.full_len()).ok().filter(|_| !network);
         let Some(os) = file.as_os_file() else {
-            return Ok((Shard::File(file), None));
+            let looked_at = file.is_remote().then(|| file.clone());
+            return Ok((Shard::File(file, path), looked_at));
         };
         let place = Place::new(&path, os).at("look at", &path)?;
         let Some(whole) = whole else {
             return Ok((Shard::Copied(place), Some(file)));
         };
-        let raw = MmapOptions::new().len(whole).map_raw_read_only(os);
-        let raw = raw.at("map", &path)?;
-        let len = AtomicU64::new(len);
-        let mapping = Arc::new(Mapping { raw, place, len });
+        let mapping = Mapping::new(os, place, whole, len).at("map", &path)?;
+        let mapping = Arc::new(mapping);
         return Ok((Shard::Mapped(mapping), Some(file)));
     }
     Err(stranger.unwrap_or(StoreError::MissingSamples {

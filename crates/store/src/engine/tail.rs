@@ -167,6 +167,7 @@ impl Shared {
             let source = ArraySource {
                 folder: &folder,
                 version: slot.base.data.array(),
+                caching: None,
             };
             let decoders = &self.sources.decoders;
             let read = decoders.read(&self.media, slot.id, &source, meta, start, count);

@@ -4,7 +4,7 @@
 //! That must not read as damage, which somebody would repair by giving samples up. So whoever is about to change files
 //! looks first whether the store is still in its place, and whoever fails for want of a file looks then.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use uuid::Uuid;
@@ -23,7 +23,7 @@ pub(crate) fn check(
     match media.stat(&layout::manifest_file(root)) {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err(vanished(root, action, "its .isochrony/MANIFEST is missing")),
-        Err(error) if is_absence(&error) => {
+        Err(error) if is_absence(error.kind()) => {
             Err(vanished(root, action, "its folder is out of reach"))
         }
         // For the action itself to meet, and to tell.
@@ -40,7 +40,8 @@ pub(crate) fn explain(
     error: StoreError,
 ) -> StoreError {
     let may_be = match &error {
-        StoreError::Io { source, .. } => is_absence(source),
+        StoreError::Io { source, .. } => is_absence(source.kind()),
+        StoreError::Remote { kind, .. } => is_absence(*kind),
         StoreError::MissingSamples { .. }
         | StoreError::DamagedFile { .. }
         | StoreError::DamagedTable { .. }
@@ -81,13 +82,17 @@ fn vanished(root: &Path, action: &'static str, reason: &'static str) -> StoreErr
 /// Whether an error of the system says that a file or folder is not there: whoever got its path from a state of the store
 /// looks at a newer state before that means anything.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
-    matches!(error, StoreError::Io { source, .. } if is_absence(source))
+    match error {
+        StoreError::Io { source, .. } => is_absence(source.kind()),
+        StoreError::Remote { kind, .. } => is_absence(*kind),
+        _ => false,
+    }
 }
 
 /// Whether the system says that something is not there, rather than that it fails.
-fn is_absence(error: &io::Error) -> bool {
+fn is_absence(kind: ErrorKind) -> bool {
     matches!(
-        error.kind(),
+        kind,
         ErrorKind::NotFound
             | ErrorKind::NotADirectory
             | ErrorKind::StaleNetworkFileHandle

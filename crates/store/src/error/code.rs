@@ -12,6 +12,8 @@ impl StoreError {
             Self::ReadOnly { .. } => "read_only",
             Self::Closed { .. } => "closed",
             Self::Io { .. } => "io",
+            Self::Remote { error, .. } => error.code,
+            Self::RemoteReadOnly { .. } => "remote_read_only",
             Self::InvalidName { .. } => "invalid_name",
             Self::NoSuchSignal { .. } => "no_such_signal",
             Self::SignalExists { .. } => "signal_exists",

@@ -293,6 +293,19 @@ fn examples() -> Vec<StoreError> {
             end: 7,
             change: "what".into(),
         }),
+        StoreError::Remote {
+            action: "what",
+            path: "/a/store".into(),
+            kind: std::io::ErrorKind::Other,
+            error: crate::media::RemoteError {
+                code: "unreachable",
+                message: "nobody answers; check the network".into(),
+            },
+        },
+        StoreError::RemoteReadOnly {
+            path: "/a/store".into(),
+            action: "what",
+        },
     ]
 }
 
@@ -363,6 +376,8 @@ fn position(error: &StoreError) -> usize {
         StoreError::Segment(_) => 61,
         StoreError::NoMemoryForFile { .. } => 62,
         StoreError::Snapshot(_) => 63,
+        StoreError::Remote { .. } => 64,
+        StoreError::RemoteReadOnly { .. } => 65,
     }
 }
 

@@ -23,6 +23,7 @@ mod forks;
 pub mod limits;
 mod platform;
 mod refusal;
+pub mod remote;
 mod rooted;
 pub mod rooted_paths;
 pub mod sim;
@@ -32,6 +33,8 @@ pub use disk::DiskMedia;
 pub(crate) use forks::this_process;
 pub(crate) use platform::host_name;
 pub use refusal::Refusal;
+pub use remote::{RemoteError, is_url};
+pub(crate) use remote::{absolute, media_of};
 pub use rooted::RootedDisk;
 
 /// This machine's disks.
@@ -153,6 +156,14 @@ pub trait MediaFile: Send + Sync + fmt::Debug {
     fn as_os_file(&self) -> Option<&std::fs::File> {
         None
     }
+    /// As [`read_at`](Self::read_at), for bytes that are read once: past what the medium keeps in memory.
+    fn read_once(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        self.read_at(offset, bytes)
+    }
+    /// Whether each read is a request to another machine.
+    fn is_remote(&self) -> bool {
+        false
+    }
 }
 
 /// A held lock; dropping it lets go.
@@ -218,6 +229,12 @@ pub trait Media: Send + Sync + fmt::Debug {
     }
     /// Identity of the running system: changes when it restarts.
     fn boot_id(&self) -> String;
+    /// Whether it is another machine's: read by requests, never written, and not forgotten by a restart of this one.
+    fn is_remote(&self) -> bool {
+        false
+    }
+    /// Begins to read the beginning and the end of a file, which is about to be opened. A hint.
+    fn prefetch_ends(&self, _path: &Path) {}
     /// Whether a thread may work on it on its own; a simulation wants every call in a known order.
     fn has_background(&self) -> bool {
         true

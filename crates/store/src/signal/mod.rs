@@ -177,6 +177,12 @@ impl Signal {
         !self.codec().is_empty()
     }
 
+    /// Whether its files are another machine's, so that reading them takes requests.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        self.shared().backend.media().is_remote()
+    }
+
     /// Whether samples are decoded or converted as they are read, instead of lying in the files as they are.
     #[must_use]
     pub fn is_decoded(&self) -> bool {

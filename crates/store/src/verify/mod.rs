@@ -100,8 +100,11 @@ pub fn verify(path: impl AsRef<Path>, options: &VerifyOptions) -> Result<Report,
     match Store::open(&path, Mode::Read) {
         Ok(store) => store.verify(options),
         Err(error) => {
-            let path = path.as_ref();
-            let media = crate::media::disk().rooted(path);
+            if matches!(error, StoreError::Remote { .. }) {
+                return Err(error);
+            }
+            let path = &crate::media::absolute(path.as_ref())?;
+            let media = crate::media::media_of(path)?.rooted(path);
             let finding = match (manifest(&*media, path)?, error) {
                 (Some(finding), _) => finding,
                 (None, error @ StoreError::NotAStore { .. }) => return Err(error),
@@ -145,7 +148,7 @@ fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Findin
         StoreError::NewerFormat { path, .. } => {
             (path.clone(), "update isochrony; nothing was changed")
         }
-        StoreError::Io { path, .. } => (
+        StoreError::Io { path, .. } | StoreError::Remote { path, .. } => (
             path.clone(),
             "make it readable, or restore it from a copy, and verify again: nothing is known of what is in it",
         ),

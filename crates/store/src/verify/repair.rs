@@ -38,7 +38,8 @@ pub fn repair(
     path: impl AsRef<Path>,
     options: &VerifyOptions,
 ) -> Result<(Report, Report), StoreError> {
-    repair_on(path.as_ref(), options, crate::media::disk())
+    let path = crate::media::absolute(path.as_ref())?;
+    repair_on(&path, options, crate::media::media_of(&path)?)
 }
 
 /// Repairs a store on any medium.
@@ -50,7 +51,11 @@ pub fn repair_on(
     options: &VerifyOptions,
     around: Arc<dyn Media>,
 ) -> Result<(Report, Report), StoreError> {
-    let path = &std::path::absolute(path).at("look at", path)?;
+    let path = &crate::media::absolute(path)?;
+    if around.is_remote() {
+        let (path, action) = (path.clone(), "repair");
+        return Err(StoreError::RemoteReadOnly { path, action });
+    }
     let media = around.rooted(path);
     let lost = manifest(&*media, path)?;
     if lost.as_ref().is_some_and(|finding| finding.repairable) {

@@ -265,5 +265,8 @@ impl<E: Into<OpErrorKind>> From<E> for OpError {
 }
 
 pub(crate) fn store_error(error: StoreError) -> OpError {
+    if let StoreError::Interrupted { .. } = error {
+        return OpErrorKind::Interrupted.into();
+    }
     OpErrorKind::Failed(Cause::from(error)).into()
 }

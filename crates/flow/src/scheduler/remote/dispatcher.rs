@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use isochrony_store::shard_cache::CacheReport;
+
 use super::events::StreamTable;
+use super::placed_tasks::{PlacedTask, PlacedTasks, SlotPlace};
 use super::results::ResultCodec;
 use super::runner::task_hash;
 use super::tasks::TaskBatch;
@@ -23,7 +26,7 @@ const MAX_BATCH: usize = 32;
 /// A batch takes about this long, so that a message costs little of it, and the loss of a worker little time.
 const BATCH_TIME: Duration = Duration::from_millis(20);
 /// One is computed while the other travels.
-const BATCHES_IN_FLIGHT: usize = 2;
+pub(super) const BATCHES_IN_FLIGHT: usize = 2;
 /// How long the dispatcher waits for a new slot before it looks whether the run has ended.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
 /// How long a slot without tasks waits for one before it looks whether it is to leave.
@@ -33,6 +36,8 @@ const TASK_WAIT: Duration = Duration::from_millis(50);
 pub(crate) struct Dispatcher<'a> {
     cluster: &'a dyn TaskCluster,
     split: &'a SplitPlan,
+    /// Where tasks are placed by data.
+    placed: Option<PlacedTasks<'a>>,
     streams: Vec<StreamTable>,
     /// The number of the split plan.
     hash: u64,
@@ -51,6 +56,9 @@ impl<'a> Dispatcher<'a> {
         Self {
             cluster,
             split,
+            placed: cluster.placement().and_then(|options| {
+                PlacedTasks::new(options, cluster.slots(), &split.scheduler, &split.subgraphs)
+            }),
             streams: split.subgraphs.iter().map(StreamTable::of).collect(),
             hash: task_hash(&split.subgraphs),
             ended: AtomicBool::new(false),
@@ -126,17 +134,19 @@ impl<'a> Dispatcher<'a> {
         let begun = Instant::now();
         let mut registration = Registration::default();
         let mut result = WorkerResult::of_slot(number, slot.name(), self.split.subgraphs.len());
-        let (mut sent, mut batch_size) = (VecDeque::<Vec<Task>>::new(), 1);
+        let (mut sent, mut batch_size) = (VecDeque::<Vec<PlacedTask>>::new(), 1);
+        let mut place = self.join(&mut *slot);
         let mut leaves = false;
         let ended = 'sent: loop {
             leaves |= slot.is_draining();
             while !leaves
                 && sent.len() < BATCHES_IN_FLIGHT
-                && let Some(tasks) = self.next_batch(&mut registration, batch_size, sent.is_empty())
+                && let Some(tasks) =
+                    self.next_batch(&mut place, &mut registration, batch_size, sent.is_empty())
             {
                 leaves = slot.is_draining();
                 if leaves {
-                    tasks.iter().for_each(|task| scheduler.repeat(task));
+                    self.repeat(tasks.iter());
                     break;
                 }
                 let request = self.send(&mut *slot, &tasks, &mut result);
@@ -151,7 +161,7 @@ impl<'a> Dispatcher<'a> {
                 }
                 continue;
             };
-            match self.receive(&mut *slot, tasks, &mut result) {
+            match self.receive(&mut *slot, tasks, &place, &mut result) {
                 Ok(took) => {
                     batch_size = next_batch_size(batch_size, tasks.len(), took);
                     sent.pop_front();
@@ -162,20 +172,22 @@ impl<'a> Dispatcher<'a> {
         match ended {
             SlotError::Lost => {
                 // Another slot repeats them: nothing of them was given to anybody.
-                sent.iter()
-                    .flatten()
-                    .for_each(|task| scheduler.repeat(task));
+                self.repeat(sent.iter().flatten());
                 result.remote_mut().lost = true;
             }
             SlotError::Failed(why) => {
                 let text = why.to_string();
-                sent.iter()
-                    .flatten()
-                    .for_each(|task| self.complete_with(task, &text));
+                for placed in sent.iter().flatten() {
+                    self.finish(placed);
+                    self.complete_with(&placed.task, &text);
+                }
                 self.fail(&mut registration, &why);
             }
             SlotError::Stopped if leaves => slot.leave(),
             SlotError::Stopped => {}
+        }
+        if let (Some(placed), Some(place)) = (&self.placed, &place) {
+            placed.leave(place);
         }
         scheduler.unregister(&registration);
         result.end(begun.elapsed());
@@ -188,11 +200,16 @@ impl<'a> Dispatcher<'a> {
     /// Tasks for a batch: as many as can be handed out now. `waits`: a moment, until there is one.
     fn next_batch(
         &self,
+        place: &mut Option<SlotPlace>,
         registration: &mut Registration,
         size: usize,
         waits: bool,
-    ) -> Option<Vec<Task>> {
+    ) -> Option<Vec<PlacedTask>> {
         let scheduler = &self.split.scheduler;
+        if let (Some(placed), Some(place)) = (&self.placed, place) {
+            let wait = if waits { TASK_WAIT } else { Duration::ZERO };
+            return placed.next_batch(place, registration, size, wait);
+        }
         let first = match waits {
             true => scheduler.next_task_within(registration, TASK_WAIT),
             false => scheduler.next_task_now(registration),
@@ -203,13 +220,41 @@ impl<'a> Dispatcher<'a> {
         {
             tasks.push(task);
         }
-        Some(tasks)
+        Some(tasks.into_iter().map(PlacedTask::unplaced).collect())
+    }
+
+    /// Where a slot is, if tasks are placed by data.
+    fn join(&self, slot: &mut dyn RemoteSlot) -> Option<SlotPlace> {
+        let placed = self.placed.as_ref()?;
+        let report = slot.cache_report();
+        let report = report.and_then(|report| CacheReport::from_bytes(&report).ok());
+        Some(placed.join(slot.name(), report.as_ref()))
+    }
+
+    /// Others have tasks that were given to a slot.
+    fn repeat<'t>(&self, tasks: impl Iterator<Item = &'t PlacedTask>) {
+        match &self.placed {
+            Some(placed) => placed.requeue(tasks),
+            None => tasks.for_each(|placed| self.split.scheduler.repeat(&placed.task)),
+        }
+    }
+
+    /// Retries a task that was refused memory; false if it was retried alone too often.
+    fn retry_later(&self, task: &Task) -> bool {
+        match &self.placed {
+            Some(placed) => placed.retry_later(task),
+            None => self.split.scheduler.retry_later(task),
+        }
+    }
+
+    fn finish(&self, task: &PlacedTask) {
+        self.placed.iter().for_each(|placed| placed.finish(task));
     }
 
     fn send(
         &self,
         slot: &mut dyn RemoteSlot,
-        tasks: &[Task],
+        tasks: &[PlacedTask],
         result: &mut WorkerResult,
     ) -> Result<(), SlotError> {
         let request = TaskBatch::encode(self.hash, &self.split.subgraphs, tasks);
@@ -222,7 +267,8 @@ impl<'a> Dispatcher<'a> {
     fn receive(
         &self,
         slot: &mut dyn RemoteSlot,
-        tasks: &[Task],
+        tasks: &[PlacedTask],
+        place: &Option<SlotPlace>,
         result: &mut WorkerResult,
     ) -> Result<Duration, SlotError> {
         let answer = slot.receive()?;
@@ -232,7 +278,8 @@ impl<'a> Dispatcher<'a> {
             streams: &self.streams,
             causes: self.cluster.causes(),
         };
-        let decoded = codec.decode(tasks, &answer, host).map_err(|error| {
+        let sent: Vec<&Task> = tasks.iter().map(|placed| &placed.task).collect();
+        let decoded = codec.decode(&sent, &answer, host).map_err(|error| {
             let why = format!("the answer of worker {host} cannot be read: {error}");
             SlotError::Failed(why.into())
         })?;
@@ -240,9 +287,18 @@ impl<'a> Dispatcher<'a> {
         for (subgraph, reports) in decoded.operators {
             result.operators[subgraph] = Some(reports);
         }
+        if let Some(report) = &decoded.cache {
+            result.remote_mut().add_cache(report.counts);
+            // What was fetched counts before the tasks that fetched it end.
+            if let (Some(placed), Some(place)) = (&self.placed, place) {
+                placed.report(place, report);
+            }
+        }
         let mut took = Duration::ZERO;
         let mut refused = None;
-        for (task, done) in tasks.iter().zip(decoded.results) {
+        for (placed, done) in tasks.iter().zip(decoded.results) {
+            let task = &placed.task;
+            self.finish(placed);
             match done {
                 Ok(done) => {
                     let elapsed = Duration::from_nanos(done.elapsed_ns);
@@ -252,7 +308,7 @@ impl<'a> Dispatcher<'a> {
                     result.add(task, elapsed, done.output.samples);
                     self.split.scheduler.complete(task, done.output);
                 }
-                Err(why) if !self.split.scheduler.retry_later(task) => refused = Some((task, why)),
+                Err(why) if !self.retry_later(task) => refused = Some((task, why)),
                 Err(_) => {}
             }
         }
@@ -266,6 +322,9 @@ impl<'a> Dispatcher<'a> {
     /// fail, of each subgraph.
     fn fail(&self, registration: &mut Registration, why: &Cause) {
         let text = why.to_string();
+        for task in self.placed.iter().flat_map(PlacedTasks::close) {
+            self.complete_with(&task, &text);
+        }
         while let Some(task) = self.split.scheduler.next_task(registration, || ()) {
             self.complete_with(&task, &text);
         }

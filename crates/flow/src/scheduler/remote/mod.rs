@@ -26,6 +26,9 @@
 //! **Losses.** The tasks of a slot that is lost are handed out again, to another. It does not count as short of memory.
 //! While there is no slot the run waits; how long is up to the [`TaskCluster`].
 //!
+//! **Caches.** If hosts have caches, [`TaskCluster::placement`] says so. Tasks then go to hosts that have what they read, within
+//! the in-flight window, and answers tell what changed in the caches ([`placed_tasks`]). Order and results stay as they are.
+//!
 //! **Feeds.** What is received or made in the client's process runs there in stages ([`stages`](super::stages)). Slots compute
 //! blocks of stages that have replicas: a message has the samples of a block and those around it, and its results return
 //! through the reorder buffer of the stage. Recordings that stay with the client are stand-ins in a worker, which has the same
@@ -35,7 +38,7 @@
 //! |---|---|
 //! | bytes of a message; what is in it | `message`; `events`, `tasks`, `blocks`, `results` |
 //! | worker | `runner` |
-//! | client | `dispatcher` |
+//! | client | `dispatcher`; `placed_tasks`, `placement_state` |
 //! | parts of a plan beside their sensors | `host` |
 
 mod blocks;
@@ -43,11 +46,15 @@ mod dispatcher;
 mod events;
 pub(crate) mod host;
 mod message;
+mod placed_tasks;
+mod placement_state;
 mod results;
 mod runner;
 mod tasks;
 
 use std::time::Duration;
+
+pub use isochrony_placement::DispatchOptions;
 
 use crate::Cause;
 
@@ -79,6 +86,11 @@ pub trait TaskCluster: std::fmt::Debug + Send + Sync {
     /// How much is left to do, so that the cluster can grow or shrink: tasks, and seconds that they would take one slot, if
     /// any task was timed. Called several times a second.
     fn set_demand(&self, _tasks: u64, _slot_seconds: Option<f64>) {}
+
+    /// How tasks are placed by what the caches of hosts hold; None: hosts have none, and a free slot gets the next task.
+    fn placement(&self) -> Option<DispatchOptions> {
+        None
+    }
 
     /// Ends all calls of slots with [`SlotError::Stopped`]: the run has ended.
     fn stop(&self);
@@ -116,6 +128,12 @@ pub trait RemoteSlot: Send {
     /// # Errors
     /// [`SlotError`].
     fn receive(&mut self) -> Result<Vec<u8>, SlotError>;
+
+    /// What the cache of its host has, as a [`CacheReport`](isochrony_store::shard_cache::CacheReport) in bytes; None: it has
+    /// no cache. Called once, before anything is sent.
+    fn cache_report(&mut self) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Whether it is to leave: it is sent nothing more.
     fn is_draining(&self) -> bool {

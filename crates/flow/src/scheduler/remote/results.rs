@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use isochrony_store::shard_cache::CacheReport;
 use serde::{Deserialize, Serialize};
 
 use super::events::{EventMessage, StreamTable, event, event_message};
@@ -24,6 +25,8 @@ pub(crate) struct SlotAnswer {
     pub(crate) results: Vec<Result<TaskDone, String>>,
     /// What its operators did in the run so far, of the subgraphs of these tasks.
     pub(crate) operators: Vec<(usize, Vec<OperatorReport>)>,
+    /// What changed in the cache of its host, if it has one.
+    pub(crate) cache: Option<CacheReport>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -32,6 +35,8 @@ struct ResultBatch {
     results: Vec<Result<ResultMessage, String>>,
     /// What the slot's operators did in the run so far, of the subgraphs of these tasks.
     operators: Vec<(u32, Vec<OperatorMessage>)>,
+    /// What changed in the cache of the slot's host, if it has one.
+    cache: Option<CacheReport>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -169,6 +174,7 @@ impl ResultCodec<'_> {
         &self,
         results: Vec<(usize, Result<TaskDone, String>)>,
         operators: &[(usize, Vec<OperatorReport>)],
+        cache: Option<CacheReport>,
     ) -> Result<Vec<u8>, MessageError> {
         let mut writer = MessageWriter::new();
         let results = results.into_iter().map(|(subgraph, done)| {
@@ -191,6 +197,7 @@ impl ResultCodec<'_> {
         let batch = ResultBatch {
             results,
             operators: operators.collect(),
+            cache,
         };
         writer.finish(MessageKind::Results, &batch)
     }
@@ -232,7 +239,7 @@ impl ResultCodec<'_> {
     /// The results of the tasks of a batch, as a worker on `host` sent them.
     pub(crate) fn decode(
         &self,
-        tasks: &[Task],
+        tasks: &[&Task],
         message: &[u8],
         host: &str,
     ) -> Result<SlotAnswer, MessageError> {
@@ -269,6 +276,7 @@ impl ResultCodec<'_> {
         Ok(SlotAnswer {
             results,
             operators: operators.collect::<Result<_, MessageError>>()?,
+            cache: batch.cache,
         })
     }
 

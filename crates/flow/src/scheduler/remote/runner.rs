@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::Interrupt;
+use isochrony_store::shard_cache::{ReportCursor, ShardCache};
 use isochrony_store::{Signal, StoreError};
 
 use super::blocks::BlockBatch;
@@ -253,6 +254,8 @@ pub struct RunnerContext {
     pub causes: Arc<dyn CauseCodec>,
     /// Called with each subgraph of a batch of tasks, before the batch is executed.
     pub check: Option<Arc<SnapshotCheck>>,
+    /// The cache through which the stores of its plans are read, if there is one.
+    pub cache: Option<Arc<ShardCache>>,
 }
 
 /// Whether what a subgraph reads is as it was when the plan was prepared. The number is its position in
@@ -291,6 +294,8 @@ impl TaskRunner {
                 subgraphs: &subgraphs,
                 causes: &*context.causes,
                 check: context.check.as_deref(),
+                cache: context.cache.as_deref(),
+                known: ReportCursor::default(),
                 interrupt: &interrupted,
                 released: prepared.releases.load(Ordering::Relaxed),
             };
@@ -366,6 +371,9 @@ struct BatchExecutor<'a> {
     subgraphs: &'a [ParallelSubgraph],
     causes: &'a dyn CauseCodec,
     check: Option<&'a SnapshotCheck>,
+    cache: Option<&'a ShardCache>,
+    /// Up to where the client knows the cache.
+    known: ReportCursor,
     interrupt: &'a Interrupt,
     /// The request to release memory that it followed last.
     released: u64,
@@ -382,6 +390,11 @@ impl BatchExecutor<'_> {
     fn answer_tasks(&mut self, message: &[u8]) -> Answer {
         let batch = TaskBatch::decode(message)?;
         self.begin_batch(batch.plan, &batch.closed)?;
+        if let Some(cache) = self.cache {
+            for (object, sources) in &batch.sources {
+                cache.set_sources(*object, sources.clone());
+            }
+        }
         let tasks = batch.into_tasks(self.subgraphs)?;
         if let Some(check) = self.check {
             let involved = subgraphs_of(&tasks);
@@ -435,7 +448,7 @@ impl BatchExecutor<'_> {
         Ok(Instant::now())
     }
 
-    fn results(&self, results: Vec<(usize, TaskResult)>, begun: Instant) -> Answer {
+    fn results(&mut self, results: Vec<(usize, TaskResult)>, begun: Instant) -> Answer {
         let (prepared, subgraphs) = (self.prepared, self.subgraphs);
         let codec = ResultCodec {
             subgraphs,
@@ -446,7 +459,8 @@ impl BatchExecutor<'_> {
         let involved: BTreeSet<usize> = results.iter().map(|(at, _)| *at).collect();
         let report = |at: usize| Some((at, self.worker.operator_report(at, busy)?));
         let reports: Vec<_> = involved.into_iter().filter_map(report).collect();
-        let encoded = codec.encode(results, &reports);
+        let cache = self.cache.map(|cache| cache.report(&mut self.known));
+        let encoded = codec.encode(results, &reports, cache);
         encoded.map_err(|error| TaskRunnerError::Result(error.to_string()))
     }
 
@@ -511,7 +525,7 @@ impl PreparedTasks {
                 part,
                 alone: false,
             };
-            let _ = codec.decode(&[task], message, "fuzz");
+            let _ = codec.decode(&[&task], message, "fuzz");
         }
     }
 }

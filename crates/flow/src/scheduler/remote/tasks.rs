@@ -1,11 +1,13 @@
 //! Batches of tasks for a worker, as messages. Both sides have split the plan, so a message names subgraphs by position.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use isochrony_store::shard_cache::{ObjectName, PeerAddress};
 use serde::{Deserialize, Serialize};
 
 use super::message::{self, MessageError, MessageKind, MessageWriter, malformed};
+use super::placed_tasks::PlacedTask;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::partition::TaskInput;
 use crate::scheduler::task_output::{ExitState, Task};
@@ -19,6 +21,8 @@ pub(crate) struct TaskBatch {
     /// For each subgraph of its tasks, exits from which nothing is wanted any more.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,
     tasks: Vec<TaskMessage>,
+    /// Cached objects that they read, and other hosts that have them.
+    pub(crate) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,8 +50,9 @@ impl TaskBatch {
     pub(crate) fn encode(
         plan: u64,
         subgraphs: &[ParallelSubgraph],
-        tasks: &[Task],
+        placed: &[PlacedTask],
     ) -> Result<Vec<u8>, MessageError> {
+        let tasks = || placed.iter().map(|placed| &placed.task);
         let closed = |at: usize| {
             let exits = subgraphs[at].exit_states.iter();
             (at as u32, exits.map(ExitState::is_closed).collect())
@@ -68,8 +73,9 @@ impl TaskBatch {
         };
         let batch = Self {
             plan,
-            closed: subgraphs_of(tasks).into_iter().map(closed).collect(),
-            tasks: tasks.iter().map(task).collect(),
+            closed: subgraphs_of(tasks()).into_iter().map(closed).collect(),
+            tasks: tasks().map(task).collect(),
+            sources: sources_of(placed),
         };
         MessageWriter::new().finish(MessageKind::Tasks, &batch)
     }
@@ -120,6 +126,12 @@ impl TaskBatch {
 }
 
 /// Positions of the subgraphs of tasks, in order.
-pub(crate) fn subgraphs_of(tasks: &[Task]) -> BTreeSet<usize> {
-    tasks.iter().map(|task| task.subgraph).collect()
+pub(crate) fn subgraphs_of<'t>(tasks: impl IntoIterator<Item = &'t Task>) -> BTreeSet<usize> {
+    tasks.into_iter().map(|task| task.subgraph).collect()
+}
+
+/// Where other hosts have what tasks read, each object once.
+fn sources_of(tasks: &[PlacedTask]) -> Vec<(ObjectName, Vec<PeerAddress>)> {
+    let all: BTreeMap<_, _> = tasks.iter().flat_map(|one| one.sources.clone()).collect();
+    all.into_iter().collect()
 }

@@ -234,8 +234,7 @@ impl<'a> RemoteReplicas<'a> {
             streams: &self.streams,
             causes: self.cluster.causes(),
         };
-        let tasks = std::slice::from_ref(&task);
-        let decoded = match codec.decode(tasks, &answer, host) {
+        let decoded = match codec.decode(&[&task], &answer, host) {
             Ok(decoded) => decoded,
             Err(error) => {
                 let why = format!("the answer of worker {host} cannot be read: {error}");

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use crate::engine::io::IoContext;
 use crate::engine::manifest::Manifest;
 use crate::engine::open::{is_store, not_a_store};
 use crate::engine::slot::Base;
@@ -23,7 +22,7 @@ use crate::engine::tail::Tail;
 use crate::engine::{Engine, OpenMode, identity, lock, log, vanished};
 use crate::error::StoreError;
 use crate::layout;
-use crate::media::Media;
+use crate::media::{Media, absolute};
 use crate::op::{Op, SignalId};
 
 use view::{Known, View};
@@ -57,7 +56,7 @@ impl Reader {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_on(root: &Path, media: Arc<dyn Media>) -> Result<Self, StoreError> {
-        let root = std::path::absolute(root).at("look at", root)?;
+        let root = absolute(root)?;
         let media = media.rooted(&root);
         if !is_store(&*media, &root)? {
             return Err(not_a_store(&*media, &root));
@@ -74,7 +73,9 @@ impl Reader {
                 view: Mutex::new(view),
                 sources: Sources::default(),
             };
-            let unsafe_log = boot != media.boot_id() && reader.lock().has_records()?;
+            // A medium that is not this machine's forgets nothing when this one restarts.
+            let is_forgetful = !media.is_remote() && boot != media.boot_id();
+            let unsafe_log = is_forgetful && reader.lock().has_records()?;
             if !unsafe_log {
                 reader.refresh()?;
                 return Ok(reader);

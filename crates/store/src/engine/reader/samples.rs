@@ -1,5 +1,6 @@
 //! Samples, checksums and files of signals, as a reader finds them.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,9 +9,11 @@ use isochrony_segment::Buffer;
 
 use super::view::View;
 use super::{PATIENCE, Reader, removed};
+use crate::decode::cached::SealedCaching;
+use crate::engine::cached::CachedRequest;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::proofs::Proofs;
-use crate::engine::read::{Files, explain, shown};
+use crate::engine::read::{Files, explain, shown, stored_crcs};
 use crate::engine::source::Sources;
 use crate::engine::stamps::Stamps;
 use crate::engine::{Bounds, shard_samples, stored_crc, vanished};
@@ -43,8 +46,12 @@ impl Reader {
         let bounds = Bounds::new(&state.name, state.end, start, count)?;
         let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
         // The usual case, which names no file and allocates nothing: the shard is mapped already.
-        let key = (state.id, place.shard, state.data.file(place.shard));
+        let key = self.sources.key(state, place.shard);
         if let Some(buffer) = self.sources.mapped(key, place.offset, place.len) {
+            return Ok(buffer);
+        }
+        // A request takes long, too, and needs no lock.
+        if let Some(buffer) = self.sources.requested(key, place.offset, place.len) {
             return Ok(buffer);
         }
         // Decoding takes long: several threads do it at a time.
@@ -52,6 +59,21 @@ impl Reader {
             return Ok(buffer);
         }
         let mut view = self.lock();
+        if self.sources.cache().is_some() {
+            // Opened first, and read without the lock: what is missing in the cache may take long to come.
+            let head = Bounds { count: 0, ..bounds };
+            let opened = self.read_from(&mut view, state, &head, place.shard);
+            drop(view);
+            let decoders = &self.sources.decoders;
+            let buffer = opened.ok().and_then(|_| {
+                let buffer = self.sources.requested(key, place.offset, place.len);
+                buffer.or_else(|| decoders.read_again(state, start, count))
+            });
+            if let Some(buffer) = buffer {
+                return Ok(buffer);
+            }
+            view = self.lock();
+        }
         let began = Instant::now();
         // Failures since the last commit that was taken in.
         let mut attempts = 0;
@@ -110,6 +132,8 @@ impl Reader {
                 folders,
                 replacement: None,
                 proofs: None,
+                cached: None,
+                sealed: None,
             };
             let read = (self.sources).read_shown(&self.media, handle, handle, bounds, files);
             return read.map_err(|_| gone(view, handle));
@@ -136,10 +160,37 @@ impl Reader {
             stretches,
             chunk_crc: &chunk_crc,
         };
+        let cache = self.sources.cache();
+        // What is known of checksums is about the newest state.
+        let cache_of = |shown: &SignalState| {
+            let cache = cache.as_ref().filter(|_| std::ptr::eq(shown, &*now));
+            cache.cloned()
+        };
+        let crcs = |chunks: Range<u64>| {
+            let folder = places.iter().find(|folder| self.is_of(folder, id));
+            let mut crcs = match folder {
+                Some(folder) => stored_crcs(&*self.media, folder, chunks.clone()),
+                None => vec![None; (chunks.end - chunks.start) as usize],
+            };
+            for (chunk, crc) in known.crcs.range(chunks.clone()) {
+                crcs[(chunk - chunks.start) as usize] = Some(*crc);
+            }
+            crcs
+        };
+        let cached = |shown: &SignalState| {
+            let cache = cache_of(shown)?;
+            CachedRequest::new(cache, &self.media, self.uuid, shown, shard, crcs)
+        };
+        let sealed = |shown: &SignalState| {
+            let cache = cache_of(shown)?;
+            SealedCaching::new(cache, self.uuid, shown, crcs, &proofs.stretches)
+        };
         let files = Files {
             folders,
             replacement,
             proofs: Some(&proofs),
+            cached: Some(&cached),
+            sealed: Some(&sealed),
         };
         let read = (self.sources).read_shown(&self.media, handle, shown, bounds, files);
         read.map_err(|error| explain(error, handle, &now, bounds, shard))
@@ -147,8 +198,8 @@ impl Reader {
 
     /// As [`Engine::shard_file`].
     pub(crate) fn shard_file(&self, state: &SignalState, shard: u64) -> Option<Arc<dyn MediaFile>> {
-        let version = state.data.file(shard);
-        self.sources.file(&*self.media, (state.id, shard, version))
+        let key = self.sources.key(state, shard);
+        self.sources.file(&*self.media, key)
     }
 
     /// As [`Engine::sources`].

@@ -77,7 +77,8 @@ impl Reader {
                 });
             }
             // Who may not lock cannot tell, and waits.
-            idle = matches!(self.media.lock(&layout::lock_file(&self.root)), Ok(Some(_)));
+            idle = self.media.is_remote()
+                || matches!(self.media.lock(&layout::lock_file(&self.root)), Ok(Some(_)));
             if !self.refresh_view(view)? && !idle {
                 std::thread::sleep(Duration::from_millis(1));
             }

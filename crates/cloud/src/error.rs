@@ -1,0 +1,244 @@
+//! What goes wrong between this machine and a store's server.
+
+use std::error::Error;
+use std::io;
+
+use isochrony_store::media::RemoteError;
+use object_store::client::{HttpError, HttpErrorKind};
+
+/// An error of reading objects. Messages go behind "cannot read s3://bucket/a.iso/...: ". They are made of status codes,
+/// the server's own short names of errors and what the system says of a connection: never of headers, queries or bodies,
+/// which may hold secrets.
+#[allow(missing_docs)] // Fields whose names and messages say all there is to say.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloudError {
+    /// The URL cannot be used.
+    #[error(
+        "the URL cannot be used: {reason}; give one such as s3://bucket/water.iso, gs://bucket/water.iso, az://container/water.iso or https://host/water.iso"
+    )]
+    BadUrl { reason: String },
+    /// The client of a service refuses its settings.
+    #[error("the settings of this host are refused: {reason}; check its {variables} variables")]
+    BadSettings {
+        reason: String,
+        variables: &'static str,
+    },
+    /// No object of this name.
+    #[error("no such object; check the URL")]
+    Missing,
+    /// The bucket or container does not exist.
+    #[error(
+        "the bucket does not exist; check the URL, and the endpoint where one is set ({variables})"
+    )]
+    NoBucket { variables: &'static str },
+    /// The server refuses this host.
+    #[error(
+        "access is denied ({reason}); this host's credentials need the right to list the bucket and to get its objects ({variables})"
+    )]
+    Denied {
+        reason: String,
+        variables: &'static str,
+    },
+    /// Nothing says who this host is.
+    #[error("this host has no credentials for it; set {variables}")]
+    NoCredentials { variables: &'static str },
+    /// No answer.
+    #[error(
+        "the server cannot be reached ({reason}); check the network and the URL, and try again"
+    )]
+    Unreachable { reason: String },
+    /// An answer that is an error, also after several tries.
+    #[error("the server failed ({reason}), also after several tries; try again later")]
+    Server { reason: String },
+    /// Answers ended early, also after several tries.
+    #[error(
+        "the server's answers end early ({got} of {expected} bytes), also after several tries; try again, or check the object's size"
+    )]
+    Truncated { got: u64, expected: u64 },
+    /// The object was replaced since it was opened.
+    #[error(
+        "it was replaced on the server since it was opened; call refresh() of the store, or open it again"
+    )]
+    ChangedRemotely,
+    /// A web server that lists nothing.
+    #[error(
+        "this web server does not list folders (WebDAV's PROPFIND); samples can be read, but not what needs a list of files: use an object store's own URL, or a copy on a disk"
+    )]
+    CannotList,
+    /// Something was to be written.
+    #[error("stores at URLs are read-only; write to a store on a disk and copy it there")]
+    ReadOnly,
+    /// The caller was asked to stop.
+    #[error("reading was stopped; start it again")]
+    Interrupted,
+    /// The thread for requests could not be started.
+    #[error(
+        "the thread for requests cannot be started ({reason}); end other programs and try again"
+    )]
+    NoThread { reason: String },
+}
+
+impl CloudError {
+    /// A stable name of the kind of error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BadUrl { .. } => "bad_url",
+            Self::BadSettings { .. } => "bad_cloud_settings",
+            Self::Missing => "no_such_object",
+            Self::NoBucket { .. } => "no_such_bucket",
+            Self::Denied { .. } => "access_denied",
+            Self::NoCredentials { .. } => "no_credentials",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Server { .. } => "server_error",
+            Self::Truncated { .. } => "truncated_answer",
+            Self::ChangedRemotely => "changed_remotely",
+            Self::CannotList => "cannot_list",
+            Self::ReadOnly => "remote_read_only",
+            Self::Interrupted => "interrupted",
+            Self::NoThread { .. } => "no_thread",
+        }
+    }
+
+    /// Whether the same request may go well a moment later.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::Server { .. } | Self::Truncated { .. }
+        )
+    }
+
+    fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Missing => io::ErrorKind::NotFound,
+            Self::Denied { .. } | Self::NoCredentials { .. } => io::ErrorKind::PermissionDenied,
+            Self::ChangedRemotely => io::ErrorKind::StaleNetworkFileHandle,
+            Self::CannotList => io::ErrorKind::Unsupported,
+            Self::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
+            Self::Interrupted => io::ErrorKind::Interrupted,
+            Self::BadUrl { .. } => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::Other,
+        }
+    }
+
+    /// What an error of `object_store` means. `variables`: those that hold credentials of the service.
+    pub(crate) fn of(error: &object_store::Error, variables: &'static str) -> Self {
+        use object_store::Error as Of;
+        let text = chain(error);
+        let reason = || status(&text).unwrap_or_else(|| innermost(error));
+        let is_of_instance = ["169.254.", "metadata.google.internal", "IMDS"];
+        match error {
+            Of::NotFound { .. } | Of::Generic { .. } if names_no_bucket(&text) => {
+                Self::NoBucket { variables }
+            }
+            Of::NotFound { .. } => Self::Missing,
+            Of::Precondition { .. } | Of::NotModified { .. } => Self::ChangedRemotely,
+            // Where nothing else says who this host is, its cloud's own service is asked; elsewhere there is none.
+            _ if is_of_instance.iter().any(|one| text.contains(one)) => {
+                Self::NoCredentials { variables }
+            }
+            Of::PermissionDenied { .. } | Of::Unauthenticated { .. } => {
+                let reason = reason();
+                Self::Denied { reason, variables }
+            }
+            _ if status(&text).is_some() => Self::Server { reason: reason() },
+            _ => match http_kind(error) {
+                Some(HttpErrorKind::Timeout) => Self::Unreachable {
+                    reason: "no answer in time".into(),
+                },
+                Some(_) => Self::Unreachable {
+                    reason: innermost(error),
+                },
+                None => Self::Server {
+                    reason: innermost(error),
+                },
+            },
+        }
+    }
+}
+
+impl From<CloudError> for io::Error {
+    fn from(error: CloudError) -> Self {
+        let kind = error.kind();
+        if error == CloudError::Missing {
+            // As a missing file of a disk.
+            return kind.into();
+        }
+        let (code, message) = (error.code(), error.to_string());
+        RemoteError { code, message }.into_io(kind)
+    }
+}
+
+/// Texts of an error and its causes. For looking things up in, never for showing.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        text.push_str(": ");
+        text.push_str(&one.to_string());
+        cause = one.source();
+    }
+    text
+}
+
+fn http_kind(error: &(dyn Error + 'static)) -> Option<HttpErrorKind> {
+    let mut cause = Some(error);
+    while let Some(one) = cause {
+        if let Some(http) = one.downcast_ref::<HttpError>() {
+            return Some(http.kind());
+        }
+        cause = one.source();
+    }
+    None
+}
+
+fn names_no_bucket(text: &str) -> bool {
+    let names = [
+        "NoSuchBucket",
+        "ContainerNotFound",
+        "specified bucket does not exist",
+    ];
+    names.iter().any(|name| text.contains(name))
+}
+
+/// The status and the server's short name of the error, such as "403 SignatureDoesNotMatch".
+fn status(text: &str) -> Option<String> {
+    let at = text.find("status code: ")? + "status code: ".len();
+    let number: String = text[at..]
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    if number.is_empty() {
+        return None;
+    }
+    let name = text
+        .split_once("<Code>")
+        .and_then(|(_, rest)| rest.split_once("</Code>"));
+    let name = name.map(|(name, _)| name).filter(|name| is_word(name));
+    Some(match name {
+        Some(name) => format!("{number} {name}"),
+        None => number,
+    })
+}
+
+fn is_word(text: &str) -> bool {
+    text.len() <= 60 && text.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// The last cause, which is the system's as a rule: "Connection refused (os error 111)". Cut where a query may begin.
+fn innermost(error: &dyn Error) -> String {
+    let mut last = error.to_string();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        last = one.to_string();
+        cause = one.source();
+    }
+    let end = last.find(['?', '<', '\n']).unwrap_or(last.len()).min(200);
+    let end = (0..=end).rev().find(|at| last.is_char_boundary(*at));
+    last.truncate(end.unwrap_or(0));
+    last
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+const VARIABLES: &str = "AWS_ACCESS_KEY_ID";
+
+/// One of each variant, and words of its message: what is wrong and the remedy.
+fn all() -> Vec<(CloudError, [&'static str; 2])> {
+    let reason = || "503 SlowDown".to_owned();
+    let variables = VARIABLES;
+    vec![
+        (
+            CloudError::BadUrl {
+                reason: "it names no bucket".into(),
+            },
+            ["names no bucket", "give one such as"],
+        ),
+        (
+            CloudError::BadSettings {
+                reason: reason(),
+                variables,
+            },
+            ["503 SlowDown", "check its AWS_"],
+        ),
+        (CloudError::Missing, ["no such object", "check the URL"]),
+        (
+            CloudError::NoBucket { variables },
+            ["bucket does not exist", "check the URL"],
+        ),
+        (
+            CloudError::Denied {
+                reason: reason(),
+                variables,
+            },
+            ["denied (503 SlowDown)", "need the right"],
+        ),
+        (
+            CloudError::NoCredentials { variables },
+            ["no credentials", "set AWS_ACCESS_KEY_ID"],
+        ),
+        (
+            CloudError::Unreachable { reason: reason() },
+            ["cannot be reached (503", "check the network"],
+        ),
+        (
+            CloudError::Server { reason: reason() },
+            ["failed (503 SlowDown)", "try again later"],
+        ),
+        (
+            CloudError::Truncated {
+                got: 7,
+                expected: 9,
+            },
+            ["7 of 9 bytes", "try again"],
+        ),
+        (CloudError::ChangedRemotely, ["was replaced", "refresh()"]),
+        (
+            CloudError::CannotList,
+            ["does not list", "use an object store's own URL"],
+        ),
+        (
+            CloudError::ReadOnly,
+            ["read-only", "write to a store on a disk"],
+        ),
+        (CloudError::Interrupted, ["was stopped", "start it again"]),
+        (
+            CloudError::NoThread { reason: reason() },
+            ["cannot be started (503", "end other programs"],
+        ),
+    ]
+}
+
+/// A new variant does not compile before it has a place here; then add it to `all`.
+fn place(error: &CloudError) -> usize {
+    match error {
+        CloudError::BadUrl { .. } => 0,
+        CloudError::BadSettings { .. } => 1,
+        CloudError::Missing => 2,
+        CloudError::NoBucket { .. } => 3,
+        CloudError::Denied { .. } => 4,
+        CloudError::NoCredentials { .. } => 5,
+        CloudError::Unreachable { .. } => 6,
+        CloudError::Server { .. } => 7,
+        CloudError::Truncated { .. } => 8,
+        CloudError::ChangedRemotely => 9,
+        CloudError::CannotList => 10,
+        CloudError::ReadOnly => 11,
+        CloudError::Interrupted => 12,
+        CloudError::NoThread { .. } => 13,
+    }
+}
+
+#[test]
+fn every_message_says_what_is_wrong_and_the_remedy_on_one_line() {
+    let mut codes = BTreeSet::new();
+    for (index, (error, words)) in all().into_iter().enumerate() {
+        assert_eq!(place(&error), index);
+        let message = error.to_string();
+        assert!(!message.contains('\n'), "{message}");
+        for word in words {
+            assert!(message.contains(word), "{message}: {word}");
+        }
+        assert!(
+            error
+                .code()
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c == '_')
+        );
+        codes.insert(error.code());
+    }
+    assert_eq!(codes.len(), 14);
+}
+
+fn of(error: object_store::Error) -> CloudError {
+    CloudError::of(&error, VARIABLES)
+}
+
+#[test]
+fn what_a_server_answers_beside_its_status_and_its_name_of_the_error_is_not_told() {
+    let body = "Server returned non-2xx status code: 403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code>\
+                <AWSAccessKeyId>AKIASECRET</AWSAccessKeyId><StringToSign>s3cret</StringToSign></Error>";
+    let error = of(object_store::Error::PermissionDenied {
+        path: "a.iso".into(),
+        source: body.into(),
+    });
+    let CloudError::Denied { reason, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(reason, "403 SignatureDoesNotMatch");
+    let message = error.to_string();
+    assert!(!message.contains("AKIASECRET") && !message.contains("s3cret"));
+    // Nor the query of an address, which may be a signature.
+    let error = of(object_store::Error::Generic {
+        store: "Azure",
+        source: "cannot read https://host/a?sig=s3cret".into(),
+    });
+    assert!(!error.to_string().contains("s3cret"), "{error}");
+}
+
+#[test]
+fn a_missing_bucket_a_missing_object_and_missing_credentials_are_told_apart() {
+    let generic = |text: &str| object_store::Error::Generic {
+        store: "S3",
+        source: text.to_owned().into(),
+    };
+    let missing = |text: &str| object_store::Error::NotFound {
+        path: "a".into(),
+        source: text.to_owned().into(),
+    };
+    let variables = VARIABLES;
+    assert_eq!(
+        of(missing("404 <Code>NoSuchKey</Code>")),
+        CloudError::Missing
+    );
+    assert_eq!(
+        of(missing("404 <Code>NoSuchBucket</Code>")),
+        CloudError::NoBucket { variables }
+    );
+    let instance = "Error performing PUT http://169.254.169.254/latest/api/token";
+    assert_eq!(
+        of(generic(instance)),
+        CloudError::NoCredentials { variables }
+    );
+    let slow =
+        "Server returned non-2xx status code: 503 Service Unavailable: <Code>SlowDown</Code>";
+    let reason = "503 SlowDown".into();
+    assert_eq!(of(generic(slow)), CloudError::Server { reason });
+}

@@ -1,0 +1,276 @@
+//! A store in object storage as a medium, for reading.
+
+use std::fmt;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use isochrony_store::media::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site};
+use object_store::ObjectStore;
+use object_store::path::Path as Key;
+
+use crate::blocks::Object;
+use crate::client::{Location, Service};
+use crate::error::CloudError;
+use crate::file::{CloudFile, LogFile};
+use crate::listing::{Found, Place};
+use crate::per_process::PerProcess;
+use crate::requests::Requests;
+use crate::session::Session;
+
+/// Folder of the engine's own files.
+const ENGINE: &str = ".isochrony/";
+
+type MakeClient = Box<dyn Fn() -> Result<Arc<dyn ObjectStore>, CloudError> + Send + Sync>;
+
+/// One store, and how to reach it in any process.
+pub(crate) struct Remote {
+    root: PathBuf,
+    service: Service,
+    prefix: Key,
+    client: MakeClient,
+    sessions: PerProcess<Session>,
+}
+
+impl fmt::Debug for Remote {
+    // The client knows credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Remote").field(&self.root).finish()
+    }
+}
+
+impl Remote {
+    pub(crate) fn session(&self) -> Result<&Session, CloudError> {
+        self.sessions.get(|| {
+            let requests = Requests {
+                client: (self.client)()?,
+                service: self.service,
+            };
+            Ok(Session::new(Place {
+                requests,
+                prefix: self.prefix.clone(),
+            }))
+        })
+    }
+
+    /// The name of an object below the store's prefix.
+    fn name(&self, path: &Path) -> io::Result<String> {
+        let outside = || Refusal::Outside { path: path.into() };
+        let below = path.strip_prefix(&self.root).map_err(|_| outside())?;
+        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+        match below.to_str() {
+            Some(name) if below.components().all(is_plain) => Ok(name.to_owned()),
+            _ => Err(outside().into()),
+        }
+    }
+}
+
+/// A store in object storage or on a web server, for reading.
+///
+/// One session per process holds the client, which knows this host's credentials, what was listed, and blocks of objects.
+#[derive(Debug, Clone)]
+pub struct CloudMedia(Arc<Remote>);
+
+impl CloudMedia {
+    /// The store at a URL. No request is made yet.
+    ///
+    /// # Errors
+    /// [`CloudError::BadUrl`].
+    pub fn open(url: &str) -> Result<Self, CloudError> {
+        let location = Location::parse(url)?;
+        let (service, prefix) = (location.service, location.prefix.clone());
+        Ok(Self(Arc::new(Remote {
+            root: url.into(),
+            service,
+            prefix,
+            client: Box::new(move || location.client()),
+            sessions: PerProcess::new(),
+        })))
+    }
+
+    /// The store below `prefix` of a client; it is opened by the path `root`.
+    ///
+    /// # Errors
+    /// [`CloudError::BadUrl`] of a prefix that no object can have.
+    pub fn on(client: Arc<dyn ObjectStore>, prefix: &str, root: &Path) -> Result<Self, CloudError> {
+        let prefix = Key::parse(prefix).map_err(|error| CloudError::BadUrl {
+            reason: error.to_string(),
+        })?;
+        Ok(Self(Arc::new(Remote {
+            root: root.into(),
+            service: Service::Given,
+            prefix,
+            client: Box::new(move || Ok(client.clone())),
+            sessions: PerProcess::new(),
+        })))
+    }
+
+    fn session(&self) -> io::Result<&Session> {
+        Ok(self.0.session()?)
+    }
+}
+
+/// The two that say what is published: they are asked for each time.
+fn is_root_record(name: &str) -> bool {
+    let Some(own) = name.strip_prefix(ENGINE) else {
+        return false;
+    };
+    own == "MANIFEST" || is_log(name)
+}
+
+fn is_log(name: &str) -> bool {
+    let own = name.strip_prefix(ENGINE);
+    own.is_some_and(|own| own.starts_with("log.") && !own.contains('/'))
+}
+
+fn read_only<T>() -> io::Result<T> {
+    Err(CloudError::ReadOnly.into())
+}
+
+impl Media for CloudMedia {
+    fn rooted(&self, _root: &Path) -> Arc<dyn Media> {
+        Arc::new(self.clone())
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>> {
+        if access != Access::Read {
+            return read_only();
+        }
+        let (name, session) = (self.0.name(path)?, self.session()?);
+        let found = match is_root_record(&name) {
+            true => session.head(&name)?.map(Found::File),
+            false => session.find(&name)?,
+        };
+        match found {
+            Some(Found::File(version)) if is_log(&name) => {
+                Ok(Arc::new(LogFile::new(self.0.clone(), &name, version)))
+            }
+            Some(Found::File(version)) => {
+                Ok(Arc::new(CloudFile::new(self.0.clone(), &name, version)))
+            }
+            Some(Found::Folder) => {
+                let (path, found) = (path.into(), "a folder");
+                Err(Refusal::Kind { path, found }.into())
+            }
+            None => Err(CloudError::Missing.into()),
+        }
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Option<Kind>> {
+        let (name, session) = (self.0.name(path)?, self.session()?);
+        if is_root_record(&name)
+            && let Some(version) = session.head(&name)?
+        {
+            return Ok(Some(Kind::File(version.size)));
+        }
+        // Of a bucket that is missing only a listing tells.
+        Ok(match session.find(&name)? {
+            Some(Found::File(_)) if is_root_record(&name) => None,
+            Some(Found::File(version)) => Some(Kind::File(version.size)),
+            Some(Found::Folder) => Some(Kind::Folder),
+            None => None,
+        })
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        Ok(self.session()?.names(&self.0.name(folder)?)?)
+    }
+
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        let (name, session) = (self.0.name(path)?, self.session()?);
+        let too_long = |len| {
+            let path = path.to_path_buf();
+            Refusal::TooLong { path, len, limit }
+        };
+        if is_root_record(&name) {
+            let Some((version, bytes)) = session.whole(&name, limit)? else {
+                return Ok(None);
+            };
+            if version.size > limit {
+                return Err(too_long(version.size).into());
+            }
+            if !is_log(&name) {
+                session.saw_manifest(&version);
+            }
+            return Ok(Some(bytes));
+        }
+        let mut tries = 0;
+        loop {
+            let version = match session.find(&name)? {
+                None => return Ok(None),
+                Some(Found::Folder) => {
+                    let (path, found) = (path.into(), "a folder");
+                    return Err(Refusal::Kind { path, found }.into());
+                }
+                Some(Found::File(version)) => version,
+            };
+            if version.size > limit {
+                return Err(too_long(version.size).into());
+            }
+            session.warm(&name);
+            let mut bytes = Vec::new();
+            let len = usize::try_from(version.size).map_err(io::Error::other)?;
+            bytes.try_reserve_exact(len)?;
+            bytes.resize(len, 0);
+            let object = Object::new(&name, version);
+            match (session.blocks).read(&session.place, &object, 0, &mut bytes, 0) {
+                Ok(()) => return Ok(Some(bytes)),
+                // It was replaced since it was listed, and nothing of it was read yet.
+                Err(CloudError::ChangedRemotely | CloudError::Missing) if tries < 2 => {
+                    session.forget_listing();
+                    tries += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn lock(&self, _path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>> {
+        read_only()
+    }
+
+    fn network(&self, _path: &Path) -> io::Result<Option<&'static str>> {
+        Ok(None)
+    }
+
+    fn boot_id(&self) -> String {
+        String::new()
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn prefetch_ends(&self, path: &Path) {
+        let (Ok(name), Ok(session)) = (self.0.name(path), self.session()) else {
+            return;
+        };
+        if let Ok(Some(Found::File(version))) = session.find(&name) {
+            session.prefetch_ends(&name, version);
+        }
+    }
+
+    fn has_background(&self) -> bool {
+        false
+    }
+
+    fn make_folder(&self, _path: &Path) -> io::Result<bool> {
+        read_only()
+    }
+
+    fn rename(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn remove_file(&self, _path: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn remove_folder(&self, _path: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn sync_folder(&self, _path: &Path, _site: Site) -> io::Result<()> {
+        read_only()
+    }
+}

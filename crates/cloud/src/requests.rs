@@ -1,0 +1,216 @@
+//! Requests for objects: what their answers are checked for, and when they are made again.
+//!
+//! `object_store` repeats what a server refused for the moment and what broke off. What it takes for a whole answer is
+//! compared here with what was asked for: a range that ends early is asked for again from there, and every answer must
+//! be of the version that is wanted.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use object_store::path::Path as Key;
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt};
+use tokio::time::sleep;
+
+use crate::client::Service;
+use crate::error::CloudError;
+
+/// Times that an answer which ended early, or broke off, is asked for again.
+const RETRIES: u32 = 5;
+/// Before the first of them; doubled each time.
+const BACKOFF: Duration = Duration::from_millis(50);
+
+/// Which bytes an object has: they are replaced as a whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
+    pub(crate) size: u64,
+    e_tag: Option<String>,
+    /// Whole seconds since 1970, as headers have it; 0: not known.
+    modified: i64,
+}
+
+impl Version {
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+        Self {
+            size: meta.size,
+            modified: meta.last_modified.timestamp(),
+            e_tag: meta.e_tag.clone(),
+        }
+    }
+
+    /// Whether both may be the same version, as far as they say. Not every server lists tags.
+    pub(crate) fn fits(&self, other: &Self) -> bool {
+        let is_same = match (&self.e_tag, &other.e_tag) {
+            (Some(own), Some(other)) => own == other,
+            _ => {
+                let is_known = self.modified != 0 && other.modified != 0;
+                !is_known || self.modified == other.modified
+            }
+        };
+        is_same && self.size == other.size
+    }
+}
+
+/// The version of an object that is wanted: as it was listed, and, from the first answer on, with that one's tag.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    pub(crate) listed: Version,
+    seen: OnceLock<Version>,
+}
+
+impl Pin {
+    pub(crate) fn new(listed: Version) -> Self {
+        Self {
+            listed,
+            seen: OnceLock::new(),
+        }
+    }
+
+    /// What a server can compare itself; weak tags it never finds equal.
+    fn if_match(&self) -> Option<String> {
+        let version = self.seen.get().unwrap_or(&self.listed);
+        version.e_tag.clone().filter(|tag| !tag.starts_with("W/"))
+    }
+
+    /// Whether an answer is of this version. Servers that compare nothing themselves are found out here.
+    fn admits(&self, version: &Version) -> bool {
+        self.listed.fits(version) && self.seen.get_or_init(|| version.clone()).fits(version)
+    }
+}
+
+/// Makes requests to one service.
+#[derive(Debug, Clone)]
+pub(crate) struct Requests {
+    pub(crate) client: Arc<dyn ObjectStore>,
+    pub(crate) service: Service,
+}
+
+impl Requests {
+    pub(crate) fn error(&self, error: &object_store::Error) -> CloudError {
+        CloudError::of(error, self.service.variables())
+    }
+
+    /// The object's version now; `None` if there is none.
+    pub(crate) async fn head(&self, key: &Key) -> Result<Option<Version>, CloudError> {
+        match self.client.head(key).await {
+            Ok(meta) => Ok(Some(Version::of(&meta))),
+            Err(error) => match self.error(&error) {
+                CloudError::Missing => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// A whole object as it is now; `None` if there is none. One that is longer than `most` is not read.
+    pub(crate) async fn whole(
+        &self,
+        key: &Key,
+        most: u64,
+    ) -> Result<Option<(Version, Vec<u8>)>, CloudError> {
+        let mut retries = 0;
+        loop {
+            let failure = match self.try_whole(key, most).await {
+                Ok(whole) => return Ok(Some(whole)),
+                Err(CloudError::Missing) => return Ok(None),
+                Err(error) => error,
+            };
+            self.before_retry(failure, &mut retries).await?;
+        }
+    }
+
+    async fn try_whole(&self, key: &Key, most: u64) -> Result<(Version, Vec<u8>), CloudError> {
+        let found = self.client.get(key).await;
+        let found = found.map_err(|error| self.error(&error))?;
+        let version = Version::of(&found.meta);
+        if version.size > most {
+            return Ok((version, Vec::new()));
+        }
+        let mut bytes = Vec::new();
+        self.receive(found, |part| bytes.extend_from_slice(&part))
+            .await?;
+        let (got, expected) = (bytes.len() as u64, version.size);
+        match got == expected {
+            true => Ok((version, bytes)),
+            false => Err(CloudError::Truncated { got, expected }),
+        }
+    }
+
+    /// Bytes of an object, in order, from `range.start` to `range.end`. `pin`: the version that is wanted; `None`: of one
+    /// that only ever grows.
+    pub(crate) async fn range(
+        &self,
+        key: &Key,
+        pin: Option<&Pin>,
+        range: Range<u64>,
+        mut take: impl FnMut(bytes::Bytes),
+    ) -> Result<(), CloudError> {
+        let (mut at, mut retries) = (range.start, 0);
+        while at < range.end {
+            let begun = at;
+            let asked = self.try_range(key, pin, at..range.end, |part| {
+                at += part.len() as u64;
+                take(part);
+            });
+            let failure = match asked.await {
+                Ok(()) if at >= range.end => return Ok(()),
+                Ok(()) => CloudError::Truncated {
+                    got: at - range.start,
+                    expected: range.end - range.start,
+                },
+                Err(error) => error,
+            };
+            if at - begun > 1 << 20 {
+                // A line that breaks off now and then gets on all the same.
+                retries = 0;
+            }
+            self.before_retry(failure, &mut retries).await?;
+        }
+        Ok(())
+    }
+
+    async fn try_range(
+        &self,
+        key: &Key,
+        pin: Option<&Pin>,
+        range: Range<u64>,
+        mut take: impl FnMut(bytes::Bytes),
+    ) -> Result<(), CloudError> {
+        let mut left = range.end - range.start;
+        let mut options = GetOptions::new().with_range(Some(GetRange::Bounded(range)));
+        options.if_match = pin.and_then(Pin::if_match);
+        let found = self.client.get_opts(key, options).await;
+        let found = found.map_err(|error| self.error(&error))?;
+        if pin.is_some_and(|pin| !pin.admits(&Version::of(&found.meta))) {
+            return Err(CloudError::ChangedRemotely);
+        }
+        self.receive(found, |mut part| {
+            // No server may send more than it was asked for.
+            part.truncate(left as usize);
+            left -= part.len() as u64;
+            take(part);
+        })
+        .await
+    }
+
+    async fn receive(
+        &self,
+        found: GetResult,
+        mut take: impl FnMut(bytes::Bytes),
+    ) -> Result<(), CloudError> {
+        let mut parts = found.into_stream();
+        while let Some(part) = parts.next().await {
+            take(part.map_err(|error| self.error(&error))?);
+        }
+        Ok(())
+    }
+
+    async fn before_retry(&self, failure: CloudError, retries: &mut u32) -> Result<(), CloudError> {
+        if !failure.is_transient() || *retries >= RETRIES {
+            return Err(failure);
+        }
+        sleep(BACKOFF * 2u32.pow(*retries)).await;
+        *retries += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! An object store in memory with faults.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, stream};
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+
+#[derive(Debug, Default)]
+pub(crate) struct Faulty {
+    objects: InMemory,
+    /// Requests since they were last counted.
+    pub(crate) requests: AtomicU64,
+    /// Listings of everything give more than fits.
+    pub(crate) is_large: AtomicBool,
+    answers: AtomicU64,
+    /// Numbers of the answers that end in their middle.
+    broken: Mutex<BTreeSet<u64>>,
+}
+
+impl Faulty {
+    pub(crate) fn put(&self, key: &str, bytes: Vec<u8>) {
+        let put = self.objects.put(&Path::from(key), bytes.into());
+        futures_util::FutureExt::now_or_never(put).unwrap().unwrap();
+    }
+
+    /// The next answers of these numbers break off.
+    pub(crate) fn break_off(&self, numbers: &[u64]) {
+        self.answers.store(0, Ordering::Relaxed);
+        *self.broken.lock().unwrap() = numbers.iter().copied().collect();
+    }
+
+    pub(crate) fn all(&self) -> Vec<(String, Vec<u8>)> {
+        let keys = self.objects.list(None).map(|meta| meta.unwrap().location);
+        let keys: Vec<Path> = now(keys.collect());
+        let get = |key: Path| {
+            let got = now(self.objects.get(&key)).unwrap();
+            (key.to_string(), now(got.bytes()).unwrap().to_vec())
+        };
+        keys.into_iter().map(get).collect()
+    }
+
+    /// Changes the one object whose name ends so.
+    pub(crate) fn change(&self, end: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let (key, mut bytes) = self
+            .all()
+            .into_iter()
+            .find(|(key, _)| key.ends_with(end))
+            .unwrap();
+        change(&mut bytes);
+        self.put(&key, bytes);
+    }
+}
+
+fn now<T>(ready: impl Future<Output = T>) -> T {
+    futures_util::FutureExt::now_or_never(ready).unwrap()
+}
+
+impl fmt::Display for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Faulty")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Faulty {
+    async fn put_opts(&self, to: &Path, bytes: PutPayload, how: PutOptions) -> Result<PutResult> {
+        self.objects.put_opts(to, bytes, how).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        to: &Path,
+        how: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.objects.put_multipart_opts(to, how).await
+    }
+
+    async fn get_opts(&self, key: &Path, how: GetOptions) -> Result<GetResult> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let is_head = how.head;
+        let found = self.objects.get_opts(key, how).await?;
+        if is_head {
+            return Ok(found);
+        }
+        let number = self.answers.fetch_add(1, Ordering::Relaxed);
+        let is_broken = self.broken.lock().unwrap().contains(&number);
+        let (meta, range, attributes) = (
+            found.meta.clone(),
+            found.range.clone(),
+            found.attributes.clone(),
+        );
+        let extensions = found.extensions.clone();
+        let mut bytes = found.bytes().await?;
+        if is_broken {
+            bytes.truncate(bytes.len() / 2);
+        }
+        let parts: Vec<_> = bytes
+            .chunks(50_000)
+            .map(|part| Ok(bytes.slice_ref(part)))
+            .collect();
+        Ok(GetResult {
+            payload: GetResultPayload::Stream(stream::iter(parts).boxed()),
+            meta,
+            range,
+            attributes,
+            extensions,
+        })
+    }
+
+    fn delete_stream(
+        &self,
+        keys: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.objects.delete_stream(keys)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let all = self.objects.list(prefix);
+        if !self.is_large.load(Ordering::Relaxed) {
+            return all;
+        }
+        let other = ObjectMeta {
+            location: Path::from("some/water.iso/other"),
+            last_modified: Default::default(),
+            size: 0,
+            e_tag: None,
+            version: None,
+        };
+        let many = (0..30_000).map(move |number| {
+            let location = Path::from(format!("{}/{number}", other.location));
+            Ok(ObjectMeta {
+                location,
+                ..other.clone()
+            })
+        });
+        stream::iter(many).chain(all).boxed()
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.objects.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, how: CopyOptions) -> Result<()> {
+        self.objects.copy_opts(from, to, how).await
+    }
+}

@@ -1,0 +1,341 @@
+//! `range_requests`: ranges of objects on a server, several requests at a time, ahead of the scan.
+//!
+//! A request costs its latency whatever its length, so pieces that lie close together are read by one request, with the
+//! holes between them, and requests overlap. By Little's law a line of bandwidth *B* whose answers begin after the
+//! latency *L* is busy while *B · L* bytes are asked for and have not come: 6 MB at 200 MB/s and 30 ms, 100 MB at 1 GB/s
+//! and 100 ms. Neither is known before, so the number in flight starts at [`FIRST_DEPTH`] and is doubled while that brings
+//! more bytes a second, up to the bound of what is read ahead ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)).
+//! On a slow line it stays small, so that the first samples do not wait for a share of the line that later ones take.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use isochrony_segment::Buffer;
+
+use super::{CostModel, IoStrategy, StartError, Strategy};
+use crate::error::{ErrorContext, IoError};
+use crate::scan::{
+    Attempt, BufferPool, Fallback, Merging, PieceFiller, PieceQueues, Prefetcher, ReadAheadQueue,
+    ReadOutcome, ReadThreads, ScanSpec, SourceFiles, TaskReader, bytes_present,
+};
+use crate::source::SampleSource;
+use crate::system::OwnerProcess;
+
+/// Bytes of a request.
+const REQUEST_BYTES: u64 = 8 << 20;
+/// Bytes between two pieces that are read along: on most lines they cost less than a request's latency.
+const HOLE_BYTES: u64 = 256 << 10;
+/// Requests in flight at first, and at most.
+const FIRST_DEPTH: usize = 4;
+const MAX_DEPTH: usize = 8;
+/// How much more must arrive for more requests in flight.
+const GAIN: f64 = 1.1;
+
+pub(crate) struct RangeRequestsStrategy;
+
+impl IoStrategy for RangeRequestsStrategy {
+    fn name(&self) -> &'static str {
+        "range_requests"
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        REQUEST_BYTES
+    }
+
+    fn cost_model(&self) -> CostModel {
+        CostModel::DIRECT
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn reads_any_file(&self) -> bool {
+        true
+    }
+
+    fn fallback(&self, mut files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {
+        let span = files.spans(first).next()?;
+        let shard = files.shard(&span).ok()??;
+        (!shard.is_remote()).then(|| Fallback {
+            strategy: Strategy::Read,
+            why: "its files lie on a disk of this machine".into(),
+        })
+    }
+
+    fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
+        let pieces = scan.pieces(scan.piece).take(MAX_DEPTH).count();
+        let (source, piece) = (scan.source.clone(), scan.piece);
+        let size = source.dtype().size() as u64;
+        let merging = Merging {
+            hole: (HOLE_BYTES / size).cast_signed(),
+            // The end of a stretch comes with its last piece.
+            most: piece.max((REQUEST_BYTES / size).cast_signed()),
+        };
+        let queues = PieceQueues::new(scan.source, piece, scan.readers, scan.tasks);
+        let mut queues = queues.merging(merging);
+        queues.set_depth(FIRST_DEPTH);
+        let pace = Arc::new(Mutex::new(Pace::new(Instant::now())));
+        let files = source.clone();
+        let filler = move || -> Box<dyn PieceFiller> {
+            Box::new(RangeFiller {
+                files: SourceFiles::new(&files),
+                pace: pace.clone(),
+                depth: None,
+            })
+        };
+        let threads = pieces.clamp(1, MAX_DEPTH);
+        let threads = ReadThreads::start(queues, threads, Box::new(filler))?;
+        Ok(Arc::new(RangeScan {
+            source,
+            threads,
+            owner: OwnerProcess::current(),
+        }))
+    }
+}
+
+/// How many requests are in flight, and whether more of them brought more.
+#[derive(Debug)]
+struct Pace {
+    depth: usize,
+    since: Instant,
+    bytes: u64,
+    requests: usize,
+    /// Bytes a second with half as many.
+    before: f64,
+    is_settled: bool,
+}
+
+impl Pace {
+    fn new(now: Instant) -> Self {
+        Self {
+            depth: FIRST_DEPTH,
+            since: now,
+            bytes: 0,
+            requests: 0,
+            before: 0.0,
+            is_settled: false,
+        }
+    }
+
+    /// A request came; gives how many to have in flight from now on.
+    fn came(&mut self, bytes: u64, now: Instant) -> usize {
+        self.bytes += bytes;
+        self.requests += 1;
+        if self.is_settled || self.requests < self.depth {
+            return self.depth;
+        }
+        let time = now.duration_since(self.since).max(Duration::from_micros(1));
+        let rate = self.bytes as f64 / time.as_secs_f64();
+        if rate <= self.before * GAIN {
+            self.depth /= 2;
+            self.is_settled = true;
+        } else if self.depth < MAX_DEPTH {
+            self.depth *= 2;
+        } else {
+            self.is_settled = true;
+        }
+        (self.before, self.since) = (rate, now);
+        (self.bytes, self.requests) = (0, 0);
+        self.depth
+    }
+}
+
+/// Reads requests, for one thread.
+struct RangeFiller {
+    files: SourceFiles,
+    pace: Arc<Mutex<Pace>>,
+    depth: Option<usize>,
+}
+
+impl PieceFiller for RangeFiller {
+    fn fill(
+        &mut self,
+        request: &Range<i64>,
+        buffers: &Mutex<BufferPool>,
+    ) -> Result<Attempt, IoError> {
+        let size = self.files.source().dtype().size() as u64;
+        let bytes = (request.end - request.start).cast_unsigned() * size;
+        let len = usize::try_from(bytes).map_err(|_| IoError::TooLarge {
+            what: "one request of a scan",
+            bytes: u128::from(bytes),
+            limit: usize::MAX as u128,
+        })?;
+        let pool = || buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = pool().take(len)?;
+        let Some(memory) = buffer.get_mut() else {
+            return Ok(Attempt::FallBack("its buffer is in use".into()));
+        };
+        let (mut at, mut index) = (0, request.start);
+        for span in self.files.spans(request) {
+            let own = index..index + (span.len / size).cast_signed();
+            index = own.end;
+            let room = &mut memory[at..at + span.len as usize];
+            at += room.len();
+            let has_samples = |range: Range<i64>| self.files.source().samples_within(range) > 0;
+            // A gap as long as a shard has no file.
+            if !has_samples(own.clone()) {
+                continue;
+            }
+            let Some(shard) = self.files.shard(&span)? else {
+                return Ok(Attempt::FallBack("another program wrote its shards".into()));
+            };
+            let have = match shard.read_once(span.offset, room) {
+                Ok(have) => have,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                    return Err(IoError::Interrupted);
+                }
+                Err(error) => return Err(error).with_path("read", shard.path()),
+            };
+            let there = own.start + (have as u64 / size).cast_signed();
+            if have < room.len() && self.files.source().samples_within(there..own.end) > 0 {
+                return Err(IoError::MissingSamples {
+                    path: shard.path().to_owned(),
+                    have: bytes_present(shard.len(), span.offset + have as u64),
+                    need: span.offset + span.len,
+                });
+            }
+        }
+        let samples = buffer.slice(0..len);
+        pool().release(buffer);
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        self.depth = Some(pace.came(bytes, Instant::now()));
+        Ok(samples.map_or_else(
+            || Attempt::FallBack("its buffer is too short".into()),
+            Attempt::Read,
+        ))
+    }
+
+    fn depth(&mut self) -> Option<usize> {
+        self.depth.take()
+    }
+}
+
+#[derive(Debug)]
+struct RangeScan {
+    source: Arc<dyn SampleSource>,
+    threads: ReadThreads,
+    owner: OwnerProcess,
+}
+
+impl Prefetcher for RangeScan {
+    fn begin_task(self: Arc<Self>, task: u64, parts: &[Range<i64>]) -> Box<dyn TaskReader> {
+        Box::new(RangeReader {
+            queue: self.threads.begin_task(task, parts),
+            scan: self,
+            last: None,
+        })
+    }
+
+    fn stop(&self) {
+        if self.owner.check().is_ok() {
+            self.threads.stop();
+        }
+    }
+
+    fn survives_fork(&self) -> bool {
+        false
+    }
+}
+
+/// Hands out the pieces of one task.
+#[derive(Debug)]
+struct RangeReader {
+    scan: Arc<RangeScan>,
+    queue: u64,
+    /// The request that came last, which may hold more pieces.
+    last: Option<(Range<i64>, Buffer)>,
+}
+
+impl RangeReader {
+    /// The part of the last request that is a piece.
+    fn within_last(&self, piece: &Range<i64>) -> Option<Buffer> {
+        let (range, buffer) = self.last.as_ref()?;
+        if piece.start < range.start || range.end < piece.end {
+            return None;
+        }
+        let size = self.scan.source.dtype().size();
+        let byte = |index: i64| (index - range.start) as usize * size;
+        buffer.slice(byte(piece.start)..byte(piece.end))
+    }
+}
+
+impl TaskReader for RangeReader {
+    fn read(&mut self, piece: &Range<i64>) -> Result<ReadOutcome, IoError> {
+        let source = self.scan.source.clone();
+        let refused = |why| {
+            Ok(ReadOutcome::FallBack(Fallback {
+                strategy: Strategy::Read,
+                why,
+            }))
+        };
+        if let Err(error) = self.scan.owner.check() {
+            return refused(error.to_string());
+        }
+        if let Some(buffer) = self.within_last(piece) {
+            return ReadOutcome::copied(&source, piece, buffer);
+        }
+        self.last = None;
+        let (range, read) = match self.scan.threads.wait(self.queue, piece) {
+            Some(read) => read,
+            None => (piece.clone(), self.scan.threads.read(piece)),
+        };
+        match read {
+            Ok(Attempt::Read(buffer)) => {
+                self.last = Some((range, buffer));
+                match self.within_last(piece) {
+                    Some(buffer) => ReadOutcome::copied(&source, piece, buffer),
+                    None => ReadOutcome::as_stored(&source, piece),
+                }
+            }
+            Ok(Attempt::FallBack(why)) => refused(why),
+            // The file was replaced, as by a writer that published more: the source opens it again, and looks whether it
+            // holds the same samples.
+            Err(IoError::System { source: error, .. })
+                if error.kind() == std::io::ErrorKind::StaleNetworkFileHandle =>
+            {
+                ReadOutcome::as_stored(&source, piece)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for RangeReader {
+    fn drop(&mut self) {
+        if self.scan.owner.check().is_ok() {
+            self.scan.threads.end_task(self.queue);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes a second that arrive with so many requests in flight, by Little's law, over a line of a bandwidth whose
+    /// answers begin after a latency.
+    fn arrives(depth: usize, bandwidth: f64, latency: f64) -> f64 {
+        let in_flight = depth as f64 * REQUEST_BYTES as f64;
+        bandwidth.min(in_flight / (latency + REQUEST_BYTES as f64 / bandwidth))
+    }
+
+    fn settles(bandwidth: f64, latency: f64) -> usize {
+        let mut now = Instant::now();
+        let mut pace = Pace::new(now);
+        for _ in 0..100 {
+            let rate = arrives(pace.depth, bandwidth, latency);
+            now += Duration::from_secs_f64(REQUEST_BYTES as f64 / rate);
+            pace.came(REQUEST_BYTES, now);
+        }
+        pace.depth
+    }
+
+    #[test]
+    fn more_requests_are_in_flight_only_while_that_brings_more() {
+        assert_eq!(settles(200e6, 0.030), FIRST_DEPTH);
+        assert_eq!(settles(5e9, 0.200), MAX_DEPTH);
+        assert_eq!(settles(1e6, 0.030), FIRST_DEPTH);
+    }
+}

@@ -1,0 +1,165 @@
+//! Stores beyond this machine's file systems: how their URLs become media, and what goes wrong on the way to them.
+//!
+//! This crate knows no network. A crate that does [registers](register) itself once, and from then on every path of a
+//! store may be a URL: in saved plans, pickled signals and worker processes as well as in calls.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::{DiskMedia, Media};
+use crate::engine::io::IoContext;
+use crate::error::StoreError;
+
+/// Schemes of URLs that name stores.
+const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"];
+
+/// Opens the medium of a store by its URL, without a request.
+pub type OpenRemote = fn(&str) -> io::Result<Arc<dyn Media>>;
+
+static REMOTE: OnceLock<OpenRemote> = OnceLock::new();
+
+/// Says how URLs are opened; the first call in a process counts.
+pub fn register(open: OpenRemote) {
+    let _ = REMOTE.set(open);
+}
+
+/// What went wrong with a remote medium. Travels inside an [`io::Error`] whose kind says whether something is missing,
+/// was replaced or failed. Its text names no secret: whoever makes it leaves out headers, queries and bodies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteError {
+    /// Stable name, in `snake_case`.
+    pub code: &'static str,
+    /// What is wrong and how to fix it, to be read behind "cannot read s3://...: ".
+    pub message: String,
+}
+
+impl fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RemoteError {}
+
+impl RemoteError {
+    /// The error as media give it.
+    #[must_use]
+    pub fn into_io(self, kind: io::ErrorKind) -> io::Error {
+        io::Error::new(kind, self)
+    }
+
+    /// The error that one of a medium carries.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+/// Whether a path is a URL of a store. `s3:/bucket`, as `pathlib` writes `s3://bucket`, is one, too.
+#[must_use]
+pub fn is_url(path: &Path) -> bool {
+    let Some((scheme, rest)) = path.to_str().and_then(|text| text.split_once(':')) else {
+        return false;
+    };
+    rest.starts_with('/') && SCHEMES.contains(&scheme)
+}
+
+/// A path of a store, absolute; a URL with two slashes behind its scheme and none at its end.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    if !is_url(path) {
+        return std::path::absolute(path).at("look at", path);
+    }
+    let text = path.to_string_lossy();
+    let (scheme, rest) = text.split_once(':').unwrap_or_default();
+    let rest = rest.trim_matches('/');
+    let host = rest.split('/').next().unwrap_or_default();
+    // `abfss://container@account` is no secret.
+    let names_user = match scheme {
+        "abfs" | "abfss" => host
+            .split('@')
+            .next()
+            .is_some_and(|user| user.contains(':')),
+        _ => host.contains('@'),
+    };
+    if names_user || rest.contains(['?', '#']) {
+        return Err(StoreError::Remote {
+            action: "open",
+            // Without what may be one.
+            path: format!("{scheme}://...").into(),
+            kind: io::ErrorKind::InvalidInput,
+            error: RemoteError {
+                code: "bad_url",
+                message: "URLs of stores hold no secrets: names of users, passwords and queries go into the settings of this host (docs/cloud.md); leave them out".into(),
+            },
+        });
+    }
+    // An empty bucket stays empty, to be refused.
+    let slashes = if text.contains(":///") { ":///" } else { "://" };
+    Ok(PathBuf::from(format!("{scheme}{slashes}{rest}")))
+}
+
+/// The medium of a store at a path that [`absolute`] gave.
+pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
+    if !is_url(path) {
+        return Ok(Arc::new(DiskMedia));
+    }
+    let open = REMOTE.get().copied().unwrap_or(no_remote);
+    open(&path.to_string_lossy()).at("open", path)
+}
+
+fn no_remote(_url: &str) -> io::Result<Arc<dyn Media>> {
+    let error = RemoteError {
+        code: "no_remote",
+        message: "this program opens no URLs; call isochrony_cloud::register() first".into(),
+    };
+    Err(error.into_io(io::ErrorKind::Unsupported))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_kept_as_they_are_and_paths_become_absolute() {
+        let same = |path: &str| absolute(Path::new(path)).unwrap();
+        assert_eq!(same("s3://bucket/a.iso"), Path::new("s3://bucket/a.iso"));
+        assert_eq!(
+            same("s3://bucket/a.iso/").to_str(),
+            Some("s3://bucket/a.iso")
+        );
+        assert_eq!(same("s3:/bucket/a.iso").to_str(), Some("s3://bucket/a.iso"));
+        assert_eq!(
+            same("https://host:9000/a.iso").to_str(),
+            Some("https://host:9000/a.iso")
+        );
+        assert!(same("a.iso").is_absolute());
+        for url in [
+            "https://me:hidden@h/a",
+            "https://h/a?sig=hidden",
+            "s3://hidden@b/a",
+        ] {
+            let error = absolute(Path::new(url)).unwrap_err();
+            assert_eq!(error.code(), "bad_url");
+            assert!(!error.to_string().contains("hidden"), "{error}");
+        }
+        let azure = "abfss://container@account.dfs.core.windows.net/a.iso";
+        assert_eq!(same(azure).to_str(), Some(azure));
+        for path in ["/a/s3:/b", "c:/a", "s3:bucket", "ftp://a/b", "a.iso"] {
+            assert!(!is_url(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_refused_where_nothing_opens_it() {
+        let error = media_of(Path::new("s3://bucket/a.iso")).unwrap_err();
+        assert_eq!(error.code(), "no_remote");
+        let message = error.to_string();
+        assert!(
+            message.contains("cannot open s3://bucket/a.iso"),
+            "{message}"
+        );
+        assert!(message.contains("isochrony_cloud::register"), "{message}");
+    }
+}

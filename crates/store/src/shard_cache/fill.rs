@@ -1,0 +1,120 @@
+//! Fetching what is missing of a shard: from other hosts, then from the store.
+
+use std::io;
+use std::ops::Range;
+use std::time::Duration;
+
+use isochrony_cache::{CacheError, Check, ObjectKey, Reservation};
+
+use super::content::CachedContent;
+use super::pins::Pin;
+use super::{ShardCache, add};
+
+/// Most bytes that are read from the store at a time.
+const READ_BYTES: u64 = 8 << 20;
+/// How long another process of the host may fetch a piece without progress.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why pieces did not become present.
+#[derive(Debug)]
+pub(super) enum FillError {
+    /// The cache cannot serve: read the store.
+    Cache(CacheError),
+    /// The store cannot be read.
+    Origin(io::Error),
+    /// The store's bytes do not have their checksum: this reader does not know of the newest commit, or they are damaged.
+    Mismatch,
+}
+
+impl From<CacheError> for FillError {
+    fn from(error: CacheError) -> Self {
+        Self::Cache(error)
+    }
+}
+
+/// Reads bytes of the object from the store, as they are there.
+pub(super) type ReadOrigin<'a> = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Sync + 'a;
+
+/// What a shard is filled with.
+pub(super) struct Filling<'a> {
+    pub(super) cache: &'a ShardCache,
+    pub(super) key: &'a ObjectKey,
+    pub(super) content: &'a dyn CachedContent,
+    pub(super) origin: &'a ReadOrigin<'a>,
+}
+
+impl Filling<'_> {
+    /// Makes a range of the object present, whose parts can all be checked.
+    pub(super) fn fill(&self, pin: &Pin, range: Range<u64>) -> Result<(), FillError> {
+        pin.object.fetch(range, FETCH_TIMEOUT, |reservation| {
+            let sources = match &self.cache.peers {
+                Some(_) => self.cache.sources(self.key),
+                None => Vec::new(),
+            };
+            if let Some(peers) = self.cache.peers.as_ref().filter(|_| !sources.is_empty()) {
+                let missing = reservation.ranges();
+                let mut take = |offset: u64, bytes: &[u8]| {
+                    let taken = self.take(pin, reservation, offset, bytes);
+                    if taken {
+                        add(&self.cache.counters.peer, bytes.len() as u64);
+                    }
+                    taken
+                };
+                peers.fetch(self.key, pin.object.bytes(), &missing, &sources, &mut take);
+            }
+            for range in reservation.ranges() {
+                let step =
+                    (READ_BYTES / pin.object.piece_bytes()).max(1) * pin.object.piece_bytes();
+                for start in (range.start..range.end).step_by(step as usize) {
+                    self.read(reservation, start..range.end.min(start + step))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads pieces from the store.
+    fn read(&self, reservation: &mut Reservation, range: Range<u64>) -> Result<(), FillError> {
+        let around = self.content.checkable(range.clone());
+        let mut bytes = vec![0; (around.end - around.start) as usize];
+        (self.origin)(around.start, &mut bytes).map_err(FillError::Origin)?;
+        add(&self.cache.counters.storage, bytes.len() as u64);
+        if self.content.check(around.start, &mut bytes).is_err() {
+            add(&self.cache.counters.rejected, 1);
+            return Err(FillError::Mismatch);
+        }
+        let own = (range.start - around.start) as usize..(range.end - around.start) as usize;
+        reservation.store(range.start, &bytes[own], Check::VerifiedByCaller)?;
+        Ok(())
+    }
+
+    /// Stores pieces that another host gave, if they are the object's.
+    fn take(&self, pin: &Pin, reservation: &mut Reservation, offset: u64, given: &[u8]) -> bool {
+        let range = offset..offset.saturating_add(given.len() as u64);
+        if range.is_empty() || range.end > self.content.bytes() {
+            return false;
+        }
+        let around = self.content.checkable(range.clone());
+        let mut bytes = vec![0; (around.end - around.start) as usize];
+        let (before, behind) = (
+            (range.start - around.start) as usize,
+            (range.end - around.start) as usize,
+        );
+        bytes[before..behind].copy_from_slice(given);
+        // Chunks that reach out of the pieces are completed by their neighbours, or by the store.
+        for (at, rest) in [(around.start, 0..before), (range.end, behind..bytes.len())] {
+            let rest = &mut bytes[rest];
+            if !rest.is_empty() && pin.object.read_at(at, rest).is_err() {
+                if (self.origin)(at, rest).is_err() {
+                    return false;
+                }
+                add(&self.cache.counters.storage, rest.len() as u64);
+            }
+        }
+        if self.content.check(around.start, &mut bytes).is_err() {
+            add(&self.cache.counters.rejected, 1);
+            return false;
+        }
+        (reservation.store(offset, &bytes[before..behind], Check::VerifiedByCaller)).is_ok()
+    }
+}

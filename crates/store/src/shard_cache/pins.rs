@@ -1,0 +1,120 @@
+//! Shards that are kept pinned between reads, so that each is verified once in a process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use isochrony_cache::{Cache, CacheError, Mapping, ObjectKey, PinnedObject};
+
+/// A pinned shard.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    pub(crate) object: PinnedObject,
+    mapping: OnceLock<Arc<Mapping>>,
+}
+
+impl Pin {
+    /// The shard's bytes, mapped once.
+    pub(crate) fn mapping(&self) -> Result<Arc<Mapping>, CacheError> {
+        if let Some(mapping) = self.mapping.get() {
+            return Ok(Arc::clone(mapping));
+        }
+        let mapping = Arc::new(self.object.map()?);
+        Ok(Arc::clone(self.mapping.get_or_init(|| mapping)))
+    }
+}
+
+/// The shards used last, up to a number of bytes: what is pinned cannot be evicted.
+#[derive(Debug)]
+pub(crate) struct Pins {
+    cache: Cache,
+    limit: u64,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// Counts uses.
+    now: u64,
+    bytes: u64,
+    by_key: HashMap<ObjectKey, (u64, Arc<Pin>)>,
+}
+
+impl Pins {
+    pub(crate) fn new(cache: Cache, limit: u64) -> Self {
+        Self {
+            cache,
+            limit,
+            held: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Pins an object of at least `bytes` bytes.
+    pub(crate) fn get(&self, key: &ObjectKey, bytes: u64) -> Result<Arc<Pin>, CacheError> {
+        {
+            let mut held = self.lock();
+            held.now += 1;
+            let now = held.now;
+            if let Some((used, pin)) = held.by_key.get_mut(key)
+                && pin.object.bytes() >= bytes
+            {
+                *used = now;
+                return Ok(Arc::clone(pin));
+            }
+        }
+        let object = match self.cache.pin(key, bytes) {
+            Err(CacheError::CacheFull { .. } | CacheError::DiskFull { .. }) => {
+                self.clear();
+                self.cache.pin(key, bytes)?
+            }
+            object => object?,
+        };
+        let pin = Arc::new(Pin {
+            object,
+            mapping: OnceLock::new(),
+        });
+        self.lock().keep(key, &pin, self.limit);
+        Ok(pin)
+    }
+
+    /// Lets go of an object, as of one that the cache lost.
+    pub(crate) fn remove(&self, key: &ObjectKey) {
+        let mut held = self.lock();
+        if let Some((_, pin)) = held.by_key.remove(key) {
+            held.bytes -= pin.object.bytes();
+        }
+    }
+
+    /// Lets go of all that nobody reads now.
+    pub(crate) fn clear(&self) {
+        *self.lock() = Held::default();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn keep(&mut self, key: &ObjectKey, pin: &Arc<Pin>, limit: u64) {
+        let bytes = pin.object.bytes();
+        if let Some((_, before)) = self.by_key.remove(key) {
+            self.bytes -= before.object.bytes();
+        }
+        while self.bytes + bytes > limit {
+            let oldest = self.by_key.iter().min_by_key(|(_, (used, _))| *used);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
+                // It alone is larger: it stays pinned while it is read.
+                return;
+            };
+            if let Some((_, pin)) = self.by_key.remove(&oldest) {
+                self.bytes -= pin.object.bytes();
+            }
+        }
+        self.bytes += bytes;
+        self.by_key.insert(key.clone(), (self.now, Arc::clone(pin)));
+    }
+}

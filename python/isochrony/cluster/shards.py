@@ -1,0 +1,155 @@
+"""Signals through the caches of hosts: what places tasks on a client, and what a worker's stores read through.
+
+A worker of an attached cluster opens the stores of plans with a `NativeShardCache`. What its host's cache lacks comes from
+hosts that the client named for the task, then from the store. Native code compares all of it with the checksums of the store,
+so what a peer sends need not be believed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from .._native import NativeCache, NativeCachedObject, NativeShardCache
+
+#: Bytes that are received at a time.
+_BLOCK_BYTES = 4 << 20
+#: Ranges that a peer is asked for at a time; the rest is read from the store.
+_MAX_RANGES = 256
+
+Address = tuple[str, int]
+#: Store's uuid in hex, signal, shard, content version.
+ShardKey = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True)
+class ShardPlacement:
+    """How tasks of plans are placed on an attached cluster.
+
+    Attributes:
+        attachment: its name.
+        policy: that places tasks.
+        max_wait: seconds after which the oldest task goes to any free slot.
+        max_replicas: copies of a shard from which ``good-cache-compute`` makes no further ones.
+    """
+
+    attachment: str
+    policy: str
+    max_wait: float = 1.0
+    max_replicas: int = 4
+
+    @property
+    def options(self) -> tuple[str, float, int]:
+        """For the dispatcher of tasks."""
+        return self.policy, self.max_wait, self.max_replicas
+
+
+#: Of attached clusters, by the address of their scheduler.
+_PLACEMENTS: dict[str, ShardPlacement] = {}
+
+
+def place_shards(scheduler: str, placement: ShardPlacement | None) -> None:
+    """Places tasks of plans on this cluster by data from now on; None: as without caches."""
+    if placement is None:
+        _PLACEMENTS.pop(scheduler, None)
+    else:
+        _PLACEMENTS[scheduler] = placement
+
+
+def placement_of(client: Any) -> ShardPlacement | None:
+    """How tasks are placed on the cluster of a client."""
+    return _PLACEMENTS.get(str(client.scheduler.address))
+
+
+def shards_of(attachment: str) -> NativeShardCache:
+    """What stores of this worker are read through.
+
+    Raises:
+        RunError: the attachment was closed.
+    """
+    from .cache_plugin import host_cache
+
+    return host_cache(attachment).shards.native
+
+
+class ShardHost:
+    """Shards of signals in the cache of a worker's host.
+
+    Parameters:
+        cache: of the host.
+        folder: of the cache; with the address of the host it tells caches from each other.
+        peers: transfers from other hosts: a `PeerClient`.
+        address: at which other hosts reach this process.
+        count: called with "peer" and the number of bytes that came.
+
+    Attributes:
+        native: what stores read through.
+    """
+
+    def __init__(
+        self, cache: NativeCache, folder: object, peers: Any, address: Address, count: Callable[[str, int], None]
+    ) -> None:
+        self._cache = cache
+        self._peers = peers
+        self._address = address
+        self._count = count
+        self.native = cache.shards(f"{address[0]}:{folder}", address, self._fetch)
+
+    def lease(self, key: dict[str, Any]) -> NativeCachedObject | None:
+        """A shard for another host, pinned, if the ranges that it asks for are present."""
+        store, signal, shard, version = bytes.fromhex(key["shard"][0]), *(int(one) for one in key["shard"][1:])
+        length, ranges = int(key["bytes"]), key["ranges"]
+        if len(ranges) > _MAX_RANGES:
+            raise ValueError("too many ranges")
+        from ..native_errors import CacheError
+
+        try:
+            cached = self._cache.pin_shard(store, signal, shard, version, length)
+        except CacheError:
+            return None
+        try:
+            if cached.bytes == length and not any(cached.missing(int(start), int(stop)) for start, stop in ranges):
+                return cached
+        except CacheError:
+            pass
+        cached.close()
+        return None
+
+    def _fetch(
+        self, key: ShardKey, length: int, missing: Sequence[tuple[int, int]], sources: Sequence[Address]
+    ) -> Iterator[tuple[int, np.ndarray[Any, np.dtype[np.uint8]]]]:
+        """Blocks of what is missing, from one peer after the other."""
+        from .peers import PeerError, block_bytes
+
+        left = list(missing[:_MAX_RANGES])
+        buffer: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+        for address in sources:
+            if not left:
+                return
+            if address == self._address or self._peers.is_resting(address):
+                continue
+            request = {"url": f"shard {key[2]} of signal {key[1]}", "shard": key, "bytes": length, "ranges": left}
+            with contextlib.suppress(PeerError), self._peers.transfer(address, request, False) as transfer:
+                piece = self._piece_bytes
+                step = block_bytes(piece)
+                if buffer is None:
+                    buffer = np.empty(max(step, _BLOCK_BYTES), "u1")
+                while left:
+                    start, stop = left[0]
+                    until = min(stop, start + step)
+                    transfer.read(start, until, buffer, piece, lambda _offset, _length: None)
+                    self._count("peer", until - start)
+                    yield start, buffer[: until - start]
+                    left[0] = (until, stop)
+                    if until == stop:
+                        left.pop(0)
+
+    @property
+    def _piece_bytes(self) -> int:
+        return int(self._cache.info()["piece_bytes"])
