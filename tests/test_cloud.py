@@ -144,8 +144,8 @@ def test_views_are_the_same(cloud: Cloud) -> None:
     remote, local = both(cloud)
     for name in ("stn_1/pressure", "stn_2/pressure"):
         there, here = (store[name].view(None, pixels=300) for store in (remote, local))
-        for key in ("min", "max"):
-            np.testing.assert_array_equal(np.asarray(there[key]), np.asarray(here[key]))
+        for key in ("min", "max", "mean", "start"):
+            np.testing.assert_array_equal(getattr(there, key), getattr(here, key))
 
 
 def test_range_requests_are_chosen_and_named_and_other_strategies_are_said_not_to_apply(cloud: Cloud) -> None:
