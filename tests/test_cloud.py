@@ -206,7 +206,7 @@ def test_commands_read_urls(cloud: Cloud, tmp_path: Path) -> None:
     assert checked.returncode == 0 and "sound" in checked.stdout, checked.stdout + checked.stderr
     files = [tmp_path / "there.npy", tmp_path / "here.npy"]
     for where, out in zip((cloud.url, str(cloud.local)), files, strict=True):
-        done = command("export", where + "/stn_2/temperature", "--format", "numpy", "--out", str(out))
+        done = command("export", where + "/stn_2/temperature", "--format", "npy", "--out", str(out))
         assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(*(np.load(out) for out in files))
     scanned = [
@@ -260,7 +260,7 @@ def test_a_growing_store_is_read_as_of_its_last_published_state(cloud: Cloud, tm
         publish(local, cloud.bucket)
         reader = iso.open(f"s3://{BUCKET}/growing.iso")
         old = reader["a"]
-        np.testing.assert_array_equal(old[:].counts(), expected[:100_000])
+        np.testing.assert_array_equal(old[:].counts, expected[:100_000])
         ends = [100_000]
         for end in (100_010, 150_000, 400_000):
             grows.append(expected[ends[-1] : end])
@@ -269,10 +269,10 @@ def test_a_growing_store_is_read_as_of_its_last_published_state(cloud: Cloud, tm
                 writer.checkpoint()
             assert reader["a"].end_index == ends[-1], "nothing was published"
             publish(local, cloud.bucket)
-            assert old[:].counts().shape == (ends[-1],)
+            assert old[:].counts.shape == (ends[-1],)
             assert reader.refresh()
             ends.append(end)
-            np.testing.assert_array_equal(reader["a"][:].counts(), expected[:end])
+            np.testing.assert_array_equal(reader["a"][:].counts, expected[:end])
             scanned = iso.scan(reader["a"], counts=True).rewindow(10).stats("max").collect()
             np.testing.assert_array_equal(scanned["max"], expected[:end].reshape(-1, 10).max(axis=1))
             assert not reader.refresh()

@@ -14,7 +14,6 @@ pub(crate) mod raw;
 pub(crate) mod saved_plans;
 pub(crate) mod uncommitted;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use isochrony_store::{Mode, Store as RustStore};
