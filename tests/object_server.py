@@ -126,7 +126,7 @@ async def _pass_on(line: Line, server: int, reader: asyncio.StreamReader, writer
                 left -= len(part)
             if is_cut:
                 return
-    except (ConnectionError, asyncio.IncompleteReadError):
+    except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
         pass
     finally:
         for one in (writer, up_writer):
@@ -165,5 +165,14 @@ def line_to(server: int) -> Iterator[Line]:
     try:
         yield line
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(_stop, loop)
         thread.join(10)
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    """Ends the connections that are open, and then the loop."""
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    gathered = asyncio.gather(*tasks, return_exceptions=True)
+    gathered.add_done_callback(lambda _: loop.stop())

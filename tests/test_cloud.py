@@ -144,8 +144,8 @@ def test_views_are_the_same(cloud: Cloud) -> None:
     remote, local = both(cloud)
     for name in ("stn_1/pressure", "stn_2/pressure"):
         there, here = (store[name].view(None, pixels=300) for store in (remote, local))
-        for key in ("min", "max"):
-            np.testing.assert_array_equal(np.asarray(there[key]), np.asarray(here[key]))
+        for key in ("min", "max", "mean", "start"):
+            np.testing.assert_array_equal(getattr(there, key), getattr(here, key))
 
 
 def test_range_requests_are_chosen_and_named_and_other_strategies_are_said_not_to_apply(cloud: Cloud) -> None:
@@ -206,7 +206,7 @@ def test_commands_read_urls(cloud: Cloud, tmp_path: Path) -> None:
     assert checked.returncode == 0 and "sound" in checked.stdout, checked.stdout + checked.stderr
     files = [tmp_path / "there.npy", tmp_path / "here.npy"]
     for where, out in zip((cloud.url, str(cloud.local)), files, strict=True):
-        done = command("export", where + "/stn_2/temperature", "--format", "numpy", "--out", str(out))
+        done = command("export", where + "/stn_2/temperature", "--format", "npy", "--out", str(out))
         assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(*(np.load(out) for out in files))
     scanned = [
@@ -260,7 +260,7 @@ def test_a_growing_store_is_read_as_of_its_last_published_state(cloud: Cloud, tm
         publish(local, cloud.bucket)
         reader = iso.open(f"s3://{BUCKET}/growing.iso")
         old = reader["a"]
-        np.testing.assert_array_equal(old[:].counts(), expected[:100_000])
+        np.testing.assert_array_equal(old[:].counts, expected[:100_000])
         ends = [100_000]
         for end in (100_010, 150_000, 400_000):
             grows.append(expected[ends[-1] : end])
@@ -269,10 +269,10 @@ def test_a_growing_store_is_read_as_of_its_last_published_state(cloud: Cloud, tm
                 writer.checkpoint()
             assert reader["a"].end_index == ends[-1], "nothing was published"
             publish(local, cloud.bucket)
-            assert old[:].counts().shape == (ends[-1],)
+            assert old[:].counts.shape == (ends[-1],)
             assert reader.refresh()
             ends.append(end)
-            np.testing.assert_array_equal(reader["a"][:].counts(), expected[:end])
+            np.testing.assert_array_equal(reader["a"][:].counts, expected[:end])
             scanned = iso.scan(reader["a"], counts=True).rewindow(10).stats("max").collect()
             np.testing.assert_array_equal(scanned["max"], expected[:end].reshape(-1, 10).max(axis=1))
             assert not reader.refresh()
@@ -377,8 +377,7 @@ def test_ctrl_c_ends_waiting_for_a_server_within_a_tenth_of_a_second(cloud: Clou
         input()
         for call in (
             lambda: one[5000:900_000].values(),
-            lambda: iso.scan(one).rewindow(1000).stats("max").collect(workers=1),
-            lambda: iso.scan(one).rewindow(1000).stats("max").collect(workers=2),
+            lambda: one.view(None, pixels=1000),
             lambda: iso.open({cloud.url!r}),
         ):
             pressed = []
@@ -403,7 +402,7 @@ def test_ctrl_c_ends_waiting_for_a_server_within_a_tenth_of_a_second(cloud: Clou
         child.stdin.write("\n")
         child.stdin.flush()
         try:
-            took = [float(child.stdout.readline()) for _ in range(4)]
+            took = [float(child.stdout.readline()) for _ in range(3)]
         finally:
             cloud.line.hangs = False
             child.send_signal(signal.SIGKILL)

@@ -101,14 +101,6 @@ impl CloudError {
         }
     }
 
-    /// Whether the same request may go well a moment later.
-    pub(crate) fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::Unreachable { .. } | Self::Server { .. } | Self::Truncated { .. }
-        )
-    }
-
     fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Missing => io::ErrorKind::NotFound,

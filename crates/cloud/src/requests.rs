@@ -115,7 +115,8 @@ impl Requests {
                 Err(CloudError::Missing) => return Ok(None),
                 Err(error) => error,
             };
-            self.before_retry(failure, &mut retries).await?;
+            let is_broken = matches!(failure, CloudError::Truncated { .. });
+            self.before_retry(failure, is_broken, &mut retries).await?;
         }
     }
 
@@ -152,7 +153,9 @@ impl Requests {
                 at += part.len() as u64;
                 take(part);
             });
-            let failure = match asked.await {
+            let answered = asked.await;
+            let is_begun = at > begun;
+            let failure = match answered {
                 Ok(()) if at >= range.end => return Ok(()),
                 Ok(()) => CloudError::Truncated {
                     got: at - range.start,
@@ -164,7 +167,10 @@ impl Requests {
                 // A line that breaks off now and then gets on all the same.
                 retries = 0;
             }
-            self.before_retry(failure, &mut retries).await?;
+            // What was refused or not reached was tried several times already.
+            let is_broken = matches!(failure, CloudError::Truncated { .. })
+                || is_begun && matches!(failure, CloudError::Unreachable { .. });
+            self.before_retry(failure, is_broken, &mut retries).await?;
         }
         Ok(())
     }
@@ -205,8 +211,13 @@ impl Requests {
         Ok(())
     }
 
-    async fn before_retry(&self, failure: CloudError, retries: &mut u32) -> Result<(), CloudError> {
-        if !failure.is_transient() || *retries >= RETRIES {
+    async fn before_retry(
+        &self,
+        failure: CloudError,
+        is_broken: bool,
+        retries: &mut u32,
+    ) -> Result<(), CloudError> {
+        if !is_broken || *retries >= RETRIES {
             return Err(failure);
         }
         sleep(BACKOFF * 2u32.pow(*retries)).await;

@@ -8,7 +8,8 @@
 use std::thread;
 
 use isochrony_runtime::{Interrupt, WaitGroup};
-use isochrony_store::Signal;
+use isochrony_segment::SigSeg;
+use isochrony_store::{Selection, Signal};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
@@ -19,6 +20,14 @@ const LARGE: u64 = 8 << 20;
 /// Bytes to give to [`interruptible`] for reading so many of a signal: the requests for those of a server take any time.
 pub(crate) fn bytes_to_wait_for(signal: &Signal, bytes: u64) -> u64 {
     if signal.is_remote() { u64::MAX } else { bytes }
+}
+
+/// The samples of a selection without gaps. Those of a disk are mapped, at once; a server may take its time.
+pub(crate) fn segment_of(py: Python<'_>, selection: &Selection) -> Result<SigSeg> {
+    match selection.signal().is_remote() {
+        true => interruptible(py, u64::MAX, || Ok(selection.as_segment()?)),
+        false => Ok(selection.as_segment()?),
+    }
 }
 
 /// Does `work` on about `bytes` of samples, detached from the interpreter. An exception of a signal handler ends it: at

@@ -152,6 +152,10 @@ impl Backend {
                 engine.check_process(action)?;
                 Ok(engine)
             }
+            Access::Reader(reader) if reader.media().is_remote() => {
+                let path = self.path.clone();
+                Err(StoreError::RemoteReadOnly { path, action })
+            }
             Access::Reader(_) => Err(StoreError::ReadOnly {
                 path: self.path.clone(),
                 action,

@@ -29,8 +29,8 @@ pub(crate) struct Faulty {
 
 impl Faulty {
     pub(crate) fn put(&self, key: &str, bytes: Vec<u8>) {
-        let put = self.objects.put(&Path::from(key), bytes.into());
-        futures_util::FutureExt::now_or_never(put).unwrap().unwrap();
+        let key = Path::from(key);
+        now(self.objects.put(&key, bytes.into())).unwrap();
     }
 
     /// The next answers of these numbers break off.

@@ -290,8 +290,9 @@ impl NativePlan {
     }
 
     /// The plan as written and as it will run.
-    fn explain(&self) -> String {
-        self.plan.explain()
+    fn explain(&self, py: Python<'_>) -> String {
+        // It looks at the files of stores, of which a server may take its time.
+        crate::interpreter::detach(py, || self.plan.explain())
     }
 
     /// The plan as JSON text.

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::errors::Result;
+use crate::interrupt::segment_of;
 use crate::signal::index::is_index;
 use crate::signal::{Signal, one};
 
@@ -25,7 +26,7 @@ impl Counts {
             return Ok(array.get_item(0)?);
         }
         let selection = this.pick(py, Some(key), Default::default())?;
-        crate::signal::segment::counts(py, &selection.selection.as_segment()?)
+        crate::signal::segment::counts(py, &segment_of(py, &selection.selection)?)
     }
 
     fn __len__(&self, py: Python<'_>) -> Result<usize> {
@@ -41,7 +42,7 @@ impl Counts {
         copy: Option<bool>,
     ) -> Result<Bound<'py, PyAny>> {
         let all = self.signal.get().pick(py, None, Default::default())?;
-        let seg = all.selection.as_segment()?;
+        let seg = segment_of(py, &all.selection)?;
         let shared = seg.is_contiguous();
         crate::signal::segment::array_as_requested(
             crate::signal::segment::counts(py, &seg)?,

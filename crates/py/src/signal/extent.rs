@@ -5,6 +5,7 @@ use isochrony_store::{Selection as StoreSelection, StoreError};
 use pyo3::prelude::*;
 
 use crate::errors::{PackageError, Result};
+use crate::interrupt::segment_of;
 use crate::signal::Signal;
 use crate::signal::index::{as_index, is_index};
 use crate::signal::segment::Segment;
@@ -153,7 +154,7 @@ impl Selection {
             );
             return Err(PackageError::new("StoreTypeError", "bad_key", message).into());
         }
-        let segment = at_position(&self.selection, as_index(key)?)?;
+        let segment = at_position(key.py(), &self.selection, as_index(key)?)?;
         Ok(crate::signal::segment::values(py, &segment)?.get_item(0)?)
     }
 
@@ -163,7 +164,7 @@ impl Selection {
 }
 
 /// The one-sample segment at a position of `values()`.
-fn at_position(selection: &StoreSelection, position: i64) -> Result<SigSeg> {
+fn at_position(py: Python<'_>, selection: &StoreSelection, position: i64) -> Result<SigSeg> {
     let length = selection.len();
     let mut at = position + if position < 0 { length } else { 0 };
     if at < 0 {
@@ -173,7 +174,7 @@ fn at_position(selection: &StoreSelection, position: i64) -> Result<SigSeg> {
         let here = part.range.end - part.range.start;
         if at < here {
             let index = part.range.start + at;
-            return Ok(selection.signal().select(index..index + 1)?.as_segment()?);
+            return segment_of(py, &selection.signal().select(index..index + 1)?);
         }
         at -= here;
     }

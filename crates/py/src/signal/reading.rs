@@ -6,6 +6,7 @@ use isochrony_store::Signal as StoreSignal;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
+use crate::interrupt::segment_of;
 use crate::signal::gaps::Gaps;
 use crate::signal::index::{as_index, is_index, single};
 use crate::signal::key::resolve_key;
@@ -285,7 +286,7 @@ pub(crate) fn one(
     key: &Bound<'_, PyAny>,
 ) -> Result<isochrony_segment::SigSeg> {
     let at = single(key, signal.end_index())?;
-    Ok(signal.select(at)?.as_segment()?)
+    segment_of(key.py(), &signal.select(at)?)
 }
 
 /// `start` and `end` as one stretch; or `start` alone, which then names all of it.

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{PackageError, Result};
+use crate::interrupt::{bytes_to_wait_for, interruptible, segment_of};
 use crate::signal::gaps::Gaps;
 use crate::signal::key_range::KeyRange;
 use crate::signal::segment::{Segment, array_as_requested, values};
@@ -82,7 +83,7 @@ impl Selection {
     /// The gap-free segments, in the order of the selection; none spans a gap or a clock step. No samples are copied.
     #[getter]
     pub(crate) fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
-        crate::interpreter::detach(py, || {
+        interruptible(py, bytes_to_wait_for(self.signal(), 0), || {
             let segments = self.selection.segments();
             segments.map(|seg| self.placed(seg?)).collect()
         })
@@ -137,7 +138,7 @@ impl Selection {
     /// array([4, 5, 6], dtype=int16)
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        crate::signal::segment::counts(py, &self.selection.as_segment()?)
+        crate::signal::segment::counts(py, &segment_of(py, &self.selection)?)
     }
 
     /// True where a selected index has a sample.
@@ -243,7 +244,7 @@ impl Selection {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> Result<Bound<'py, PyAny>> {
-        let seg = self.selection.as_segment()?;
+        let seg = segment_of(py, &self.selection)?;
         let shared = seg.stream().calibration.is_identity() && seg.is_contiguous();
         array_as_requested(values(py, &seg)?, shared, dtype, copy)
     }

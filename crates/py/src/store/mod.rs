@@ -14,10 +14,10 @@ pub(crate) mod raw;
 pub(crate) mod saved_plans;
 pub(crate) mod uncommitted;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use isochrony_store::Mode;
+use isochrony_store::{Mode, Store as RustStore};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -57,10 +57,14 @@ impl Store {
 
 #[pymethods]
 impl Store {
-    /// The folder.
+    /// The folder: a `Path`. Of a store at a URL the URL: a str, which no `Path` keeps as it is.
     #[getter]
-    fn path(&self) -> PathBuf {
-        self.shared.store.path().to_owned()
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let path = self.shared.store.path();
+        match RustStore::is_url(path) {
+            true => Ok(path.to_string_lossy().into_pyobject(py)?.into_any()),
+            false => path.to_owned().into_bound_py_any(py),
+        }
     }
 
     /// What it was opened for: "r", "r+", "a" or "x".

@@ -147,6 +147,10 @@ impl Reader {
                 return Ok(moved || view.sequence != before);
             }
             moved = true;
+            if self.media.is_remote() {
+                // Nobody may have published the old log to its end.
+                view.signals.keys().for_each(|id| self.sources.forget(*id));
+            }
             // The old log is complete now, and this handle still reads it.
             self.follow(view)?;
             if !view.next_generation(&*self.media, &self.root, &manifest)? {
@@ -205,7 +209,13 @@ impl Reader {
                 }
                 return;
             }
-            Op::End { end, .. } => known.end = *end,
+            Op::End { end, .. } => {
+                known.end = *end;
+                // A file of a remote medium stays as it was opened, and need not get longer to hold more.
+                if self.media.is_remote() {
+                    self.sources.forget(id);
+                }
+            }
             Op::ReplaceShard { shard, tmp, .. } => {
                 known.replaced.insert(*shard, tmp.clone());
                 self.sources.forget(id);
