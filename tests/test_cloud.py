@@ -55,6 +55,7 @@ def make(path: Path) -> None:
 
 def publish(store: Path, bucket: Path) -> str:
     """Copies a store into a bucket as an uploader does: what names the live state last. Gives its name there."""
+
     def order(path: Path) -> tuple[int, str]:
         name = path.name
         return (name.startswith("log.") + 2 * (name == "MANIFEST"), str(path))

@@ -414,9 +414,7 @@ def _part_payload(form: str, objects: list[tuple[str, Any]], options: RunOptions
     return pickled((form, objects, options.settings, list(options.paths.items()), this_process()))
 
 
-def _payload(
-    plans: Sequence[NativePlan], collects: bool, options: RunOptions, attachment: str | None = None
-) -> bytes:
+def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions, attachment: str | None = None) -> bytes:
     """Plans and options for workers; `attachment`: name of the caches through which they read signals.
 
     Raises:
