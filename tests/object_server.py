@@ -90,8 +90,6 @@ class Line:
         return self._due - now
 
 
-
-
 async def _pass_on(line: Line, server: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     up_reader, up_writer = await asyncio.open_connection("127.0.0.1", server, limit=1 << 20)
     try:
