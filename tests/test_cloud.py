@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-
 from object_server import BUCKET, KEY, SECRET, Line, line_to, serve
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts a server")
@@ -411,15 +410,16 @@ def test_ctrl_c_ends_waiting_for_a_server_within_a_tenth_of_a_second(cloud: Clou
 
 
 @pytest.mark.alone
+@pytest.mark.timeout(300)
 def test_the_latency_of_requests_is_hidden_from_a_cold_scan(cloud: Cloud, tmp_path: Path) -> None:
     big = tmp_path / "big.iso"
     with iso.open(big, "x") as store:
         long = store.create("long", dtype="i2", rate=1_000_000)
         block = waves(16 << 20, 9)
-        for _ in range(18):
+        for _ in range(9):
             long.append(block)
     publish(big, cloud.bucket)
-    size = 18 * block.nbytes
+    size = 9 * block.nbytes
     line = cloud.line
     line.delay, line.rate = 0.030, 200e6
     try:

@@ -159,6 +159,11 @@ impl Blocks {
         Ok(())
     }
 
+    /// Forgets all blocks.
+    pub(crate) fn forget(&self) {
+        *lock(&self.0) = Kept::default();
+    }
+
     /// Begins to read a whole small object.
     pub(crate) fn prefetch(&self, place: &Place, object: &Object) -> Result<(), CloudError> {
         let blocks = 0..object.size().div_ceil(BLOCK);

@@ -153,6 +153,19 @@ impl Listing {
             .collect()
     }
 
+    /// Whether objects are listed without tags: then two versions may look the same, of one second and one length.
+    pub(crate) fn lacks_tags(&self) -> bool {
+        let whole = self.whole.iter().flat_map(BTreeMap::values);
+        let single = self.single.values().flatten();
+        let files = self.folders.values().flat_map(BTreeMap::values);
+        let files = files.filter_map(|found| match found {
+            Found::File(version) => Some(version),
+            Found::Folder => None,
+        });
+        let mut all = whole.chain(single).chain(files);
+        all.any(|version| !version.has_tag())
+    }
+
     /// Forgets all: more was published.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();

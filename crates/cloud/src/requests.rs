@@ -39,6 +39,10 @@ impl Version {
         }
     }
 
+    pub(crate) fn has_tag(&self) -> bool {
+        self.e_tag.is_some()
+    }
+
     /// Whether both may be the same version, as far as they say. Not every server lists tags.
     pub(crate) fn fits(&self, other: &Self) -> bool {
         let is_same = match (&self.e_tag, &other.e_tag) {

@@ -65,6 +65,9 @@ impl Session {
     /// Forgets what is listed: something was published since, or is not as it was listed.
     pub(crate) fn forget_listing(&self) {
         let mut known = self.known();
+        if known.listing.lacks_tags() {
+            self.blocks.forget();
+        }
         known.listing.forget();
         known.warmed.clear();
     }

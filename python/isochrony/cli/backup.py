@@ -10,8 +10,8 @@ from typing import Any
 from ..errors import UsageError
 from ..progress import ImportProgress, bytes_text
 from .exits import Exit
-from .tables import print_json
 from .paths import store_path
+from .tables import print_json
 from .target import is_store
 from .words import as_options
 
