@@ -48,8 +48,8 @@ class ClusterRun:
 
     Attributes:
         attachment: name of the caches through which workers read signals; None: they have none.
-        placement: policy, seconds that a task may wait for its data, and most copies of a shard, of a run that places tasks
-            by data; else None.
+        placement: policy, seconds that a task may wait for its data, and most copies of a shard, of a run that places
+            tasks by data; else None.
     """
 
     attachment: str | None = None
@@ -406,9 +406,7 @@ def _part_payload(form: str, objects: list[tuple[str, Any]], options: RunOptions
     return pickled((form, objects, options.settings, list(options.paths.items()), this_process()))
 
 
-def _payload(
-    plans: Sequence[NativePlan], collects: bool, options: RunOptions, attachment: str | None = None
-) -> bytes:
+def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions, attachment: str | None = None) -> bytes:
     """Plans and options for workers; `attachment`: name of the caches through which they read signals.
 
     Raises:
