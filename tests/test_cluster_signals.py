@@ -33,7 +33,7 @@ def made(path: Path, samples: int = SAMPLES) -> Any:
     signal = store.create("s", dtype="f4", rate=RATE)
     values = np.random.default_rng(5).standard_normal(samples, dtype="f4")
     signal.append(values[: samples // 3])
-    signal.append_gap(40_000)
+    signal.append_gap(samples=40_000)
     signal.append(values[samples // 3 :])
     store.commit()
     return store
@@ -49,7 +49,10 @@ def same(one: Any, other: Any) -> bool:
 
 def total(report: Any) -> tuple[int, int, int]:
     workers = report.workers
-    return tuple(sum(getattr(one, f"{origin}_bytes") for one in workers) for origin in ("local", "peer", "storage"))  # type: ignore[return-value]
+    local, peer, storage = (
+        sum(getattr(one, f"{origin}_bytes") for one in workers) for origin in ("local", "peer", "storage")
+    )
+    return local, peer, storage
 
 
 def ran(path: Path, client: Any) -> tuple[Any, tuple[int, int, int]]:
@@ -105,8 +108,8 @@ def test_pieces_come_from_other_hosts(client: Any, tmp_path: Path) -> None:
     with iso.cluster.attach(client, cache="200MB", policy="max-cache-hit", folder=f"{tmp_path}/cache-{{worker}}"):
         ran(path, client)
     # The next one takes the caches as they are, and gives tasks to whom comes first.
-    options = {"cache": "200MB", "policy": "first-cache-available", "folder": f"{tmp_path}/cache-{{worker}}"}
-    with iso.cluster.attach(client, **options) as attachment:
+    folder = f"{tmp_path}/cache-{{worker}}"
+    with iso.cluster.attach(client, cache="200MB", policy="first-cache-available", folder=folder) as attachment:
         peers = 0
         for _ in range(3):
             found, (_, peer, storage) = ran(path, client)

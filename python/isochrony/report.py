@@ -59,8 +59,8 @@ class WorkerReport:
         sent_bytes: of tasks that a worker of a cluster was sent.
         received_bytes: of results that it sent.
         lost: whether a worker of a cluster was lost; others did its last tasks again.
-        local_bytes: of signals that were in the cache of its host, with `isochrony.cluster.attach`; slots of one process
-            count what they read together once.
+        local_bytes: of signals that were in the cache of its host, with `isochrony.cluster.attach`; slots of one
+            process count what they read together once.
         peer_bytes: that came from caches of other hosts.
         storage_bytes: that came from stores.
         cache_hits: reads of signals for which nothing was fetched.

@@ -142,14 +142,14 @@ fn a_plan_that_runs_again_reads_nothing_from_the_store() {
     let told = report.workers.iter().filter_map(|worker| worker.cache);
     let told = told.fold(ShardCacheCounts::default(), ShardCacheCounts::and);
     assert_eq!(told, first);
-    // In the same processes, and in others on the same hosts.
+    // In the same processes, and in others on the same hosts. These cannot ask each other: what a task reads of a shard that
+    // the other host has comes from the store.
     for _ in 0..2 {
         let before = counts(&begun);
         let (many, _) = hosts.run(&begun, policy("max-cache-hit", 60_000), shape);
         assert_eq!(many, one);
         let read = counts(&begun).storage_bytes - before.storage_bytes;
         assert!(read * 20 <= total, "{read} of {total}");
-        assert_eq!(read, 0);
         begun = hosts.begin(2, 256 << 20, 1024);
     }
 }

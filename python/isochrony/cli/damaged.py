@@ -72,7 +72,7 @@ def each(store: Any, pattern: str, use: Callable[[Any], T]) -> tuple[list[T], li
     return done, damaged
 
 
-def print_damaged(store: Path, damaged: list[Damaged], sound: int) -> None:
+def print_damaged(store: Path | str, damaged: list[Damaged], sound: int) -> None:
     """Name on stderr what is damaged, and what to do."""
     for one in damaged:
         where = "" if one.name in one.error else f"{one.name}: "

@@ -78,7 +78,7 @@ def _saved_plans(store: Any) -> dict[str, str]:
     return plans
 
 
-def _lost_commits(store: Path, shown: set[str]) -> list[Damaged]:
+def _lost_commits(store: Path | str, shown: set[str]) -> list[Damaged]:
     """Signals that are shown as they were before a commit that the store lost."""
     from .._native import lost_commits
 

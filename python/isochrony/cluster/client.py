@@ -48,8 +48,8 @@ class ClusterRun:
 
     Attributes:
         attachment: name of the caches through which workers read signals; None: they have none.
-        placement: policy, seconds that a task may wait for its data, and most copies of a shard, of a run that places tasks
-            by data; else None.
+        placement: policy, seconds that a task may wait for its data, and most copies of a shard, of a run that places
+            tasks by data; else None.
     """
 
     attachment: str | None = None

@@ -1,8 +1,8 @@
 """Signals through the caches of hosts: what places tasks on a client, and what a worker's stores read through.
 
-A worker of an attached cluster opens the stores of plans with a `NativeShardCache`. What its host's cache lacks comes from
-hosts that the client named for the task, then from the store. Native code compares all of it with the checksums of the store,
-so what a peer sends need not be believed.
+A worker of an attached cluster opens the stores of plans with a `NativeShardCache`. What its host's cache lacks comes
+from hosts that the client named for the task, then from the store. Native code compares all of it with the checksums of
+the store, so what a peer sends need not be believed.
 """
 
 from __future__ import annotations

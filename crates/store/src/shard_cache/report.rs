@@ -1,8 +1,9 @@
 //! What a scheduler of tasks learns of caches: names of objects, which of them a host has, and where bytes came from.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use isochrony_cache::{Change, ObjectKey, Sequence};
+use isochrony_cache::{Change, Manifest, ObjectKey, Sequence};
 use serde::{Deserialize, Serialize};
 
 use super::{ShardCache, ShardCacheCounts};
@@ -36,7 +37,7 @@ pub struct CacheReport {
     pub address: Option<PeerAddress>,
     /// Whether `added` is all that there is.
     pub is_all: bool,
-    /// Shards of which some pieces are present, with the bytes of the whole shard.
+    /// Shards of which at least half of the pieces are present, with the bytes of the whole shard.
     pub added: Vec<(ObjectName, u64)>,
     /// Shards that are gone.
     pub removed: Vec<ObjectName>,
@@ -69,13 +70,34 @@ fn unreadable() -> StoreError {
     .into()
 }
 
-/// Up to where one reader of reports knows the changes of a cache.
+/// Up to where one reader of reports knows the changes of a cache, and how much of each shard is present.
+///
+/// Memory: about 60 bytes for each shard of the cache.
+#[derive(Debug, Default)]
+pub struct ReportCursor {
+    known: Option<Sequence>,
+    shards: HashMap<ObjectName, Presence>,
+}
+
+/// What is present of a shard.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ReportCursor(Option<Sequence>);
+struct Presence {
+    pieces: u64,
+    of: u64,
+    bytes: u64,
+    is_told: bool,
+}
+
+impl Presence {
+    /// A host has a shard if it has half of it: tasks at the borders of shards leave some pieces of their neighbours.
+    fn counts(self) -> bool {
+        self.pieces > 0 && 2 * self.pieces >= self.of
+    }
+}
 
 impl ShardCache {
-    /// What changed since the last report with this cursor; all there is with a new one, or where that is not known.
-    /// An unreadable cache has nothing.
+    /// What changed since the last report with this cursor; all there is with a new one, or where that is not known. A
+    /// shard is there once half of its pieces are. An unreadable cache has nothing.
     pub fn report(&self, cursor: &mut ReportCursor) -> CacheReport {
         let mut report = CacheReport {
             host: self.host.clone(),
@@ -86,40 +108,93 @@ impl ShardCache {
             counts: self.unreported_counts(),
         };
         let cache = self.pins.cache();
-        let changes = cursor.0.and_then(|known| cache.changes_since(known).ok()?);
-        if let Some((changes, sequence)) = changes {
-            cursor.0 = Some(sequence);
-            for change in changes {
-                match change {
-                    Change::Added { key, bytes, .. } if is_shard(&key) => {
-                        let name = ObjectName::from(&key);
-                        report.removed.retain(|removed| *removed != name);
-                        if report.added.last().is_none_or(|(last, _)| *last != name) {
-                            report.added.push((name, bytes));
-                        }
-                    }
-                    Change::Removed { key } if is_shard(&key) => {
-                        let name = ObjectName::from(&key);
-                        report.added.retain(|(added, _)| *added != name);
-                        report.removed.push(name);
-                    }
-                    _ => {}
-                }
+        let changes = cursor
+            .known
+            .and_then(|known| cache.changes_since(known).ok()?);
+        match changes {
+            Some((changes, sequence)) => {
+                cursor.known = Some(sequence);
+                let touched: BTreeSet<_> = changes
+                    .iter()
+                    .filter_map(|change| cursor.take_in(change))
+                    .collect();
+                touched
+                    .into_iter()
+                    .for_each(|name| cursor.tell(name, &mut report));
             }
-            return report;
-        }
-        report.is_all = true;
-        if let Ok(manifest) = cache.manifest() {
-            cursor.0 = Some(manifest.sequence);
-            let present = |one: &&isochrony_cache::ManifestEntry| {
-                is_shard(&one.key) && !one.pieces.is_empty()
-            };
-            let objects = manifest.objects.iter().filter(present);
-            report.added = objects
-                .map(|one| (ObjectName::from(&one.key), one.bytes))
-                .collect();
+            None => {
+                report.is_all = true;
+                cursor.shards.clear();
+                if let Ok(manifest) = cache.manifest() {
+                    cursor.known = Some(manifest.sequence);
+                    cursor.take_in_all(&manifest);
+                }
+                let names: Vec<_> = cursor.shards.keys().copied().collect();
+                names
+                    .into_iter()
+                    .for_each(|name| cursor.tell(name, &mut report));
+            }
         }
         report
+    }
+}
+
+impl ReportCursor {
+    fn take_in_all(&mut self, manifest: &Manifest) {
+        for one in manifest.objects.iter().filter(|one| is_shard(&one.key)) {
+            let pieces = one.pieces.iter().map(|run| u64::from(run.end - run.start));
+            let presence = Presence {
+                pieces: pieces.sum(),
+                of: one.bytes.div_ceil(one.piece_bytes.max(1)),
+                bytes: one.bytes,
+                is_told: false,
+            };
+            self.shards.insert(ObjectName::from(&one.key), presence);
+        }
+    }
+
+    /// The shard that a change is about.
+    fn take_in(&mut self, change: &Change) -> Option<ObjectName> {
+        let (Change::Added { key, .. } | Change::Dropped { key, .. } | Change::Removed { key }) =
+            change
+        else {
+            return None;
+        };
+        if !is_shard(key) {
+            return None;
+        }
+        let name = ObjectName::from(key);
+        let known = self.shards.entry(name).or_default();
+        match change {
+            Change::Added {
+                bytes,
+                piece_bytes,
+                pieces,
+                ..
+            } => {
+                known.pieces += u64::from(pieces.end - pieces.start);
+                (known.of, known.bytes) = (bytes.div_ceil((*piece_bytes).max(1)), *bytes);
+            }
+            Change::Dropped { .. } => known.pieces = known.pieces.saturating_sub(1),
+            _ => known.pieces = 0,
+        }
+        Some(name)
+    }
+
+    /// Tells of a shard if it is there since the last report, or is not any more.
+    fn tell(&mut self, name: ObjectName, report: &mut CacheReport) {
+        let Some(known) = self.shards.get_mut(&name) else {
+            return;
+        };
+        match (known.is_told, known.counts()) {
+            (false, true) => report.added.push((name, known.bytes)),
+            (true, false) => report.removed.push(name),
+            _ => {}
+        }
+        known.is_told = known.counts();
+        if known.pieces == 0 {
+            self.shards.remove(&name);
+        }
     }
 }
 
