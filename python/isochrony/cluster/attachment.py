@@ -13,6 +13,7 @@ from ..native_errors import OptionError, RunError
 from ..options import byte_count, choice, number
 from .connect import checked_client
 from .peers import TOKEN_BYTES
+from .shards import ShardPlacement, place_shards
 from .wanted import CacheSettings
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Attachment:
         with _ATTACHING:
             if _ATTACHED.get(_identity(self.client)) is self:
                 del _ATTACHED[_identity(self.client)]
+                place_shards(_identity(self.client), None)
         from .cache_plugin import PLUGIN_NAME
 
         if self.client.status == "running":
@@ -104,7 +106,7 @@ def attach(
     max_replicas: int = 4,
     timeout: float = 10.0,
 ) -> Attachment:
-    """Caches on all workers of a Dask cluster, also on those that join later, for `map`.
+    """Caches on all workers of a Dask cluster, also on those that join later, for `map` and for plans with ``on=``.
 
     Parameters:
         client: a `distributed.Client`, a cluster, or the address of a scheduler.
@@ -163,6 +165,8 @@ def attach(
             first = next(iter(str(error).splitlines()), type(error).__name__)
             raise RunError(f"a worker cannot open its cache: {first}") from error
         _ATTACHED[_identity(client)] = attachment
+        placement = ShardPlacement(attachment._name, policy, max_replicas=max_replicas)
+        place_shards(_identity(client), placement)
     return attachment
 
 

@@ -19,6 +19,7 @@ from .fetching import Fetcher
 from .peer_server import PeerServer
 from .peers import PeerClient, PeerError
 from .scratch import Scratch
+from .shards import ShardHost
 from .storage import FileKey, StorageError, copy_to
 from .wanted import CacheSettings, LocalFile, Wanted
 
@@ -74,6 +75,8 @@ class HostCache:
         self.server = PeerServer(host, settings.token, self._lease, settings.sends, settings.timeout, tls[0])
         self.peers = PeerClient(settings.token, settings.receives, settings.per_source, settings.timeout, tls[1])
         self._fetcher = Fetcher(self.peers, self.server.address, settings.storage_reads)
+        #: Shards of signals, for plans.
+        self.shards = ShardHost(self._cache, folder, self.peers, self.server.address, self._fetcher.count)
 
     def close(self) -> None:
         """Ends transfers; the cache stays on disk."""
@@ -156,6 +159,8 @@ class HostCache:
 
     def _lease(self, key: dict[str, Any], fetch: bool) -> NativeCachedObject | None:
         """An object for a peer; see `PeerServer`."""
+        if "shard" in key:
+            return self.shards.lease(key)
         url, etag, modified_ns, length = key["url"], key["etag"], int(key["modified_ns"]), int(key["bytes"])
         if not isinstance(url, str) or not isinstance(etag, str | None) or not isinstance(key["form"], str | None):
             raise TypeError("no key of a file")
