@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isochrony.cluster.file_calls import Errand
-from isochrony.cluster.file_queue import MAX_LOSSES, FileQueue, FileTask, QueuedWorker
+from isochrony.cluster.file_queue import FileQueue
+from isochrony.cluster.file_tasks import MAX_LOSSES, FileTask, QueuedWorker
 from isochrony.cluster.storage import FileKey
 from isochrony.cluster.wanted import Wanted
 
@@ -179,3 +180,19 @@ def test_hot_objects_of_one_worker_are_handed_over() -> None:
     queue.leave(a)
     assert [worker.name for worker in queue.workers()] == ["b"]
     assert queue.sole_objects(b, hot) == hot
+
+
+def test_a_worker_that_was_named_as_fetcher_remains_it() -> None:
+    """Its task goes back to the queue, but others were told to ask it: a third worker is told so, too."""
+    queue = FileQueue("max-compute-util", 100, 1, 0.0, 4)
+    queue.expect(2)
+    a = queue.join("a", ("a", 1), 1, (0, True, [([], [])]))
+    b = queue.join("b", ("b", 2), 1, (0, True, [([], [])]))
+    queue.admit([FileTask(n, n, [wanted(0)]) for n in range(6)])
+    # One of them fetches, and the other one was told so.
+    first, other = (a, b) if any(one.fetcher is None for task in a.queue for one in task.placed) else (b, a)
+    assert all(one.fetcher == first.address for task in other.queue for one in task.placed)
+    queue.drain(first)
+    c = queue.join("c", ("c", 3), 1, (0, True, [([], [])]))
+    placed = [one for worker in (other, c) for task in worker.queue for one in task.placed]
+    assert placed and all(one.fetcher == first.address for one in placed)

@@ -5,21 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._native import NativeDispatcher
-from ..native_errors import RunError
 from .file_report import HostReport
+from .file_tasks import MAX_LOSSES, FileTask, QueuedWorker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from .peers import Address
     from .wanted import Wanted
 
-#: A task that was lost with its worker so often is not repeated any more: it may be what kills them.
-MAX_LOSSES = 3
 #: Seconds that a batch shall take.
 BATCH_S = 0.02
 #: Batches of a slot that are under way at a time.
@@ -29,67 +26,9 @@ _MAX_BATCH, _MEASURED_TASKS, _RESIZE_FACTOR = 64, 16, 4
 #: Decisions that are taken at a time.
 _DECISIONS = 512
 #: Seconds for which the first workers wait for the others.
-_JOIN_S = 1.0
+_JOIN_S = 3.0
 #: Weight of the last batch in the moving mean of what tasks take.
 _MEAN_WEIGHT = 0.3
-
-
-@dataclass(eq=False)
-class FileTask:
-    """A task.
-
-    Attributes:
-        index: place among the items; -1: none.
-        item: what the function is called with.
-        inputs: files, without where they are.
-        outputs: URLs.
-        placed: inputs, with where they are.
-        is_remote: whether the worker has to fetch some of them.
-        number: in the dispatcher.
-    """
-
-    index: int
-    item: Any
-    inputs: list[Wanted]
-    outputs: list[str] | None = None
-    placed: list[Wanted] = field(default_factory=list)
-    is_remote: bool = False
-    number: int = -1
-    worker: QueuedWorker | None = None
-    is_done: bool = False
-    losses: int = 0
-
-
-@dataclass(eq=False)
-class QueuedWorker:
-    """A worker process, as the queue sees it: a host of the dispatcher.
-
-    Attributes:
-        name: address in Dask.
-        address: for peers.
-        threads: of the worker.
-        batch: tasks of a batch.
-        host: in the dispatcher.
-        queue: tasks that were placed, and not sent.
-        running: number of tasks that were sent.
-        next_batch: what `batch` becomes as soon as nothing is running; the worker gets nothing until then.
-        needs_manifest: a report was lost.
-    """
-
-    name: str
-    address: Address
-    threads: int
-    batch: int
-    host: int = -1
-    queue: deque[FileTask] = field(default_factory=deque)
-    running: int = 0
-    next_batch: int | None = None
-    is_asked: bool = False
-    needs_manifest: bool = False
-    is_draining: bool = False
-    mean_s: float | None = None
-    measured: int = 0
-    report: HostReport = field(default_factory=HostReport)
 
 
 class FileQueue:
@@ -111,8 +50,10 @@ class FileQueue:
         self._tasks: dict[int, FileTask] = {}
         self._workers: dict[str, QueuedWorker] = {}
         self._hosts: dict[int, QueuedWorker] = {}
-        #: The task that was sent to fetch an object from storage, until the object is reported.
-        self._fetching: dict[str, FileTask] = {}
+        #: The task and the worker that were chosen to fetch an object from storage, until the object is reported.
+        self._fetching: dict[str, tuple[FileTask, QueuedWorker]] = {}
+        #: Those of these objects for which other workers were told so.
+        self._told: set[str] = set()
         self._expected = 1
         #: When the first worker joined; tasks are placed after `_JOIN_S` at the latest.
         self._joined: float | None = None
@@ -232,7 +173,7 @@ class FileQueue:
             if self._workers.get(worker.name) is not worker:
                 return []
             del self._workers[worker.name], self._hosts[worker.host]
-            self._fetching = {name: one for name, one in self._fetching.items() if one.worker is not worker}
+            self._forget_fetcher(worker)
             waiting = set(worker.queue)
             failed = []
             for number in self._dispatcher.remove_host(worker.host, self._now()):
@@ -263,6 +204,7 @@ class FileQueue:
         with self._changed:
             if self._workers.get(worker.name) is worker and not worker.running:
                 del self._workers[worker.name], self._hosts[worker.host]
+                self._forget_fetcher(worker)
                 self._dispatcher.remove_host(worker.host, self._now())
                 self._changed.notify_all()
 
@@ -354,8 +296,12 @@ class FileQueue:
         if addresses:
             return wanted.at(addresses, None)
         # Nobody has it yet. Who was sent to fetch it first passes it on, so that storage is read once.
-        first = self._fetching.setdefault(wanted.name, task).worker
-        return wanted if first is task.worker or first is None else wanted.at((), first.address)
+        assert task.worker is not None
+        _, first = self._fetching.setdefault(wanted.name, (task, task.worker))
+        if first is task.worker:
+            return wanted
+        self._told.add(wanted.name)
+        return wanted.at((), first.address)
 
     def _apply(self, worker: QueuedWorker, report: Any) -> None:
         """Takes note of what changed in a worker's cache."""
@@ -369,7 +315,7 @@ class FileQueue:
                     return
                 number += 1
             for name, _ in added if self._fetching else ():
-                self._fetching.pop(name, None)
+                self._forget_fetching(name)
 
     def _add_host(self, worker: QueuedWorker, report: Any) -> None:
         worker.host = self._dispatcher.add_host(worker.threads * worker.batch * PIPELINE, self._now())
@@ -396,13 +342,22 @@ class FileQueue:
         while worker.queue:
             task = worker.queue.pop()
             task.worker = None
-            self._stop_fetching(task)
+            self._stop_fetching(task, but=self._told)
             self._dispatcher.requeue(task.number, self._now())
 
-    def _stop_fetching(self, task: FileTask) -> None:
+    def _stop_fetching(self, task: FileTask, but: Collection[str] = ()) -> None:
+        """A task does not fetch its objects any more; its worker fetches some yet, because others ask it to."""
         for one in task.inputs:
-            if self._fetching.get(one.name) is task:
-                del self._fetching[one.name]
+            if self._fetching.get(one.name, (None,))[0] is task and one.name not in but:
+                self._forget_fetching(one.name)
+
+    def _forget_fetcher(self, worker: QueuedWorker) -> None:
+        self._fetching = {name: one for name, one in self._fetching.items() if one[1] is not worker}
+        self._told &= self._fetching.keys()
+
+    def _forget_fetching(self, name: str) -> None:
+        self._fetching.pop(name, None)
+        self._told.discard(name)
 
     def _resize(self, worker: QueuedWorker, report: Any) -> None:
         """Number of slots of a host of the dispatcher: it becomes another host."""
@@ -413,11 +368,3 @@ class FileQueue:
         self._add_host(worker, report)
         if worker.is_draining:
             self._dispatcher.set_draining(worker.host, True)
-
-
-def lost_error(task: FileTask, worker: str) -> RunError:
-    """A task that was lost too often."""
-    return RunError(
-        f"item {task.index} ({str(task.item)[:80]!r}) was lost {task.losses} times, each time with the worker that had "
-        f"it (the last one: {worker}); see the workers' logs: the function may have ended their processes"
-    )

@@ -13,8 +13,9 @@ from ..run_options import RunOptions
 from .client import ClusterRun, pickled
 from .exceptions import unpickled_exception
 from .file_calls import Errand
-from .file_queue import PIPELINE, FileQueue, FileTask, QueuedWorker, lost_error
+from .file_queue import PIPELINE, FileQueue
 from .file_report import HostReport, MapReport
+from .file_tasks import FileTask, QueuedWorker, lost_error
 from .prefetch import IS_LOCAL, IS_REMOTE
 from .worker import FILES
 

@@ -17,8 +17,9 @@ from ..native_errors import OptionError, RunError
 from ..options import flag, function_or_none, number
 from ..progress import ImportProgress
 from .attachment import attachment_of
-from .file_queue import FileQueue, FileTask
+from .file_queue import FileQueue
 from .file_run import FileRun
+from .file_tasks import FileTask
 from .storage import FileKey, storage_of
 from .wanted import Wanted
 
