@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import isochrony as iso
+from isochrony.run_options import RunOptions
+from isochrony.running import collect_reported
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 
@@ -57,8 +59,8 @@ def total(report: Any) -> tuple[int, int, int]:
 
 def ran(path: Path, client: Any) -> tuple[Any, tuple[int, int, int]]:
     """Results on the cluster, and where bytes came from."""
-    found = plan_of(path).collect(on=client)
-    return found, total(found.report)
+    (found,), _, done = collect_reported((plan_of(path),), RunOptions.of(on=client))
+    return found, total(done.report)
 
 
 def damage(path: Path) -> int:
@@ -140,8 +142,7 @@ def test_what_is_appended_and_filled_between_runs_is_read(client: Any, tmp_path:
             for _ in range(2):
                 found, (local, peer, storage) = ran(path, client)
                 assert same(found, expected), change
-            if change in ("append", "fill", "unseal"):
-                assert storage <= 0.1 * (local + peer + storage), change
+            assert storage <= 0.15 * (local + peer + storage), change
     store.close()
 
 

@@ -7,7 +7,6 @@ the store, so what a peer sends need not be believed.
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
 
     from .._native import NativeCache, NativeCachedObject, NativeShardCache
 
-#: Bytes that are received at a time.
-_BLOCK_BYTES = 4 << 20
-#: Ranges that a peer is asked for at a time; the rest is read from the store.
+#: Ranges that a peer is asked for at a time.
 _MAX_RANGES = 256
 
 Address = tuple[str, int]
@@ -127,28 +124,30 @@ class ShardHost:
         """Blocks of what is missing, from one peer after the other."""
         from .peers import PeerError, block_bytes
 
-        left = list(missing[:_MAX_RANGES])
-        buffer: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+        piece = self._piece_bytes
+        buffer = np.empty(block_bytes(piece), "u1")
+        # A peer may have some pieces only, so each is asked for on its own.
+        left = [(start, min(stop, start + piece)) for first, stop in missing for start in range(first, stop, piece)]
         for address in sources:
-            if not left:
-                return
-            if address == self._address or self._peers.is_resting(address):
-                continue
-            request = {"url": f"shard {key[2]} of signal {key[1]}", "shard": key, "bytes": length, "ranges": left}
-            with contextlib.suppress(PeerError), self._peers.transfer(address, request, False) as transfer:
-                piece = self._piece_bytes
-                step = block_bytes(piece)
-                if buffer is None:
-                    buffer = np.empty(max(step, _BLOCK_BYTES), "u1")
-                while left:
-                    start, stop = left[0]
-                    until = min(stop, start + step)
-                    transfer.read(start, until, buffer, piece, lambda _offset, _length: None)
-                    self._count("peer", until - start)
-                    yield start, buffer[: until - start]
-                    left[0] = (until, stop)
-                    if until == stop:
-                        left.pop(0)
+            kept, left = left, []
+            for number, (start, stop) in enumerate(kept):
+                if address == self._address or self._peers.is_resting(address):
+                    left += kept[number:]
+                    break
+                request = {
+                    "url": f"shard {key[2]} of signal {key[1]}",
+                    "shard": key,
+                    "bytes": length,
+                    "ranges": [(start, stop)],
+                }
+                try:
+                    with self._peers.transfer(address, request, False) as transfer:
+                        transfer.read(start, stop, buffer, piece, lambda _offset, _length: None)
+                except PeerError:
+                    left.append((start, stop))
+                    continue
+                self._count("peer", stop - start)
+                yield start, buffer[: stop - start]
 
     @property
     def _piece_bytes(self) -> int:

@@ -39,8 +39,10 @@ pub struct CacheReport {
     pub is_all: bool,
     /// Shards of which at least half of the pieces are present, with the bytes of the whole shard.
     pub added: Vec<(ObjectName, u64)>,
-    /// Shards that are gone.
+    /// Shards of which fewer are.
     pub removed: Vec<ObjectName>,
+    /// Shards of which some pieces are present, for others to ask for.
+    pub partial: Vec<ObjectName>,
     /// What was read since the last report of the process.
     pub counts: ShardCacheCounts,
 }
@@ -86,6 +88,7 @@ struct Presence {
     of: u64,
     bytes: u64,
     is_told: bool,
+    is_partial: bool,
 }
 
 impl Presence {
@@ -105,6 +108,7 @@ impl ShardCache {
             is_all: false,
             added: Vec::new(),
             removed: Vec::new(),
+            partial: Vec::new(),
             counts: self.unreported_counts(),
         };
         let cache = self.pins.cache();
@@ -147,7 +151,7 @@ impl ReportCursor {
                 pieces: pieces.sum(),
                 of: one.bytes.div_ceil(one.piece_bytes.max(1)),
                 bytes: one.bytes,
-                is_told: false,
+                ..Presence::default()
             };
             self.shards.insert(ObjectName::from(&one.key), presence);
         }
@@ -192,6 +196,9 @@ impl ReportCursor {
             _ => {}
         }
         known.is_told = known.counts();
+        if known.pieces > 0 && !std::mem::replace(&mut known.is_partial, true) {
+            report.partial.push(name);
+        }
         if known.pieces == 0 {
             self.shards.remove(&name);
         }

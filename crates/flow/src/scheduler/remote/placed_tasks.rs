@@ -86,6 +86,7 @@ impl<'a> PlacedTasks<'a> {
                 names: Interner::default(),
                 hosts: HashMap::new(),
                 addresses: HashMap::new(),
+                partial: HashMap::new(),
                 tasks: HashMap::new(),
                 joined: 0,
                 has_failed: false,
@@ -291,19 +292,10 @@ impl<'a> PlacedTasks<'a> {
                 let _ = state.dispatcher.finish(decision.task, now);
                 continue;
             };
-            let sources = decision.inputs.iter().filter(|input| !input.is_local);
-            let sources = sources.filter_map(|input| {
-                let hosts = input.sources.iter();
-                let addresses: Vec<_> = hosts
-                    .filter_map(|host| state.addresses.get(host).cloned())
-                    .collect();
-                let name = *state.names.name(input.object)?;
-                (!addresses.is_empty()).then_some((name, addresses))
-            });
             let placed = PlacedTask {
                 task: task.clone(),
                 id: Some(decision.task),
-                sources: sources.collect(),
+                sources: state.sources(&decision.inputs, decision.host),
             };
             let mut hosts = state.hosts.values_mut();
             if let Some(host) = hosts.find(|host| host.id == decision.host) {

@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use isochrony_placement::{Change, Dispatcher, HostId, Interner, TaskId};
+use isochrony_placement::{
+    Change, Dispatcher, HostId, Input, Interner, MAX_SOURCES, ObjectId, Policy, TaskId,
+};
 use isochrony_store::shard_cache::{CacheReport, ObjectName, PeerAddress};
 
 use super::placed_tasks::PlacedTask;
@@ -15,6 +17,8 @@ pub(super) struct State {
     pub(super) hosts: HashMap<String, Host>,
     /// Of hosts that are there.
     pub(super) addresses: HashMap<HostId, PeerAddress>,
+    /// Hosts that have had some pieces of a shard.
+    pub(super) partial: HashMap<ObjectId, Vec<HostId>>,
     /// What was not finished, and whether a slot has it.
     pub(super) tasks: HashMap<TaskId, (Task, bool)>,
     /// Slots that have begun.
@@ -40,6 +44,12 @@ impl State {
             self.addresses.insert(host.id, address.clone());
         }
         let names = &mut self.names;
+        for name in &report.partial {
+            let hosts = self.partial.entry(names.intern(*name)).or_default();
+            if !hosts.contains(&host.id) {
+                hosts.push(host.id);
+            }
+        }
         let mut added = report
             .added
             .iter()
@@ -63,6 +73,28 @@ impl State {
         };
         // A report that cannot be applied costs locality only.
         drop(applied);
+    }
+
+    /// Other hosts than one that have something of what a task reads, for it to ask.
+    pub(super) fn sources(
+        &self,
+        inputs: &[Input],
+        host: HostId,
+    ) -> Vec<(ObjectName, Vec<PeerAddress>)> {
+        if self.dispatcher.options().policy == Policy::FirstAvailable {
+            return Vec::new();
+        }
+        let of = |input: &Input| {
+            let some = self.partial.get(&input.object).into_iter().flatten();
+            let mut hosts: Vec<HostId> = input.sources.to_vec();
+            hosts.extend(some.filter(|one| !input.sources.contains(one)));
+            hosts.retain(|one| *one != host);
+            let addresses = hosts.iter().filter_map(|one| self.addresses.get(one));
+            let addresses: Vec<_> = addresses.take(MAX_SOURCES).cloned().collect();
+            let name = *self.names.name(input.object)?;
+            (!addresses.is_empty()).then_some((name, addresses))
+        };
+        inputs.iter().filter_map(of).collect()
     }
 
     /// All tasks that no slot has, which the dispatcher forgets.
