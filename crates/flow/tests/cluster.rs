@@ -43,14 +43,14 @@ fn options(task: u64) -> RunOptions<'static> {
 
 /// Any policy, with waits from none to longer than a test.
 fn placements() -> impl Strategy<Value = DispatchOptions> {
-    let names = [
+    const NAMES: [&str; 5] = [
         "first-available",
         "first-cache-available",
         "max-cache-hit",
         "max-compute-util",
         "good-cache-compute",
     ];
-    (prop::sample::select(&names[..]), 0u64..20, 1usize..3).prop_map(|(name, wait, replicas)| {
+    (prop::sample::select(&NAMES[..]), 0u64..20, 1usize..3).prop_map(|(name, wait, replicas)| {
         DispatchOptions {
             policy: name.parse().unwrap(),
             max_wait: wait * 1_000_000,
