@@ -48,6 +48,7 @@ __all__ = [
     "NativePusher",
     "NativeReport",
     "NativeReservation",
+    "NativeShardCache",
     "NativeTable",
     "NativeTaskRunner",
     "NativeTasks",
@@ -1256,7 +1257,7 @@ class NativeTable:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 def open(path: str | PathLike[str], mode: str = "r") -> Store: ...
-def open_cache(folder: Path, quota: int | None = None, evict: str = "lru", piece: int = 1048576) -> NativeCache: ...
+def open_cache(folder: Path, quota: int | None = None, evict: str = "lru", piece: int = ...) -> NativeCache: ...
 def backup(
     path: str | PathLike[str],
     dest: str | PathLike[str],
