@@ -409,31 +409,48 @@ def test_ctrl_c_ends_waiting_for_a_server_within_a_tenth_of_a_second(cloud: Clou
     assert max(took) < 0.1 + 0.2, took
 
 
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[str]:
+    """A web server of the folder ``www``: 30 ms a request, 200 MB/s in all."""
+    (tmp_path / "www").mkdir()
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("range_server.py")),
+        str(tmp_path / "www"),
+        "0.030",
+        "200e6",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        server.terminate()
+
+
+def test_a_web_server_that_lists_nothing_is_read(web: str, tmp_path: Path) -> None:
+    make(tmp_path / "www" / "a.iso")
+    there, here = iso.open(web + "/a.iso"), iso.open(tmp_path / "www" / "a.iso")
+    for name in here:
+        np.testing.assert_array_equal(there[name][:].values(), here[name][:].values())
+    with pytest.raises(OSError, match="does not list folders") as failed:
+        there["radio"].sizes()
+    assert failed.value.code == "cannot_list"
+
+
 @pytest.mark.alone
-@pytest.mark.timeout(300)
-def test_the_latency_of_requests_is_hidden_from_a_cold_scan(cloud: Cloud, tmp_path: Path) -> None:
-    big = tmp_path / "big.iso"
-    with iso.open(big, "x") as store:
+def test_the_latency_of_requests_is_hidden_from_a_cold_scan(web: str, tmp_path: Path) -> None:
+    block = waves(16 << 20, 9)
+    with iso.open(tmp_path / "www" / "big.iso", "x") as store:
         long = store.create("long", dtype="i2", rate=1_000_000)
-        block = waves(16 << 20, 9)
-        for _ in range(9):
+        for _ in range(18):
             long.append(block)
-    publish(big, cloud.bucket)
-    size = 9 * block.nbytes
-    line = cloud.line
-    line.delay, line.rate = 0.030, 200e6
-    try:
-        rates = []
-        for _ in range(3):
-            store = iso.open(f"s3://{BUCKET}/big.iso")
-            plan = iso.scan(store["long"]).rewindow(1 << 20).stats("max")
-            begun = time.perf_counter()
-            found = plan.collect()["max"]
-            rates.append(size / (time.perf_counter() - begun))
-        assert len(found) == size >> 21
-        assert set(found) == {block.reshape(-1, 1 << 20).max(axis=1).tolist()[i] for i in range(16)}
-        print(f"cold scans at {[round(rate / 1e6) for rate in rates]} MB/s of 200")
-        # Of the line's rate; a machine that is busy with more than this may not reach what it reaches alone.
-        assert max(rates) > 0.9 * 200e6
-    finally:
-        shutil.rmtree(cloud.bucket / "big.iso")
+    size, rates = 18 * block.nbytes, []
+    for _ in range(5):
+        # Nothing is known of the store: opening it and its signal counts.
+        begun = time.perf_counter()
+        store = iso.open(web + "/big.iso")
+        found = iso.scan(store["long"], counts=True).rewindow(1 << 20).stats("max").collect()["max"]
+        rates.append(size / (time.perf_counter() - begun))
+    np.testing.assert_array_equal(found, np.tile(block.reshape(16, -1).max(axis=1), 18))
+    print(f"cold scans at {[round(rate / 1e6) for rate in rates]} MB/s of 200")
+    # The best of five: a machine that is busy with something else is slower than its line.
+    assert max(rates) > 0.9 * 200e6

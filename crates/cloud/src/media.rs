@@ -241,6 +241,12 @@ impl Media for CloudMedia {
         true
     }
 
+    fn forget_known(&self) {
+        if let Ok(session) = self.session() {
+            session.forget_listing();
+        }
+    }
+
     fn prefetch_ends(&self, path: &Path) {
         let (Ok(name), Ok(session)) = (self.0.name(path), self.session()) else {
             return;

@@ -233,6 +233,8 @@ pub trait Media: Send + Sync + fmt::Debug {
     fn is_remote(&self) -> bool {
         false
     }
+    /// More was published, so what is known of files other than MANIFEST and logs is old.
+    fn forget_known(&self) {}
     /// Begins to read the beginning and the end of a file, which is about to be opened. A hint.
     fn prefetch_ends(&self, _path: &Path) {}
     /// Whether a thread may work on it on its own; a simulation wants every call in a known order.

@@ -9,7 +9,7 @@ mod state;
 mod view;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -39,6 +39,8 @@ pub struct Reader {
     stale: bool,
     view: Mutex<View>,
     sources: Sources,
+    /// Set once the records that were there at opening are taken in.
+    opened: OnceLock<()>,
 }
 
 impl Reader {
@@ -72,12 +74,14 @@ impl Reader {
                 stale: false,
                 view: Mutex::new(view),
                 sources: Sources::default(),
+                opened: OnceLock::new(),
             };
             // A medium that is not this machine's forgets nothing when this one restarts.
             let is_forgetful = !media.is_remote() && boot != media.boot_id();
             let unsafe_log = is_forgetful && reader.lock().has_records()?;
             if !unsafe_log {
                 reader.refresh()?;
+                let _ = reader.opened.set(());
                 return Ok(reader);
             }
             // The page cache that held the last samples is gone. A writer that is alive is about to replay the log.
@@ -149,6 +153,7 @@ impl Reader {
             moved = true;
             if self.media.is_remote() {
                 // Nobody may have published the old log to its end.
+                self.media.forget_known();
                 view.signals.keys().for_each(|id| self.sources.forget(*id));
             }
             // The old log is complete now, and this handle still reads it.
@@ -165,7 +170,11 @@ impl Reader {
 
     /// Reads the log's new records.
     fn follow(&self, view: &mut View) -> Result<(), StoreError> {
+        let mut is_first = self.opened.get().is_some();
         while let Some(ops) = view.next_record()? {
+            if std::mem::take(&mut is_first) {
+                self.media.forget_known();
+            }
             for op in ops {
                 self.take_in(view, op);
             }
