@@ -19,6 +19,8 @@ RATE = 1000
 #: Of a shard: 128 chunks of 128 KiB.
 SHARD = 128 * 32_768
 SAMPLES = 3 * SHARD + 500_000
+SHARDS = 4
+PIECE = 1 << 20
 POLICIES = ["good-cache-compute", "max-compute-util", "max-cache-hit", "first-cache-available", "first-available"]
 
 
@@ -89,7 +91,8 @@ def test_a_plan_that_runs_again_reads_nothing_from_the_store(client: Any, tmp_pa
         compulsory = 4 * SAMPLES
         assert storage + peer >= compulsory
         if policy not in ("first-available", "first-cache-available"):
-            assert storage <= 1.05 * compulsory
+            # Where neighbouring tasks go to different hosts, both fetch the piece between them.
+            assert storage <= compulsory + 2 * SHARDS * PIECE
         found, (local, peer, storage) = ran(path, client)
         assert same(found, expected)
         if policy == "first-available":

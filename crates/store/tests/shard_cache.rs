@@ -432,6 +432,7 @@ impl PieceSource for Peer {
         sources: &[PeerAddress],
         take: &mut (dyn FnMut(u64, &[u8]) -> bool + Send),
     ) {
+        assert_eq!(sources, [other()]);
         self.asked
             .lock()
             .unwrap()

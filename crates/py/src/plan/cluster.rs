@@ -46,10 +46,11 @@ impl PythonCluster {
         let placement: Option<(String, f64, usize)> = run.getattr("placement")?.extract()?;
         let placement = placement.map(|(policy, max_wait, max_replicas)| {
             let policy = policy.parse().map_err(|error: PlacementError| {
-                PackageError::new("OptionError", error.code(), error.to_string())
+                let refused = PackageError::new("OptionError", error.code(), error.to_string());
+                PyErr::from(crate::errors::Error::from(refused))
             })?;
             let defaults = DispatchOptions::default();
-            Ok::<_, PackageError>(DispatchOptions {
+            Ok::<_, PyErr>(DispatchOptions {
                 policy,
                 max_wait: (max_wait.max(0.0) * 1e9) as u64,
                 max_replicas,
@@ -59,9 +60,7 @@ impl PythonCluster {
         });
         Ok(Self {
             slots: run.call_method0("slot_count")?.extract()?,
-            placement: placement
-                .transpose()
-                .map_err(|error| PyErr::from(crate::errors::Error::from(error)))?,
+            placement: placement.transpose()?,
             run: run.clone().unbind(),
             causes: PickledExceptions,
         })
