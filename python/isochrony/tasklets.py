@@ -377,7 +377,7 @@ class Executor:
 
             try:
                 stop = None if slots is None else slots.stop
-                done = run_tasklets(described, settings, resume, calls, results, draw if progress else None, stop)
+                done = run_tasklets(described, settings, resume, calls, results, (draw if progress else None, stop))
                 if slots is not None:
                     done["notes"] = [*done["notes"], *slots.notes()]
                 return self._reported(done, results, resume)

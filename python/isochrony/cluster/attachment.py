@@ -156,6 +156,7 @@ def attach(
         if before is not None:
             # Dask would refuse a second plugin of this name, or keep the first one.
             before._is_closed = True
+            place_shards(_identity(client), None)
             client.unregister_worker_plugin(name=PLUGIN_NAME)
         try:
             client.register_plugin(CachePlugin(attachment._name, settings, __version__), name=PLUGIN_NAME)

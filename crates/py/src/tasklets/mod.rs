@@ -58,10 +58,9 @@ pub(crate) fn explain_tasklets(
 }
 
 /// Executes tasklets. Returned values, and results of plans that no journal can keep, go to `results`. `progress` gets
-/// bytes done and in all, tasklets done and in all. `stop` is called where the run ends before its tasklets have: it ends what
+/// bytes done and in all, tasklets done and in all; `stop`, beside it, is called where the run ends before its tasklets have: it ends what
 /// functions wait for.
 #[pyfunction]
-#[pyo3(signature = (tasklets, settings, resume, calls, results, progress, stop=None))]
 pub(crate) fn run_tasklets<'py>(
     py: Python<'py>,
     tasklets: Vec<TaskletDescription<'py>>,
@@ -69,9 +68,9 @@ pub(crate) fn run_tasklets<'py>(
     resume: bool,
     calls: (Py<PyAny>, Py<PyAny>),
     results: Py<PyDict>,
-    progress: Option<Py<PyAny>>,
-    stop: Option<Py<PyAny>>,
+    watchers: (Option<Py<PyAny>>, Option<Py<PyAny>>),
 ) -> Result<Bound<'py, PyDict>> {
+    let (progress, stop) = watchers;
     let (call, took) = calls;
     let calls = Callbacks {
         call,
