@@ -67,7 +67,13 @@ impl HostThread {
     fn with_slots(mut self, plans: &[Plan], slots: usize, lost_one_in: u64) -> Self {
         let mut options = self.options;
         options.workers = 2;
-        self.slots = Some(Loopback::new(&sent(plans), options, slots, lost_one_in));
+        self.slots = Some(Loopback::new(
+            &[(sent(plans), None)],
+            None,
+            options,
+            slots,
+            lost_one_in,
+        ));
         self
     }
 
