@@ -8,6 +8,7 @@
 //! On a slow line it stays small, so that the first samples do not wait for a share of the line that later ones take.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use crate::scan::{
     Attempt, BufferPool, Fallback, Merging, PieceFiller, PieceQueues, Prefetcher, ReadAheadQueue,
     ReadOutcome, ReadThreads, ScanSpec, SourceFiles, TaskReader, bytes_present,
 };
-use crate::source::SampleSource;
+use crate::source::{FileRange, SampleSource};
 use crate::system::OwnerProcess;
 
 /// Bytes of a request.
@@ -77,11 +78,12 @@ impl IoStrategy for RangeRequestsStrategy {
         let mut queues = queues.merging(merging);
         queues.set_depth(FIRST_DEPTH);
         let pace = Arc::new(Mutex::new(Pace::new(Instant::now())));
-        let files = source.clone();
+        let (files, opened) = (source.clone(), Arc::new(AtomicU64::new(0)));
         let filler = move || -> Box<dyn PieceFiller> {
             Box::new(RangeFiller {
                 files: SourceFiles::new(&files),
                 pace: pace.clone(),
+                opened: opened.clone(),
                 depth: None,
             })
         };
@@ -146,7 +148,28 @@ impl Pace {
 struct RangeFiller {
     files: SourceFiles,
     pace: Arc<Mutex<Pace>>,
+    /// The last shard that one of the threads has opened ahead.
+    opened: Arc<AtomicU64>,
     depth: Option<usize>,
+}
+
+impl RangeFiller {
+    /// Opens the shard behind one that is read, once: that takes some requests one after another, during which other
+    /// threads keep the line busy.
+    fn open_next(&mut self, shard: u64) {
+        let (source, next) = (self.files.source(), shard + 1);
+        let (layout, size) = (source.layout(), source.dtype().size() as u64);
+        let first = (next * layout.shard_bytes / size).cast_signed();
+        if self.opened.fetch_max(next, Ordering::Relaxed) >= next || first >= source.end() {
+            return;
+        }
+        // Whoever reads it meets the error.
+        let _ = self.files.shard(&FileRange {
+            shard: next,
+            offset: layout.payload_start,
+            len: size,
+        });
+    }
 }
 
 impl PieceFiller for RangeFiller {
@@ -168,6 +191,7 @@ impl PieceFiller for RangeFiller {
             return Ok(Attempt::FallBack("its buffer is in use".into()));
         };
         let (mut at, mut index) = (0, request.start);
+        let mut last = None;
         for span in self.files.spans(request) {
             let own = index..index + (span.len / size).cast_signed();
             index = own.end;
@@ -188,6 +212,7 @@ impl PieceFiller for RangeFiller {
                 }
                 Err(error) => return Err(error).with_path("read", shard.path()),
             };
+            last = Some(span.shard);
             let there = own.start + (have as u64 / size).cast_signed();
             if have < room.len() && self.files.source().samples_within(there..own.end) > 0 {
                 return Err(IoError::MissingSamples {
@@ -201,6 +226,10 @@ impl PieceFiller for RangeFiller {
         pool().release(buffer);
         let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
         self.depth = Some(pace.came(bytes, Instant::now()));
+        drop(pace);
+        if let Some(shard) = last {
+            self.open_next(shard);
+        }
         Ok(samples.map_or_else(
             || Attempt::FallBack("its buffer is too short".into()),
             Attempt::Read,
