@@ -267,9 +267,11 @@ def test_a_growing_store_is_read_as_of_its_last_published_state(cloud: Cloud, tm
             writer.commit()
             if end == 150_000:
                 writer.checkpoint()
-            assert reader["a"].end_index == ends[-1], "nothing was published"
+            shown = reader["a"][:]
+            assert shown.sample_count == ends[-1], "nothing was published"
             publish(local, cloud.bucket)
-            assert old[:].counts.shape == (ends[-1],)
+            # A selection stays as it was made.
+            np.testing.assert_array_equal(shown.counts, expected[: ends[-1]])
             assert reader.refresh()
             ends.append(end)
             np.testing.assert_array_equal(reader["a"][:].counts, expected[:end])
@@ -441,16 +443,16 @@ def test_the_latency_of_requests_is_hidden_from_a_cold_scan(web: str, tmp_path: 
     block = waves(16 << 20, 9)
     with iso.open(tmp_path / "www" / "big.iso", "x") as store:
         long = store.create("long", dtype="i2", rate=1_000_000)
-        for _ in range(18):
+        for _ in range(27):
             long.append(block)
-    size, rates = 18 * block.nbytes, []
-    for _ in range(5):
+    size, rates = 27 * block.nbytes, []
+    for _ in range(3):
         # No sample of it was read before.
-        plan = iso.scan(iso.open(web + "/big.iso")["long"], counts=True).rewindow(1 << 20).stats("max")
+        plan = iso.scan(iso.open(web + "/big.iso")["long"], counts=True).rewindow(1 << 12).stats("max")
         begun = time.perf_counter()
         found = plan.collect()["max"]
         rates.append(size / (time.perf_counter() - begun))
-    np.testing.assert_array_equal(found, np.tile(block.reshape(16, -1).max(axis=1), 18))
+    np.testing.assert_array_equal(found, np.tile(block.reshape(-1, 1 << 12).max(axis=1), 27))
     print(f"cold scans at {[round(rate / 1e6) for rate in rates]} MB/s of 200")
-    # The best of five: a machine that is busy with something else is slower than its line.
+    # The best of three: a machine that is busy with something else is slower than its line.
     assert max(rates) > 0.9 * 200e6

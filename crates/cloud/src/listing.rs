@@ -192,8 +192,27 @@ impl Listing {
     }
 
     fn ask(&mut self, place: &Place, name: &str) -> Result<Option<Found>, CloudError> {
+        if let Some(Some(known)) = self.single.get(name) {
+            return Ok(Some(Found::File(known.clone())));
+        }
+        // A server that lists nothing knows no folders; what is in one proves it.
+        let begin = format!("{name}/");
+        let mut files = self.single.iter().filter(|(_, found)| found.is_some());
+        if files.any(|(file, _)| file.starts_with(&begin)) {
+            return Ok(Some(Found::Folder));
+        }
+        let found = self.ask_for(place, name)?;
+        if found.is_none() && may_be_node(name) {
+            // Every group and every array of Zarr has one.
+            let node = self.ask_for(place, &format!("{name}/zarr.json"))?;
+            return Ok(node.map(|_| Found::Folder));
+        }
+        Ok(found.map(Found::File))
+    }
+
+    fn ask_for(&mut self, place: &Place, name: &str) -> Result<Option<Version>, CloudError> {
         if let Some(known) = self.single.get(name) {
-            return Ok(known.clone().map(Found::File));
+            return Ok(known.clone());
         }
         // A server that lists nothing knows no folders; what is in one proves it.
         let begin = format!("{name}/");
@@ -204,8 +223,14 @@ impl Listing {
         let (requests, key) = (place.requests.clone(), place.key(name)?);
         let found = driver::wait(async move { requests.head(&key).await })?;
         self.single.insert(name.to_owned(), found.clone());
-        Ok(found.map(Found::File))
+        Ok(found)
     }
+}
+
+/// Whether the last part of a name may be that of a group or an array, rather than a file's or a shard's.
+fn may_be_node(name: &str) -> bool {
+    let own = name.rsplit('/').next().unwrap_or_default();
+    !own.contains('.') && !own.chars().all(|c| c.is_ascii_digit()) && own != "c"
 }
 
 fn has_folder(whole: &BTreeMap<String, Version>, name: &str) -> bool {

@@ -171,8 +171,10 @@ impl SampleSource for SignalSource {
     }
 }
 
-/// Shards of a remote medium whose beginnings are asked for ahead.
-const SHARDS_AHEAD: u64 = 8;
+/// Bytes of shards of a remote medium whose beginnings are asked for ahead, and how many shards that is at least and at
+/// most.
+const BYTES_AHEAD: u64 = 64 << 20;
+const SHARDS_AHEAD: (u64, u64) = (2, 8);
 
 /// Opens the shards of a signal; remembers the last one. The store keeps it open while it is among those used last: there
 /// may be more scans than a process may have files open.
@@ -253,7 +255,9 @@ impl SignalShards {
         let backend = &self.signal.shared().backend;
         let bytes = self.signal.end_index().cast_unsigned() * self.signal.format().size() as u64;
         let shards = bytes.div_ceil(self.flat.shard_bytes());
-        for shard in first..shards.min(first + SHARDS_AHEAD) {
+        let (least, most) = SHARDS_AHEAD;
+        let ahead = (BYTES_AHEAD / self.flat.shard_bytes()).clamp(least, most);
+        for shard in first..shards.min(first + ahead) {
             media.prefetch_ends(&backend.data_shard_path(self.signal.id(), shard)?);
         }
         Ok(())
