@@ -80,7 +80,7 @@ def classes() -> set[Any]:
     return {one for one in found if one.__module__.partition(".")[0] in ("isochrony", "_native", "builtins")}
 
 
-METHODS = {name for one in classes() for name in dir(one)} | set(dir(iso)) | FOREIGN_METHODS
+METHODS = {name for one in classes() for name in dir(one)} | set(dir(iso)) | set(iso.cluster.__all__) | FOREIGN_METHODS
 CLASSES = {one.__name__: one for one in classes()}
 TEXTS = [*python_texts(), *rust_texts()]
 

@@ -214,12 +214,6 @@ impl Listing {
         if let Some(known) = self.single.get(name) {
             return Ok(known.clone());
         }
-        // A server that lists nothing knows no folders; what is in one proves it.
-        let begin = format!("{name}/");
-        let mut files = self.single.iter().filter(|(_, found)| found.is_some());
-        if files.any(|(file, _)| file.starts_with(&begin)) {
-            return Ok(Some(Found::Folder));
-        }
         let (requests, key) = (place.requests.clone(), place.key(name)?);
         let found = driver::wait(async move { requests.head(&key).await })?;
         self.single.insert(name.to_owned(), found.clone());

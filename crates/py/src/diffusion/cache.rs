@@ -42,6 +42,9 @@ fn name(key: &ObjectKey) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Whether these are all objects; those that are complete now, with their lengths; those that are not any more.
+type Changes = (bool, Vec<(String, u64)>, Vec<String>);
+
 /// An open cache.
 #[pyclass(frozen)]
 pub(crate) struct NativeCache {
@@ -195,7 +198,7 @@ impl NativeCache {
 
     /// What changed since the last call, for an index: whether these are all objects instead, those that are complete
     /// now, with their lengths, and those that are not any more.
-    fn changes(&self, py: Python<'_>) -> Result<(bool, Vec<(String, u64)>, Vec<String>)> {
+    fn changes(&self, py: Python<'_>) -> Result<Changes> {
         detach(py, || {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             let changes = match seen.sequence {
