@@ -22,13 +22,13 @@ fn a_calibration_measures_every_strategy_and_leaves_nothing_behind() {
     let profile = calibrate(&wanted(folder.path()), |done, of| told.push((done, of))).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     // Each strategy twice from the disk and twice from the page cache.
-    let scans = 4 * Strategy::ALL.len() as u32;
+    let scans = 4 * Strategy::local().count() as u32;
     assert_eq!(told.first(), Some(&(0, scans)));
     assert_eq!(told.last(), Some(&(scans, scans)));
     assert!(profile.machine.is_like(&Machine::here()));
     assert!(profile.timer_resolution > 0.0 && profile.system_call.median > 0.0);
     let volume = &profile.volumes[0];
-    for strategy in Strategy::ALL {
+    for strategy in Strategy::local() {
         // A file system may refuse to be read past the page cache, and a system its io_uring.
         if !strategy.is_direct() && !strategy.is_uring() {
             let time = volume
@@ -43,6 +43,15 @@ fn a_calibration_measures_every_strategy_and_leaves_nothing_behind() {
         let cold = volume.predict(strategy, CacheState::Cold, 1e9, DType::I16);
         let path = volume.paths.get(strategy.name());
         assert_eq!(cold.is_some(), path.is_some_and(|path| path.cold.is_some()));
+    }
+    let remote = |one: &Strategy| one.is_remote();
+    let remote: Vec<Strategy> = Strategy::ALL.into_iter().filter(remote).collect();
+    assert!(!remote.is_empty());
+    for strategy in remote {
+        assert!(
+            !volume.paths.contains_key(strategy.name()),
+            "no disk is another machine's"
+        );
     }
     let path = folder.path().join("deep").join("profile.json");
     profile.save(&path).unwrap();

@@ -73,8 +73,7 @@ pub fn calibrate(
     check(wanted)?;
     let scratch = ScratchFolder::make(&wanted.folder)?;
     let path = scratch.path();
-    let local = Strategy::ALL.iter().copied();
-    let local: Vec<Strategy> = local.filter(|one| !one.is_remote()).collect();
+    let local: Vec<Strategy> = Strategy::local().collect();
     let total = 2 * local.len() as u32 * wanted.repeats;
     done(0, total);
     recording

@@ -103,8 +103,7 @@ impl ScanEstimate {
             cached: cached_part(source, parts),
             dtype: source.dtype(),
         };
-        let local = Strategy::ALL.into_iter().filter(|one| !one.is_remote());
-        let prospects = local.map(|strategy| StrategyEstimate {
+        let prospects = Strategy::local().map(|strategy| StrategyEstimate {
             strategy,
             now: volume.predict_now(strategy, amount),
             cached: volume.predict(strategy, CacheState::Cached, bytes, amount.dtype),

@@ -197,6 +197,11 @@ impl Strategy {
         self.implementation().cost_model().direct
     }
 
+    /// Those that read files of this machine: all but [`is_remote`](Self::is_remote).
+    pub fn local() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|one| !one.is_remote())
+    }
+
     /// Whether it reads stores that are another machine's, and no others.
     #[must_use]
     pub fn is_remote(self) -> bool {
