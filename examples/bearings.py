@@ -22,9 +22,7 @@ def error_of_time(peak: np.ndarray, power: np.ndarray, hz: np.ndarray) -> np.nda
     return np.sqrt((noise + noise**2 * noise_hz2 / call_hz2 / 2) / (independent * 4 * np.pi**2 * call_hz2))
 
 
-def bearings(
-    late: np.ndarray, time_error: np.ndarray, mics: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def bearings(late: np.ndarray, time_error: np.ndarray, mics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where plane waves come from that reach microphones `late`, the error, and how far no plane wave does, in errors."""
     # With the slowness s a wave reaches the microphone at m later by s · m.
     design = np.column_stack([mics, np.ones(len(mics))])

@@ -52,9 +52,7 @@ def detectaudio(store: iso.Store) -> list[iso.Plan]:
     first, *others = (iso.scan(store[name], clock=store[CHANNELS[0]]) for name in CHANNELS)
     ranges = detected(first).annotate(store[CHANNELS[0]], "call")
     heard = first.sync(*others, on=ranges)
-    kept = [
-        channel.sink(store, f"heard/{name}", overwrite=True) for channel, name in zip(heard, CHANNELS, strict=True)
-    ]
+    kept = [channel.sink(store, f"heard/{name}", overwrite=True) for channel, name in zip(heard, CHANNELS, strict=True)]
     return [ranges, *kept]
 
 

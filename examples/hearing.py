@@ -15,7 +15,6 @@ import isochrony as iso
 BEFORE = 512  # samples of a window around a call before it is loud
 
 
-
 def working(store: iso.Store, array: int) -> list[int]:
     """The microphones of an array that are not silent."""
     levels = [iso.scan(store[f"array_{array}/mic_{mic}"]).rewindow(RATE).stats("std") for mic in range(len(MICS))]

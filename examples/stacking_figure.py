@@ -31,9 +31,10 @@ def draw(stacks: list[Stack], profile: dict[str, np.ndarray], out: Path) -> None
         f"{error * brightest.count**0.5:.0f}"
     )
     left, right = below.subplots(1, 2, width_ratios=(1, 1.3))
-    for one in stacks:
-        counts, _, noise, single = zip(*one.history, strict=True)
+    for one in (one for one in stacks if one.history):
+        counts, _, noise, _ = zip(*one.history, strict=True)
         left.loglog(counts, noise, "o", color="C0", markersize=3)
+    counts, _, noise, single = zip(*brightest.history, strict=True)
     left.loglog(counts, single[-1] / np.sqrt(counts), "k-", linewidth=1, label=f"{single[-1]:.2f} / √N")
     left.set(xlabel="number of frames N", ylabel="noise of a pixel", title=f"Noise of {len(stacks)} stacks")
     left.set_yticks(ticks := [0.1, 0.2, 0.5, 1, 2, 5], ticks)

@@ -69,8 +69,8 @@ def die(*_: object) -> None:
 
 def main() -> None:
     from isochrony.cluster.host_cache import HostCache
+    from isochrony.cluster.input_files import CacheSettings, InputFile
     from isochrony.cluster.storage import FileKey
-    from isochrony.cluster.wanted import CacheSettings, Wanted
 
     folder, token = sys.argv[1:]
     cache = HostCache(CacheSettings(bytes.fromhex(token), None, 256 << 20, timeout=2.0), Path(folder), "127.0.0.1")
@@ -81,7 +81,9 @@ def main() -> None:
             cache._fetcher.count = die  # type: ignore[method-assign]
         fetcher = request["fetcher"]
         sources = tuple((host, port) for host, port in request["sources"])
-        wanted = Wanted(FileKey(*request["key"]), None, sources, None if fetcher is None else (fetcher[0], fetcher[1]))
+        wanted = InputFile(
+            FileKey(*request["key"]), None, sources, None if fetcher is None else (fetcher[0], fetcher[1])
+        )
         with contextlib.closing(cache.obtain(wanted)) as file:
             print(json.dumps(file.origin), flush=True)
 

@@ -19,8 +19,8 @@ import pytest
 import isochrony as iso
 from cached_host import CachedHost
 from isochrony.cluster.host_cache import HostCache
+from isochrony.cluster.input_files import CacheSettings, InputFile
 from isochrony.cluster.storage import storage_of
-from isochrony.cluster.wanted import CacheSettings, Wanted
 from storage_server import StorageServer
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -69,7 +69,7 @@ def left_behind(folder: Path) -> list[Path]:
 
 
 def test_a_source_that_is_killed_in_the_middle_of_a_transfer(storage: StorageServer, tmp_path: Path) -> None:
-    wanted = Wanted(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
+    wanted = InputFile(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
     with CachedHost(tmp_path / "a", TOKEN) as source, cache_at(tmp_path / "b") as cache:
         source.ask(wanted)
         assert source.answer() == "storage"
@@ -91,7 +91,7 @@ def test_a_source_that_is_killed_in_the_middle_of_a_transfer(storage: StorageSer
 
 
 def test_a_receiver_that_is_killed_in_the_middle_of_a_transfer(storage: StorageServer, tmp_path: Path) -> None:
-    wanted = Wanted(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
+    wanted = InputFile(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
     with cache_at(tmp_path / "a") as source:
         source.obtain(wanted).close()
         with CachedHost(tmp_path / "b", TOKEN) as receiver:
@@ -116,7 +116,7 @@ def test_a_receiver_that_is_killed_in_the_middle_of_a_transfer(storage: StorageS
 
 def test_one_that_was_to_fetch_and_is_killed(storage: StorageServer, tmp_path: Path) -> None:
     storage.rate = 8e6
-    wanted = Wanted(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
+    wanted = InputFile(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
     with CachedHost(tmp_path / "a", TOKEN) as first, cache_at(tmp_path / "b") as cache:
         threading.Timer(0.5, os.kill, (first.pid, signals.SIGKILL)).start()
         with contextlib.closing(cache.obtain(wanted.at((), first.address))) as file:
@@ -127,12 +127,12 @@ def test_one_that_fetches_slowly_is_waited_for_and_one_that_is_stopped_is_not(
     storage: StorageServer, tmp_path: Path
 ) -> None:
     storage.rate = 5e6
-    wanted = Wanted(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
+    wanted = InputFile(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
     with CachedHost(tmp_path / "a", TOKEN) as first, cache_at(tmp_path / "b") as cache:
         # It takes longer than the timeout of 2 s.
         with contextlib.closing(cache.obtain(wanted.at((), first.address))) as file:
             assert file.path.read_bytes() == CONTENT and file.origin == "peer"
-        other = Wanted(storage_of("http://").stat(storage.put("b.dat", CONTENT[: 2 * BLOCK])))
+        other = InputFile(storage_of("http://").stat(storage.put("b.dat", CONTENT[: 2 * BLOCK])))
         threading.Timer(0.5, os.kill, (first.pid, signals.SIGSTOP)).start()
         storage.rate = 20e6
         start = time.monotonic()
@@ -144,7 +144,7 @@ def test_one_that_fetches_slowly_is_waited_for_and_one_that_is_stopped_is_not(
 
 def test_one_that_is_stopped_costs_its_timeout(storage: StorageServer, tmp_path: Path) -> None:
     """A dead link to a process that lives."""
-    wanted = Wanted(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
+    wanted = InputFile(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
     with CachedHost(tmp_path / "a", TOKEN) as source, cache_at(tmp_path / "b") as cache:
         source.ask(wanted)
         source.answer()

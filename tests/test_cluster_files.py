@@ -10,6 +10,7 @@ import os
 import random
 import signal as signals
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -49,6 +50,17 @@ def workload(storage: StorageServer, files: int, locality: int, size: int = 200_
     items = urls * locality
     RANDOM.shuffle(items)
     return items
+
+
+def _fail() -> None:
+    raise ImportError("not here")
+
+
+class Unreadable:
+    """Can be pickled, and not be unpickled."""
+
+    def __reduce__(self) -> Any:
+        return _fail, ()
 
 
 def digest(_: object, *paths: Path) -> list[str]:
@@ -169,7 +181,9 @@ def test_exceptions_have_the_note_of_their_worker(client: Any, storage: StorageS
         assert isinstance(second, FileNotFoundError) and "gone.dat" in str(second)
 
 
-def test_outputs_are_stored_cached_and_found(client: Any, storage: StorageServer, tmp_path: Path) -> None:
+def test_outputs_are_stored_cached_and_found(
+    client: Any, storage: StorageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     items = sorted(set(workload(storage, 6, 1)))
 
     def reverse(_: str, source: Path, target: Path) -> int:
@@ -194,8 +208,38 @@ def test_outputs_are_stored_cached_and_found(client: Any, storage: StorageServer
         assert again.report.storage == 0 and storage.sent_bytes == sent, "they are in the caches of their hosts"
         assert [key.url for one in range(6) for key, _ in results.written[one]] == written
         assert all(blake is not None for one in range(6) for _, blake in results.written[one])
+        monkeypatch.chdir(tmp_path)
+        relative = iso.cluster.map(reverse, items[:1], client=client, outputs=lambda _: ["relative/out.dat"])
+        assert len(list(relative)) == 1
+        assert (tmp_path / "relative" / "out.dat").is_file(), "relative to the caller's folder, not to a worker's"
         with pytest.raises(iso.RunError, match="wrote no file for its output"):
             list(iso.cluster.map(lambda *_: None, items[:1], client=client, outputs=where))
+
+
+def test_a_function_that_exits_or_returns_what_cannot_be_read_fails_alone(client: Any, tmp_path: Path) -> None:
+    def odd(item: int) -> Any:
+        if item == 1:
+            sys.exit("enough")
+        return Unreadable() if item == 2 else item
+
+    with iso.cluster.attach(client, cache="100MB", folder=f"{tmp_path}/{{worker}}"):
+        results = iso.cluster.map(odd, range(4), client=client, inputs=lambda _: [], keep_going=True)
+        first, exited, unreadable, last = list(results)
+        assert (first, last) == (0, 3)
+        assert isinstance(exited, SystemExit | iso.RunError) and "enough" in str(exited)
+        assert isinstance(unreadable, iso.RunError), unreadable
+        assert "item 2 ('2') returned cannot be read here (ImportError: not here)" in str(unreadable)
+        assert results.report.failed == 2
+
+
+def test_attachments_that_follow_each_other_leave_nothing_in_use(
+    client: Any, storage: StorageServer, tmp_path: Path
+) -> None:
+    items = workload(storage, 4, 2)
+    for _ in range(3):
+        with iso.cluster.attach(client, cache="100MB", folder=f"{tmp_path}/{{worker}}") as attachment:
+            assert list(iso.cluster.map(digest, items, client=client)) == by_loop(storage, items)
+            assert {info["pinned_objects"] for info in attachment.info().values()} == {0}
 
 
 def test_forms_are_unpacked_once(client: Any, storage: StorageServer, tmp_path: Path) -> None:

@@ -8,17 +8,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isochrony.cluster.file_calls import Errand
+from isochrony.cluster.file_calls import Handover
 from isochrony.cluster.file_queue import FileQueue
 from isochrony.cluster.file_tasks import MAX_LOSSES, FileTask, QueuedWorker
+from isochrony.cluster.input_files import InputFile
 from isochrony.cluster.storage import FileKey
-from isochrony.cluster.wanted import Wanted
 
 POLICIES = ["good-cache-compute", "max-compute-util", "max-cache-hit", "first-cache-available", "first-available"]
 
 
-def wanted(number: int, length: int = 1000) -> Wanted:
-    return Wanted(FileKey(f"/data/{number}", "tag", 0, length))
+def wanted(number: int, length: int = 1000) -> InputFile:
+    return InputFile(FileKey(f"/data/{number}", "tag", 0, length))
 
 
 class Host:
@@ -81,7 +81,7 @@ def test_each_task_is_done_once_whatever_happens(seed: int, policy: str, batch: 
             report = (report[0] + 3, False, [([], [])])
         seconds = len(batch) * chance.choice([0.0001, 0.5])
         assert host.worker is not None
-        done.extend(queue.finish(host.worker, batch, seconds, report))
+        done.extend(task for task in queue.finish(host.worker, batch, seconds, report) if task.index >= 0)
 
     def take(host: Host) -> None:
         assert host.worker is not None
@@ -117,7 +117,11 @@ def test_each_task_is_done_once_whatever_happens(seed: int, policy: str, batch: 
                 finish(host)
             elif step < 0.95:
                 lose(host)
-            elif step < 0.97:
+            elif step < 0.96:
+                # As if a worker were about to leave, which then stays.
+                objects = [one for one in (wanted(n) for n in range(8)) if one.name in host.held][:2]
+                queue.request_handover(host.worker, [FileTask(-1, Handover(), [one]) for one in objects])
+            elif step < 0.98:
                 queue.drain(host.worker)
                 while host.sent:
                     finish(host)
@@ -167,19 +171,51 @@ def test_hot_objects_of_one_worker_are_handed_over() -> None:
     assert queue.sole_objects(a, hot) == hot[1:]
     assert queue.sole_objects(b, hot) == []
     queue.drain(a)
-    errands = [FileTask(-1, Errand(), [one]) for one in queue.sole_objects(a, hot)]
-    queue.send_errands(a, errands)
+    handovers = [FileTask(-1, Handover(), [one]) for one in queue.sole_objects(a, hot)]
+    queue.request_handover(a, handovers)
     assert queue.take(a, 0.0) is None
     for number in range(2):
         taken = queue.take(b, 0.0)
         assert taken is not None and taken[0][0].placed[0].sources == (("a", 1),)
         queue.finish(b, taken[0], 0.1, (number, False, [([(hot[number + 1].name, 1000)], [])]))
-    queue.wait_errands(errands, 0.0)
-    assert all(task.is_done for task in errands)
+    queue.wait_for_handover(handovers, 0.0)
+    assert all(task.is_done for task in handovers)
     assert queue.sole_objects(a, hot) == []
     queue.leave(a)
     assert [worker.name for worker in queue.workers()] == ["b"]
     assert queue.sole_objects(b, hot) == hot
+
+
+def test_a_handover_beside_the_question_for_a_manifest_does_not_stop_a_worker() -> None:
+    queue = FileQueue("max-compute-util", 100, None, 0.0, 2)
+    a = queue.join("a", ("a", 1), 2, (0, True, [([], [])]))
+    tasks = [FileTask(n, n, []) for n in range(200)]
+    queue.admit(tasks)
+    done = 0
+    question = None
+    # Short tasks make batches larger, before which the worker is asked what it holds.
+    while question is None:
+        taken = queue.take(a, 0.0)
+        assert taken is not None
+        if not taken[0]:
+            question = taken[0]
+        else:
+            done += len(queue.finish(a, taken[0], 1e-5, (0, False, [])))
+    b = queue.join("b", ("b", 2), 1, (0, True, [([], [])]))
+    handover = FileTask(-1, Handover(), [wanted(0)])
+    queue.request_handover(b, [handover])
+    queue.drain(b)
+    taken = queue.take(a, 0.0)
+    assert taken == ([handover], False)
+    queue.finish(a, question, 0.0, (0, True, [([], [])]))
+    queue.finish(a, taken[0], 0.1, (0, False, []))
+    for _ in range(200):
+        taken = queue.take(a, 0.0)
+        assert taken is not None, "it is asked again, and goes on"
+        done += len(queue.finish(a, taken[0], 1e-5, (0, taken[1], [([], [])] if taken[1] else [])))
+        if done == len(tasks):
+            return
+    raise AssertionError("tasks are left")
 
 
 def test_a_worker_that_was_named_as_fetcher_remains_it() -> None:

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from faulty_link import FaultyLink
 from isochrony.cluster.host_cache import HostCache
+from isochrony.cluster.input_files import CacheSettings, InputFile
 from isochrony.cluster.peers import PeerClient, PeerError
 from isochrony.cluster.prefetch import IS_LOCAL, IS_REMOTE, Prefetch
 from isochrony.cluster.storage import FileKey, StorageChangedError, StorageNotFoundError, storage_of
-from isochrony.cluster.wanted import CacheSettings, Wanted
 from storage_server import StorageServer
 
 TOKEN = secrets.token_bytes(32)
@@ -48,13 +48,13 @@ def hosts(tmp_path: Path) -> Iterator[Callable[..., HostCache]]:
         yield make
 
 
-def content_of(cache: HostCache, wanted: Wanted) -> tuple[bytes, str]:
+def content_of(cache: HostCache, wanted: InputFile) -> tuple[bytes, str]:
     with contextlib.closing(cache.obtain(wanted)) as file:
         return file.path.read_bytes(), file.origin
 
 
-def wanted_of(storage: StorageServer, name: str = "a.dat", content: bytes = CONTENT) -> Wanted:
-    return Wanted(storage_of("http://").stat(storage.put(name, content)))
+def wanted_of(storage: StorageServer, name: str = "a.dat", content: bytes = CONTENT) -> InputFile:
+    return InputFile(storage_of("http://").stat(storage.put(name, content)))
 
 
 def orphans(folder: Path) -> list[Path]:
@@ -274,9 +274,9 @@ def test_a_version_that_changed_is_refused(storage: StorageServer, hosts: Any, t
     key = storage_of("").stat(str(path))
     os.utime(path, ns=(1, 1))
     with pytest.raises(StorageChangedError, match=r"local\.dat changed while it was read"):
-        a.obtain(Wanted(key))
+        a.obtain(InputFile(key))
     with pytest.raises(StorageNotFoundError, match="has no such file"):
-        a.obtain(Wanted(FileKey(storage.url("none"), '"x"', 0, 3)))
+        a.obtain(InputFile(FileKey(storage.url("none"), '"x"', 0, 3)))
 
 
 def test_scratch_of_a_process_that_was_killed_is_removed(hosts: Any, tmp_path: Path) -> None:
@@ -307,13 +307,13 @@ def test_forms_are_made_once_and_passed_on(storage: StorageServer, hosts: Any) -
     key = wanted_of(storage, "a.gz", packed).key
     for cache in (a, b):
         cache.forms["gz"] = unpack
-    wanted = Wanted(key, "gz")
+    wanted = InputFile(key, "gz")
     assert content_of(a, wanted) == (CONTENT[: 3 << 20], "storage")
     assert content_of(a, wanted) == (CONTENT[: 3 << 20], "local")
     assert content_of(b, wanted.at((a.server.address,), None)) == (CONTENT[: 3 << 20], "peer")
     assert made == ["a.gz"]
     assert storage.sent_bytes == len(packed)
-    assert a.holds(wanted.name) and not a.holds(Wanted(key).name)
+    assert a.holds(wanted.name) and not a.holds(InputFile(key).name)
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(1, 3)), max_size=30), st.integers(0, 6))
@@ -331,7 +331,7 @@ def test_reports_tell_what_a_cache_holds(steps: list[tuple[int, int]], skip: int
                 path = root / f"{which}-{pages}"
                 if not path.exists():
                     path.write_bytes(bytes([which]) * (pages * 100_000))
-                content_of(cache, Wanted(storage_of("").stat(str(path))))
+                content_of(cache, InputFile(storage_of("").stat(str(path))))
                 if step % (skip + 1):
                     continue
                 number, is_all, changes = cache.report(number)
@@ -347,7 +347,7 @@ def test_reports_tell_what_a_cache_holds(steps: list[tuple[int, int]], skip: int
 
 def test_what_was_fetched_ahead_is_taken_or_let_go(storage: StorageServer, hosts: Any) -> None:
     a = hosts("a", quota=256 << 20)
-    wanted, gone = wanted_of(storage), Wanted(FileKey(storage.url("gone"), '"x"', 0, 3))
+    wanted, gone = wanted_of(storage), InputFile(FileKey(storage.url("gone"), '"x"', 0, 3))
     batch = IS_REMOTE + pickle.dumps(([(0, None, [wanted], None), (1, None, [gone], None)], False, 0))
     prefetch = Prefetch(a)
     assert prefetch.take(batch) == [], "nobody announced it"

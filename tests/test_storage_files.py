@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from isochrony.cluster.storage import StorageError, StorageNotFoundError, copy_to, read_fully, storage_of
+from isochrony.cluster.storage import (
+    StorageError,
+    StorageNotFoundError,
+    absolute_url,
+    copy_to,
+    read_fully,
+    storage_of,
+)
 from isochrony.native_errors import OptionError
 from storage_server import StorageServer
 
@@ -117,3 +124,17 @@ def test_errors_say_what_and_how_to_mend_it(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"HEAD http://127\.0\.0\.1:1/x failed .*see that the server runs"):
         storage_of("http://").stat(f"http://127.0.0.1:{port}/x")
     assert Path(storage_of("").stat(__file__).url).is_absolute()
+
+
+def test_a_file_whose_version_is_not_known_is_refused() -> None:
+    with StorageServer() as server:
+        server.tags = False
+        with pytest.raises(StorageError, match=r"a\.dat: the server gives neither ETag nor Last-Modified"):
+            storage_of("http://").stat(server.put("a.dat", CONTENT))
+
+
+def test_paths_are_made_absolute_and_urls_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert absolute_url("out/a.dat") == str(tmp_path / "out" / "a.dat")
+    for url in ("http://host/out/a.dat", "file:///out/a.dat", "/out/a.dat"):
+        assert absolute_url(url) == url

@@ -14,8 +14,8 @@ import pytest
 
 from isochrony.cli import main
 from isochrony.cluster.host_cache import HostCache
+from isochrony.cluster.input_files import CacheSettings, InputFile
 from isochrony.cluster.storage import storage_of
-from isochrony.cluster.wanted import CacheSettings, Wanted
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 
@@ -84,7 +84,7 @@ def test_a_cache_is_shown_and_cleared(capsys: Any, tmp_path: Path) -> None:
     for path in paths:
         path.write_bytes(b"x" * 100_000)
     with contextlib.closing(HostCache(CacheSettings(bytes(32), None, 32 << 20), tmp_path / "c", "127.0.0.1")) as cache:
-        wanted = [Wanted(storage_of("").stat(str(path))) for path in paths]
+        wanted = [InputFile(storage_of("").stat(str(path))) for path in paths]
         for one in wanted:
             cache.obtain(one).close()
         in_use = cache.obtain(wanted[0])

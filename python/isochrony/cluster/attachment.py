@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 from .. import __version__
@@ -12,9 +11,9 @@ from ..extras import require
 from ..native_errors import OptionError, RunError
 from ..options import byte_count, choice, number
 from .connect import checked_client
+from .input_files import CacheSettings
 from .peers import TOKEN_BYTES
 from .shards import ShardPlacement, place_shards
-from .wanted import CacheSettings
 
 if TYPE_CHECKING:
     from .file_report import MapReport
@@ -27,8 +26,8 @@ EVICTIONS = ("lru", "lfu", "fifo", "random")
 _LEAST_CACHE = 16 << 20
 _LONGEST_TIMEOUT_S = 3600.0
 
-#: The attachments of this process, by the scheduler's identity.
-_ATTACHED: weakref.WeakValueDictionary[str, Attachment] = weakref.WeakValueDictionary()
+#: The attachments of this process that were not closed, by the scheduler's address.
+_ATTACHED: dict[str, Attachment] = {}
 _ATTACHING = threading.Lock()
 
 
@@ -45,6 +44,8 @@ class Attachment:
 
     def __init__(self, client: Any, name: str, policy: str, settings: CacheSettings, max_replicas: int) -> None:
         self.client = client
+        # A client that was closed has none any more.
+        self._scheduler = _identity(client)
         self.policy = policy
         self.max_replicas = max_replicas
         self._name = name
@@ -73,9 +74,9 @@ class Attachment:
             return
         self._is_closed = True
         with _ATTACHING:
-            if _ATTACHED.get(_identity(self.client)) is self:
-                del _ATTACHED[_identity(self.client)]
-                place_shards(_identity(self.client), None)
+            if _ATTACHED.get(self._scheduler) is self:
+                del _ATTACHED[self._scheduler]
+                place_shards(self._scheduler, None)
         from .cache_plugin import PLUGIN_NAME
 
         if self.client.status == "running":
@@ -195,7 +196,7 @@ def attachment_of(client: Any) -> Attachment:
     if attachment is None:
         raise OptionError(
             f"the cluster {client.scheduler.address} has no caches of this process; call "
-            "isochrony.cluster.attach(client, cache=...) first, and keep what it returns"
+            "isochrony.cluster.attach(client, cache=...) first"
         )
     return attachment
 
@@ -208,6 +209,7 @@ def _info(name: str) -> dict[str, Any]:
     """In a worker."""
     from .cache_plugin import host_cache
 
-    cache = host_cache(name)
+    # In Dask's loop, which must not wait.
+    cache = host_cache(name, wait_s=0.0)
     counts = {f"{origin}_files": cache.files[origin] for origin in ("local", "peer", "storage")}
     return {**cache.info(), **counts, **{f"{origin}_bytes": cache.bytes[origin] for origin in ("peer", "storage")}}

@@ -18,7 +18,7 @@ from .worker import version_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .wanted import CacheSettings
+    from .input_files import CacheSettings
 
 #: What Dask knows the plugin by: one attachment at a time.
 PLUGIN_NAME = "isochrony-cache"
@@ -85,13 +85,13 @@ def cache_folder(folder: str | None, worker: str, local: Path) -> Path:
     return Path(folder.replace("{worker}", name))
 
 
-def host_cache(attachment: str) -> HostCache:
-    """The cache of this process.
+def host_cache(attachment: str, wait_s: float = _OPEN_S) -> HostCache:
+    """The cache of this process; of a worker that has just joined it is waited for.
 
     Raises:
         RunError: there is none.
     """
-    until = time.monotonic() + _OPEN_S
+    until = time.monotonic() + wait_s
     with _OPENED:
         while attachment not in _CACHES:
             if not _OPENED.wait(until - time.monotonic()):

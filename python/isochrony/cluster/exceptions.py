@@ -7,6 +7,9 @@ import pickle
 import socket
 import traceback
 
+from ..errors import IsochronyError
+from ..native_errors import RunError
+
 
 def pickled_exception(error: BaseException) -> bytes | None:
     """An exception for another process, with a note of where it was raised; None if it cannot be pickled."""
@@ -18,6 +21,12 @@ def pickled_exception(error: BaseException) -> bytes | None:
         return bytes(cloudpickle.dumps(error))
     except Exception:
         return None
+
+
+def error_as_text(error: BaseException) -> bytes:
+    """An exception that cannot be pickled, as one that says the same."""
+    kind = type(error) if isinstance(error, IsochronyError) else RunError
+    return pickle.dumps(kind(f"{type(error).__name__}: {error}"))
 
 
 def unpickled_exception(encoded: bytes) -> BaseException:

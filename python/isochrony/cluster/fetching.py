@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .._native import NativeCachedObject, NativeReservation
+    from .input_files import InputFile
     from .peers import Address
-    from .wanted import Wanted
 
 #: Seconds without progress after which what another process fetches is read past the cache.
 _PROGRESS_S = 60.0
@@ -50,7 +50,7 @@ class Fetcher:
         self._lock = threading.Lock()
         self._local = threading.local()
 
-    def fill(self, cached: NativeCachedObject, wanted: Wanted) -> str:
+    def fill(self, cached: NativeCachedObject, wanted: InputFile) -> str:
         """Fetches what is missing; where it came from."""
         origin = "local"
         sources = self.sources(wanted)
@@ -75,7 +75,7 @@ class Fetcher:
             poll = min(2 * poll, most)
         return origin
 
-    def sources(self, wanted: Wanted) -> list[tuple[Address, bool]]:
+    def sources(self, wanted: InputFile) -> list[tuple[Address, bool]]:
         """Peers to ask, and whether each may have to fetch the object first."""
         sources = [(one, False) for one in wanted.sources]
         if wanted.fetcher is not None:
@@ -110,7 +110,7 @@ class Fetcher:
         self,
         cached: NativeCachedObject,
         reservation: NativeReservation,
-        wanted: Wanted,
+        wanted: InputFile,
         sources: Sequence[tuple[Address, bool]],
     ) -> str:
         """Fetches what was reserved, from one source after the other."""
@@ -140,7 +140,7 @@ class Fetcher:
                 continue
             return origin
 
-    def _read_storage(self, cached: NativeCachedObject, reservation: NativeReservation, wanted: Wanted) -> None:
+    def _read_storage(self, cached: NativeCachedObject, reservation: NativeReservation, wanted: InputFile) -> None:
         storage = storage_of(wanted.key.url)
         for start, stop in reservation.ranges:
             with self.storage_slots, contextlib.closing(storage.open(wanted.key, start, stop)) as stream:

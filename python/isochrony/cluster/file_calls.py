@@ -9,11 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import IsochronyError
 from ..native_errors import RunError
 from ..raised import dumps
 from .cache_plugin import host_cache
-from .exceptions import pickled_exception
+from .exceptions import error_as_text, pickled_exception
 from .executables import Executable
 from .prefetch import Prefetch, close
 from .storage import FileKey, storage_of
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .host_cache import HostCache
-    from .wanted import LocalFile, Wanted
+    from .input_files import InputFile, LocalFile
 
 #: What a task of a batch is: its number, item, inputs, URLs of outputs.
-Task = tuple[int, Any, "list[Wanted]", "list[str] | None"]
+Task = tuple[int, Any, "list[InputFile]", "list[str] | None"]
 
 
 class FileCalls:
@@ -107,7 +106,7 @@ class FileCalls:
             value = self._called(item, inputs, files, outputs, written)
         # Also what a function raises to end its process: a worker goes on.
         except (Exception, SystemExit) as raised:
-            error = pickled_exception(raised) or _as_text(raised)
+            error = pickled_exception(raised) or error_as_text(raised)
         finally:
             close(files)
         origins = [(file.origin, file.bytes) for file in files]
@@ -116,12 +115,12 @@ class FileCalls:
     def _called(
         self,
         item: Any,
-        inputs: list[Wanted],
+        inputs: list[InputFile],
         files: list[LocalFile],
         outputs: list[str] | None,
         written: list[tuple[FileKey, str | None]],
     ) -> bytes:
-        if isinstance(item, Errand):
+        if isinstance(item, Handover):
             return b""
         if not files and not outputs:
             return dumps(self._call(item, [], []))
@@ -141,11 +140,11 @@ class FileCalls:
         return self._function(item, *paths, *targets)
 
 
-class Errand:
+class Handover:
     """Instead of an item: the inputs are only fetched, for others to find them."""
 
 
-def _linked(folder: Path, place: int, wanted: Wanted, file: LocalFile) -> Path:
+def _linked(folder: Path, place: int, wanted: InputFile, file: LocalFile) -> Path:
     """A link by the name that the file has in storage: functions look at its ending."""
     name = _file_name(wanted.key.url)
     if wanted.form is not None:
@@ -178,9 +177,3 @@ def _stored(cache: HostCache, url: str, path: Path) -> tuple[FileKey, str | None
         )
     key = storage_of(url).write(url, path)
     return key, cache.store(key, path)
-
-
-def _as_text(error: BaseException) -> bytes:
-    """An exception that cannot be pickled."""
-    kind = RunError if not isinstance(error, IsochronyError) else type(error)
-    return pickle.dumps(kind(f"{type(error).__name__}: {error}"))

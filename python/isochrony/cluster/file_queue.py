@@ -14,8 +14,8 @@ from .file_tasks import MAX_LOSSES, FileTask, QueuedWorker
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from .input_files import InputFile
     from .peers import Address
-    from .wanted import Wanted
 
 #: Seconds that a batch shall take.
 BATCH_S = 0.02
@@ -53,11 +53,11 @@ class FileQueue:
         #: The task and the worker that were chosen to fetch an object from storage, until the object is reported.
         self._fetching: dict[str, tuple[FileTask, QueuedWorker]] = {}
         #: Those of these objects for which other workers were told so.
-        self._told: set[str] = set()
+        self._named_fetches: set[str] = set()
         self._expected = 1
         #: When the first worker joined; tasks are placed after `_JOIN_S` at the latest.
         self._joined: float | None = None
-        self._errands: deque[tuple[FileTask, QueuedWorker]] = deque()
+        self._handovers: deque[tuple[FileTask, QueuedWorker]] = deque()
         self._start = time.monotonic()
         #: Of all workers, also of those that are gone.
         self.reports: dict[str, HostReport] = {}
@@ -115,9 +115,9 @@ class FileQueue:
                 if worker.next_batch is not None and not worker.running and not worker.is_asked:
                     worker.is_asked = True
                     return [], True
-                if errand := self._errand(worker):
+                if handover := self._next_handover(worker):
                     worker.running += 1
-                    return [errand], False
+                    return [handover], False
                 if not worker.queue:
                     self._decide()
                 if worker.queue:
@@ -149,6 +149,9 @@ class FileQueue:
             self._dispatcher.finish([task.number for task in new if task.number >= 0], self._now())
             for task in new:
                 self._tasks.pop(task.number, None)
+            if worker.next_batch is not None and report[1]:
+                # If something runs yet, it is asked again.
+                worker.is_asked = False
             # A host of the dispatcher that becomes another one has no tasks any more.
             if worker.next_batch is not None and report[1] and not worker.running:
                 self._resize(worker, report)
@@ -168,7 +171,7 @@ class FileQueue:
         """
         with self._changed:
             for task in sent:
-                # Errands are not repeated.
+                # Handovers are not repeated.
                 task.is_done = task.is_done or task.number < 0
             if self._workers.get(worker.name) is not worker:
                 return []
@@ -208,7 +211,7 @@ class FileQueue:
                 self._dispatcher.remove_host(worker.host, self._now())
                 self._changed.notify_all()
 
-    def sole_objects(self, worker: QueuedWorker, objects: Sequence[Wanted]) -> list[Wanted]:
+    def sole_objects(self, worker: QueuedWorker, objects: Sequence[InputFile]) -> list[InputFile]:
         """Those of some objects that no other worker holds, that is not leaving too."""
         with self._changed:
             found = []
@@ -218,13 +221,13 @@ class FileQueue:
                     found.append(one)
             return found
 
-    def send_errands(self, source: QueuedWorker, objects: Sequence[FileTask]) -> None:
+    def request_handover(self, source: QueuedWorker, objects: Sequence[FileTask]) -> None:
         """Has other workers fetch objects from one that is to leave."""
         with self._changed:
-            self._errands.extend((task, source) for task in objects)
+            self._handovers.extend((task, source) for task in objects)
             self._changed.notify_all()
 
-    def wait_errands(self, tasks: Sequence[FileTask], until: float) -> None:
+    def wait_for_handover(self, tasks: Sequence[FileTask], until: float) -> None:
         """Waits until these are done, or there is nobody for them."""
         with self._changed:
             while not self.is_closed and not all(task.is_done for task in tasks):
@@ -233,7 +236,7 @@ class FileQueue:
                     break
                 self._changed.wait(min(left, 0.25))
             mine = set(tasks)
-            self._errands = deque(one for one in self._errands if one[0] not in mine)
+            self._handovers = deque(one for one in self._handovers if one[0] not in mine)
 
     def workers(self) -> list[QueuedWorker]:
         """Those that take part."""
@@ -257,10 +260,10 @@ class FileQueue:
     def _now(self) -> float:
         return time.monotonic() - self._start
 
-    def _errand(self, worker: QueuedWorker) -> FileTask | None:
-        if not self._errands or worker.is_draining or self._errands[0][1] is worker:
+    def _next_handover(self, worker: QueuedWorker) -> FileTask | None:
+        if not self._handovers or worker.is_draining or self._handovers[0][1] is worker:
             return None
-        task, source = self._errands.popleft()
+        task, source = self._handovers.popleft()
         task.worker = worker
         task.placed = [one.at((source.address,), None) for one in task.inputs]
         return task
@@ -289,7 +292,7 @@ class FileQueue:
         if decisions:
             self._changed.notify_all()
 
-    def _placed(self, task: FileTask, wanted: Wanted, is_local: bool, sources: Sequence[int]) -> Wanted:
+    def _placed(self, task: FileTask, wanted: InputFile, is_local: bool, sources: Sequence[int]) -> InputFile:
         if is_local or not self._names_holders:
             return wanted
         addresses = tuple(self._hosts[host].address for host in sources if host in self._hosts)
@@ -300,7 +303,7 @@ class FileQueue:
         _, first = self._fetching.setdefault(wanted.name, (task, task.worker))
         if first is task.worker:
             return wanted
-        self._told.add(wanted.name)
+        self._named_fetches.add(wanted.name)
         return wanted.at((), first.address)
 
     def _apply(self, worker: QueuedWorker, report: Any) -> None:
@@ -342,7 +345,7 @@ class FileQueue:
         while worker.queue:
             task = worker.queue.pop()
             task.worker = None
-            self._stop_fetching(task, but=self._told)
+            self._stop_fetching(task, but=self._named_fetches)
             self._dispatcher.requeue(task.number, self._now())
 
     def _stop_fetching(self, task: FileTask, but: Collection[str] = ()) -> None:
@@ -353,11 +356,11 @@ class FileQueue:
 
     def _forget_fetcher(self, worker: QueuedWorker) -> None:
         self._fetching = {name: one for name, one in self._fetching.items() if one[1] is not worker}
-        self._told &= self._fetching.keys()
+        self._named_fetches &= self._fetching.keys()
 
     def _forget_fetching(self, name: str) -> None:
         self._fetching.pop(name, None)
-        self._told.discard(name)
+        self._named_fetches.discard(name)
 
     def _resize(self, worker: QueuedWorker, report: Any) -> None:
         """Number of slots of a host of the dispatcher: it becomes another host."""

@@ -9,10 +9,11 @@ import time
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
+from ..native_errors import RunError
 from ..run_options import RunOptions
 from .client import ClusterRun, pickled
 from .exceptions import unpickled_exception
-from .file_calls import Errand
+from .file_calls import Handover
 from .file_queue import PIPELINE, FileQueue
 from .file_report import HostReport, MapReport
 from .file_tasks import FileTask, QueuedWorker, lost_error
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from .input_files import InputFile
     from .slot import Slot
     from .storage import FileKey
-    from .wanted import Wanted
 
 #: Seconds for which a slot waits for tasks before it looks whether it is to leave.
 _TAKE_S = 0.1
@@ -71,7 +72,7 @@ class FileRun:
         self._failed = 0
         self._lock = threading.Lock()
         #: Files that tasks read last.
-        self._hot: OrderedDict[str, Wanted] = OrderedDict()
+        self._hot: OrderedDict[str, InputFile] = OrderedDict()
         self.error: BaseException | None = None
         self._threads: list[threading.Thread] = []
         self._run = ClusterRun(client, payload, options)
@@ -171,6 +172,9 @@ class FileRun:
                     return
                 if answer is True:
                     for task in self._queue.lose(worker, [task for tasks in sent for task in tasks]):
+                        with self._lock:
+                            self._failed += 1
+                            worker.report.tasks += 1
                         self._done(task, None, lost_error(task, worker.name), [])
                     return
                 assert isinstance(answer, bytes)
@@ -186,7 +190,7 @@ class FileRun:
         for task, (_, error, value, written, origins, took) in zip(tasks, results, strict=True):
             if task not in new or task.index < 0:
                 continue
-            raised = None if error is None else unpickled_exception(error)
+            raised, result = _outcome(task, error, value)
             with self._lock:
                 _count(host, origins, took, came)
                 self._failed += raised is not None
@@ -195,16 +199,16 @@ class FileRun:
                     self._hot.move_to_end(one.name)
                 while len(self._hot) > _HOT_FILES:
                     self._hot.popitem(last=False)
-            self._done(task, None if raised else pickle.loads(value), raised, written)
+            self._done(task, result, raised, written)
 
     def _leave(self, slot: Slot, worker: QueuedWorker) -> None:
         """Hands over what only this worker holds, then gives the slot back."""
         with self._lock:
             hot = list(self._hot.values())
-        tasks = [FileTask(-1, Errand(), [one]) for one in self._queue.sole_objects(worker, hot)]
+        tasks = [FileTask(-1, Handover(), [one]) for one in self._queue.sole_objects(worker, hot)]
         if tasks:
-            self._queue.send_errands(worker, tasks)
-            self._queue.wait_errands(tasks, time.monotonic() + _HANDOVER_S)
+            self._queue.request_handover(worker, tasks)
+            self._queue.wait_for_handover(tasks, time.monotonic() + _HANDOVER_S)
         self._queue.leave(worker)
         slot.leave()
 
@@ -217,6 +221,19 @@ class FileRun:
             for worker in self._queue.workers()
         }
         return sorted(workers, key=lambda name: -held.get(name, 0))
+
+
+def _outcome(task: FileTask, error: bytes | None, value: bytes) -> tuple[BaseException | None, Any]:
+    """What a task raised, and what it returned."""
+    if error is not None:
+        return unpickled_exception(error), None
+    try:
+        return None, pickle.loads(value)
+    except Exception as why:
+        return RunError(
+            f"what item {task.index} ({str(task.item)[:80]!r}) returned cannot be read here ({type(why).__name__}: "
+            f"{why}); install its module on the client, too, or return plain values"
+        ), None
 
 
 def _batch(tasks: Sequence[FileTask], needs_manifest: bool, waiting: int) -> bytes:

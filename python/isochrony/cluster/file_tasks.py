@@ -10,8 +10,8 @@ from ..native_errors import RunError
 from .file_report import HostReport
 
 if TYPE_CHECKING:
+    from .input_files import InputFile
     from .peers import Address
-    from .wanted import Wanted
 
 #: A task that was lost with its worker so often is not repeated any more: it may be what kills them.
 MAX_LOSSES = 3
@@ -33,9 +33,9 @@ class FileTask:
 
     index: int
     item: Any
-    inputs: list[Wanted]
+    inputs: list[InputFile]
     outputs: list[str] | None = None
-    placed: list[Wanted] = field(default_factory=list)
+    placed: list[InputFile] = field(default_factory=list)
     is_remote: bool = False
     number: int = -1
     worker: QueuedWorker | None = None

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from .._native import open_cache
 from ..native_errors import CacheError, RunError
 from .fetching import Fetcher
+from .input_files import CacheSettings, InputFile, LocalFile
 from .peer_server import PeerServer
 from .peers import PeerClient, PeerError
 from .scratch import Scratch
 from .shards import ShardHost
 from .storage import FileKey, StorageError, copy_to
-from .wanted import CacheSettings, LocalFile, Wanted
 
 if TYPE_CHECKING:
     import ssl
@@ -80,11 +80,12 @@ class HostCache:
 
     def close(self) -> None:
         """Ends transfers; the cache stays on disk."""
+        self.shards.close()
         self.server.close()
         self.peers.close()
         self.scratch.close()
 
-    def obtain(self, wanted: Wanted) -> LocalFile:
+    def obtain(self, wanted: InputFile) -> LocalFile:
         """A file, on this host's disk.
 
         Raises:
@@ -164,7 +165,7 @@ class HostCache:
         url, etag, modified_ns, length = key["url"], key["etag"], int(key["modified_ns"]), int(key["bytes"])
         if not isinstance(url, str) or not isinstance(etag, str | None) or not isinstance(key["form"], str | None):
             raise TypeError("no key of a file")
-        wanted = Wanted(FileKey(url, etag, modified_ns, length), key["form"])
+        wanted = InputFile(FileKey(url, etag, modified_ns, length), key["form"])
         leased = self._complete(wanted)
         if leased is None and fetch:
             with contextlib.suppress(StorageError, CacheError):
@@ -172,7 +173,7 @@ class HostCache:
                 leased = self._complete(wanted)
         return leased
 
-    def _complete(self, wanted: Wanted) -> NativeCachedObject | None:
+    def _complete(self, wanted: InputFile) -> NativeCachedObject | None:
         """An object that is complete here, pinned."""
         with self._lock:
             # Only what is there is pinned: pinning what is not would create it.
@@ -191,7 +192,7 @@ class HostCache:
             pass
         return None
 
-    def _obtain_file(self, wanted: Wanted) -> LocalFile:
+    def _obtain_file(self, wanted: InputFile) -> LocalFile:
         cached = self._cache.pin_file(*wanted.key)
         try:
             origin = self._fetcher.fill(cached, wanted)
@@ -200,7 +201,7 @@ class HostCache:
             raise
         return LocalFile(cached.path, origin, wanted.key.bytes, cached.close)
 
-    def _obtain_form(self, wanted: Wanted) -> LocalFile:
+    def _obtain_form(self, wanted: InputFile) -> LocalFile:
         with self._lock:
             making = self._making.setdefault(wanted.name, threading.Lock())
         with making:
@@ -232,7 +233,7 @@ class HostCache:
                     raise
             return LocalFile(cached.path, "storage", length, cached.close)
 
-    def _make_form(self, wanted: Wanted, folder: Path) -> Path:
+    def _make_form(self, wanted: InputFile, folder: Path) -> Path:
         assert wanted.form is not None
         source = folder / (Path(wanted.key.url.partition("?")[0]).name or "source")
         made = folder / "form"
@@ -251,7 +252,7 @@ class HostCache:
             )
         return made
 
-    def _past_cache(self, wanted: Wanted) -> LocalFile:
+    def _past_cache(self, wanted: InputFile) -> LocalFile:
         """A copy in scratch, which goes when it is closed."""
         scratch = self.scratch.folder()
         folder = scratch.__enter__()

@@ -43,7 +43,13 @@ class HttpFiles:
         if length is None:
             raise StorageError(f"{url}: the server does not say how long the file is; serve it with Content-Length")
         etag = answer.getheader("ETag")
-        return FileKey(url, etag, 0 if etag else _modified_ns(answer), int(length))
+        modified_ns = 0 if etag else _modified_ns(answer)
+        if etag is None and not modified_ns:
+            raise StorageError(
+                f"{url}: the server gives neither ETag nor Last-Modified, so a changed file would not be noticed; "
+                "serve it with one of them"
+            )
+        return FileKey(url, etag, modified_ns, int(length))
 
     def open(self, key: FileKey, start: int, stop: int) -> ByteStream:
         """A range of a version."""
@@ -152,7 +158,10 @@ class _HttpRange:
         self._answer = answer
         self._left = length
         while skip:
-            skipped = len(answer.read(min(skip, 1 << 20)))
+            try:
+                skipped = len(answer.read(min(skip, 1 << 20)))
+            except (OSError, http.client.HTTPException) as error:
+                raise _broken(url, error) from error
             if not skipped:
                 raise StorageError(f"{url} ended before the range that was asked for")
             skip -= skipped
@@ -165,7 +174,7 @@ class _HttpRange:
         try:
             read = self._answer.readinto(view)
         except (OSError, http.client.HTTPException) as error:
-            raise StorageError(f"{self._url}: the connection broke ({type(error).__name__}: {error})") from error
+            raise _broken(self._url, error) from error
         self._left -= read
         return read
 
@@ -175,6 +184,10 @@ class _HttpRange:
             # What is left of the body would be taken for the next answer.
             self._answer.close()
             self._forget()
+
+
+def _broken(url: str, error: Exception) -> StorageError:
+    return StorageError(f"{url}: the connection broke ({type(error).__name__}: {error}); see that the server runs")
 
 
 def _modified_ns(answer: http.client.HTTPResponse) -> int:

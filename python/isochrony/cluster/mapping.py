@@ -20,8 +20,8 @@ from .attachment import attachment_of
 from .file_queue import FileQueue
 from .file_run import FileRun
 from .file_tasks import FileTask
-from .storage import FileKey, storage_of
-from .wanted import Wanted
+from .input_files import InputFile
+from .storage import FileKey, absolute_url, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -154,7 +154,7 @@ def map(  # noqa: A001 - as concurrent.futures names it
     attachment = attachment_of(client)
     form = None if cache_form is None else (_form_name(cache_form), cache_form)
     queue = FileQueue(attachment.policy, window, batch, _MAX_WAIT_S, attachment.max_replicas)
-    producer = _Producer(queue, items, _InputsOf(inputs), outputs, None if form is None else form[0], window)
+    producer = _Producer(queue, items, _InputUrls(inputs), outputs, None if form is None else form[0], window)
     run = FileRun(
         attachment.client, attachment._name, function, form, queue, attachment.policy, scale, producer.on_done
     )
@@ -163,7 +163,7 @@ def map(  # noqa: A001 - as concurrent.futures names it
     return MapResults(producer, run, keep_going, progress)
 
 
-class _InputsOf:
+class _InputUrls:
     """URLs that an item reads."""
 
     def __init__(self, inputs: Callable[[Any], Sequence[str] | str] | Sequence[Sequence[str]] | None) -> None:
@@ -202,7 +202,7 @@ class _Producer:
         self,
         queue: FileQueue,
         items: Iterable[Any],
-        inputs: _InputsOf,
+        inputs: _InputUrls,
         outputs: Callable[[Any], Sequence[str] | str] | None,
         form: str | None,
         window: int,
@@ -226,7 +226,7 @@ class _Producer:
         self._is_closed = False
         self.written: dict[int, list[tuple[FileKey, str | None]]] = {}
         #: Of each file, once it is known; until then who asks storage.
-        self._versions: dict[str, Wanted | Future[Wanted]] = {}
+        self._versions: dict[str, InputFile | Future[InputFile]] = {}
         self._pool = ThreadPoolExecutor(_STAT_THREADS, thread_name_prefix="isochrony-stat")
         self._thread = threading.Thread(target=self._produce, name="isochrony-items", daemon=True)
 
@@ -257,7 +257,7 @@ class _Producer:
                     self.written[task.index] = written
                     for key, _ in written:
                         # Who reads it from now on reads this version.
-                        self._versions[key.url] = Wanted(key, self._form)
+                        self._versions[key.url] = InputFile(key, self._form)
             if task.index < 0 or task.index == self._next:
                 self._changed.notify_all()
 
@@ -286,7 +286,7 @@ class _Producer:
         return self._done, self._total or self._count or self._admitted
 
     def _produce(self) -> None:
-        ahead: deque[tuple[FileTask, list[Wanted | Future[Wanted]]]] = deque()
+        ahead: deque[tuple[FileTask, list[InputFile | Future[InputFile]]]] = deque()
         index = 0
         try:
             is_end = False
@@ -296,6 +296,8 @@ class _Producer:
                     return
                 for item in itertools.islice(self._items, min(room, _AHEAD - len(ahead))) if not is_end else ():
                     outputs = None if self._outputs is None else _urls("outputs", self._outputs(item))
+                    # What is relative is so to this process's folder, not to that of a worker.
+                    outputs = outputs and [absolute_url(one) for one in outputs]
                     urls = self._inputs(item)
                     ahead.append((FileTask(index, item, [], outputs), [self._version(url) for url in urls]))
                     index += 1
@@ -321,7 +323,7 @@ class _Producer:
                 self._changed.wait(_WAIT_S)
             return None
 
-    def _admit(self, ahead: deque[tuple[FileTask, list[Wanted | Future[Wanted]]]]) -> None:
+    def _admit(self, ahead: deque[tuple[FileTask, list[InputFile | Future[InputFile]]]]) -> None:
         """Admits those of which all versions are known, and waits for one of them."""
         tasks: list[FileTask] = []
         while ahead and (not tasks or all(not isinstance(one, Future) or one.done() for one in ahead[0][1])):
@@ -339,15 +341,15 @@ class _Producer:
         self._admitted += len(tasks)
         self._queue.admit(tasks)
 
-    def _version(self, url: str) -> Wanted | Future[Wanted]:
+    def _version(self, url: str) -> InputFile | Future[InputFile]:
         """The version of a file, asked for once in a run."""
         version = self._versions.get(url)
         if version is None:
             self._versions[url] = version = self._pool.submit(self._stat, url)
         return version
 
-    def _stat(self, url: str) -> Wanted:
-        wanted = Wanted(storage_of(url).stat(url), self._form)
+    def _stat(self, url: str) -> InputFile:
+        wanted = InputFile(storage_of(url).stat(url), self._form)
         # Computed here, where several threads are.
         _ = wanted.name
         return wanted

@@ -11,6 +11,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 import zlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 #: Connections at a time.
 _MAX_CONNECTIONS = 512
+#: Seconds after which accepting is tried again, such as where no file can be opened.
+_ACCEPT_RETRY_S = 0.05
 #: Seconds for which a request waits for a sending slot before it is answered that there is none.
 _SLOT_WAIT_S = 0.5
 #: Seconds after which a connection that is not used is closed.
@@ -84,12 +87,14 @@ class PeerServer:
         self._connections: set[socket.socket] = set()
         self._listener = socket.create_server((host, 0), backlog=_MAX_CONNECTIONS)
         self.address: Address = (host, self._listener.getsockname()[1])
+        self._is_closed = False
         self.sent_bytes = 0
         self.refused = 0
         threading.Thread(target=self._accept, name="isochrony-peers", daemon=True).start()
 
     def close(self) -> None:
         """Ends all transfers."""
+        self._is_closed = True
         listener = self._listener
         with contextlib.suppress(OSError):
             # Wakes the thread that accepts.
@@ -107,7 +112,11 @@ class PeerServer:
             try:
                 connection, _ = listener.accept()
             except OSError:
-                return
+                if self._is_closed:
+                    return
+                # Such as too many open files: others are accepted once there is room.
+                time.sleep(_ACCEPT_RETRY_S)
+                continue
             with self._lock:
                 is_full = len(self._connections) >= _MAX_CONNECTIONS
                 if not is_full:
@@ -115,7 +124,13 @@ class PeerServer:
             if is_full:
                 connection.close()
                 continue
-            threading.Thread(target=self._serve, args=(connection,), name="isochrony-peer", daemon=True).start()
+            thread = threading.Thread(target=self._serve, args=(connection,), name="isochrony-peer", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                with self._lock:
+                    self._connections.discard(connection)
+                connection.close()
 
     def _serve(self, plain: socket.socket) -> None:
         connection = plain

@@ -188,10 +188,13 @@ class PeerClient:
             # It may have been closed meanwhile.
             try:
                 return self._open(connection, address, key, fetch)
+            except ConnectionError:
+                connection.close()
             except PeerAbsentError:
                 raise
-            except OSError:
+            except BaseException:
                 connection.close()
+                raise
         connection = self._connect(address)
         try:
             return self._open(connection, address, key, fetch)
@@ -209,6 +212,11 @@ class PeerClient:
         status, length = OPENED.unpack(received(connection, OPENED.size))
         while status == WAIT and time.monotonic() < until:
             status, length = OPENED.unpack(received(connection, OPENED.size))
+        if status == WAIT:
+            raise PeerError(
+                f"{address[0]}:{address[1]} has not fetched {key.get('url')} within {FETCH_S:g} s; "
+                "other sources are tried"
+            )
         if status not in (READY, ABSENT, BUSY):
             raise PeerError(
                 f"{address[0]}:{address[1]} answered {status}, which means nothing; other sources are tried"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .host_cache import HostCache
-    from .wanted import LocalFile
+    from .input_files import LocalFile
 
 #: First byte of a batch: whether files of it are to be fetched from elsewhere.
 IS_LOCAL, IS_REMOTE = b"\x00", b"\x01"

@@ -96,7 +96,12 @@ class ShardHost:
         self._peers = peers
         self._address = address
         self._count = count
+        self._piece_bytes = int(cache.info()["piece_bytes"])
         self.native = cache.shards(f"{address[0]}:{folder}", address, self._fetch)
+
+    def close(self) -> None:
+        """Ends fetching, and lets all be evicted that nobody reads."""
+        self.native.close()
 
     def lease(self, key: dict[str, Any]) -> NativeCachedObject | None:
         """A shard for another host, pinned, if the ranges that it asks for are present."""
@@ -148,7 +153,3 @@ class ShardHost:
                     continue
                 self._count("peer", stop - start)
                 yield start, buffer[: stop - start]
-
-    @property
-    def _piece_bytes(self) -> int:
-        return int(self._cache.info()["piece_bytes"])

@@ -46,7 +46,7 @@ class Slot:
     Attributes:
         name: address of the worker.
         number: among the slots of the worker.
-        instruction_set: that operators use there, once it is prepared.
+        instruction_set: of Fourier transforms there, once it is prepared.
         cache_report: what the cache of its host has of signals, in a run that places tasks by data; else None.
     """
 

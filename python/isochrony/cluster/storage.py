@@ -151,8 +151,13 @@ class _LocalRange:
 
     def readinto(self, buffer: Any, /) -> int:
         """Fills a buffer as far as there is something."""
-        read = self._file.readinto(memoryview(buffer)[: self._left])
-        self._check()
+        try:
+            read = self._file.readinto(memoryview(buffer)[: self._left])
+            self._check()
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            raise _os_error(self._key.url, error) from error
         self._left -= read
         return read
 
@@ -210,6 +215,11 @@ def storage_of(url: str) -> Storage:
             raise OptionError(f"{url!r}: no storage has the scheme {scheme}://; give a path, or one of {listed}")
         opened = _OPENED.setdefault(scheme, make())
     return opened
+
+
+def absolute_url(url: str) -> str:
+    """A path made absolute, which means the same in each process; other URLs as they are."""
+    return url if "://" in url else str(LocalFiles.path(url))
 
 
 def read_fully(stream: ByteStream, buffer: memoryview) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..native_errors import RunError
 from .client import ClusterRun, pickled
-from .exceptions import pickled_exception, unpickled_exception
+from .exceptions import error_as_text, pickled_exception, unpickled_exception
 from .worker import FUNCTIONS, this_process
 
 if TYPE_CHECKING:
@@ -141,16 +141,12 @@ class FunctionCalls:
         try:
             value, written = called(work, tasklet, [self._selection(*one) for one in inputs], about)
             return dumps((None, value, written))
-        except Exception as error:
-            return pickle.dumps((pickled_exception(error) or _as_text(error), None, []))
+        # `sys.exit` of a function must not end the worker.
+        except (Exception, SystemExit) as error:
+            return pickle.dumps((pickled_exception(error) or error_as_text(error), None, []))
 
     def _selection(self, snapshot: bytes, opening: tuple[int, int], *others: Any) -> Selection:
         from .._native import _snapshot_at, _unpickled_selection
 
         opening = opening if self._is_client else (0, 0)
         return _unpickled_selection(_snapshot_at(snapshot, self._paths), opening, *others)
-
-
-def _as_text(error: Exception) -> bytes:
-    """An exception that cannot be pickled."""
-    return pickle.dumps(RunError(f"{type(error).__name__}: {error}"))

@@ -68,7 +68,7 @@ class SlotActor:
         return results
 
     async def instruction_set(self) -> str:
-        """What operators use there."""
+        """That of Fourier transforms there."""
         return _instruction_set()[0]
 
     async def cache_report(self, attachment: str) -> bytes | Exception:
@@ -93,6 +93,9 @@ class SlotActor:
             return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
         except Exception as error:
             return error
+        except BaseException as error:
+            # Dask's loop would end with it, and the worker.
+            return RunError(f"{type(error).__name__} in a worker: {error}; catch it in the function")
 
 
 #: The slots of this process that were not given back.

@@ -108,7 +108,7 @@ impl Plan {
             ..RunOptions::default()
         };
         let mut graph = Graph::of(plans);
-        host::take_out(&mut graph);
+        host::replace_with_stand_ins(&mut graph);
         sent(&graph, true, |node| {
             let (super::Op::Factory(factory), [(from, output)]) = (&node.op, &node.inputs[..])
             else {

@@ -49,18 +49,18 @@ type Changes = (bool, Vec<(String, u64)>, Vec<String>);
 #[pyclass(frozen)]
 pub(crate) struct NativeCache {
     cache: Cache,
-    seen: Mutex<Seen>,
+    seen: Mutex<ReportedObjects>,
 }
 
 /// What was reported of the cache.
 #[derive(Default)]
-struct Seen {
+struct ReportedObjects {
     sequence: Option<Sequence>,
     /// Of each object: length, length of a piece, pieces present.
     objects: HashMap<String, (u64, u64, u64)>,
 }
 
-impl Seen {
+impl ReportedObjects {
     /// Length of an object, if all of it is present.
     fn complete(&self, name: &str) -> Option<u64> {
         let &(bytes, piece_bytes, present) = self.objects.get(name)?;

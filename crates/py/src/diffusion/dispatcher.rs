@@ -17,13 +17,13 @@ impl From<PlacementError> for Error {
 }
 
 /// An object of a task: name, length (0 if unknown), whether its host has it, and other hosts that do.
-type InputOf = (String, u64, bool, Vec<u32>);
+type TaskInput = (String, u64, bool, Vec<u32>);
 
 /// Waiting tasks, free slots, and what caches hold.
 #[pyclass(frozen)]
-pub(crate) struct NativeDispatcher(Mutex<State>);
+pub(crate) struct NativeDispatcher(Mutex<DispatcherState>);
 
-struct State {
+struct DispatcherState {
     dispatcher: Dispatcher,
     names: Interner<Arc<str>>,
     tasks: HashMap<u64, TaskId>,
@@ -31,7 +31,7 @@ struct State {
     next: u64,
 }
 
-impl State {
+impl DispatcherState {
     fn object(&mut self, name: &str) -> ObjectId {
         match self.names.get(name) {
             Some(known) => known,
@@ -48,7 +48,7 @@ impl State {
 }
 
 impl NativeDispatcher {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DispatcherState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -57,14 +57,16 @@ impl NativeDispatcher {
 impl NativeDispatcher {
     #[new]
     fn new(policy: &str, window: usize, max_wait: f64, max_replicas: usize) -> Result<Self> {
+        let defaults = DispatchOptions::default();
         let options = DispatchOptions {
             policy: policy.parse()?,
             window,
             max_wait: nanoseconds(max_wait),
             max_replicas,
-            ..DispatchOptions::default()
+            widespread: defaults.widespread.max(max_replicas),
+            ..defaults
         };
-        Ok(Self(Mutex::new(State {
+        Ok(Self(Mutex::new(DispatcherState {
             dispatcher: Dispatcher::new(options)?,
             names: Interner::default(),
             tasks: HashMap::new(),
@@ -154,7 +156,7 @@ impl NativeDispatcher {
     }
 
     /// Tasks for free slots, at most so many: number, host, objects.
-    fn decide(&self, most: usize, now: f64) -> Vec<(u64, u32, Vec<InputOf>)> {
+    fn decide(&self, most: usize, now: f64) -> Vec<(u64, u32, Vec<TaskInput>)> {
         let mut state = self.lock();
         let mut decisions = Vec::new();
         while decisions.len() < most

@@ -1,12 +1,13 @@
 //! Shards of signals in a host's cache, for Python.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isochrony_store::shard_cache::{
     Cache, ObjectKey, PeerAddress, PieceSource, ReportCursor, ShardCache,
 };
 use numpy::PyReadonlyArray1;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -15,7 +16,10 @@ use crate::interpreter::{attach, detach};
 
 /// A host's cache as stores read through it.
 #[pyclass(frozen)]
-pub(crate) struct NativeShardCache(pub(crate) Arc<ShardCache>);
+pub(crate) struct NativeShardCache {
+    pub(crate) shards: Arc<ShardCache>,
+    peers: Option<Arc<PythonPeers>>,
+}
 
 impl NativeShardCache {
     pub(super) fn new(
@@ -24,9 +28,13 @@ impl NativeShardCache {
         address: Option<PeerAddress>,
         fetch: Option<Py<PyAny>>,
     ) -> Result<Self> {
-        let peers = fetch.map(|fetch| Arc::new(PythonPeers(fetch)) as Arc<dyn PieceSource>);
-        let shards = ShardCache::new(cache, peers)?.named(host, address);
-        Ok(Self(Arc::new(shards)))
+        let peers = fetch.map(|fetch| Arc::new(PythonPeers(Mutex::new(Some(fetch)))));
+        let source = peers.clone().map(|peers| peers as Arc<dyn PieceSource>);
+        let shards = ShardCache::new(cache, source)?.named(host, address);
+        Ok(Self {
+            shards: Arc::new(shards),
+            peers,
+        })
     }
 }
 
@@ -35,14 +43,14 @@ impl NativeShardCache {
     /// What it has, for a scheduler of tasks.
     fn report<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
         let report = detach(py, || {
-            self.0.report(&mut ReportCursor::default()).to_bytes()
+            self.shards.report(&mut ReportCursor::default()).to_bytes()
         })?;
         Ok(PyBytes::new(py, &report))
     }
 
     /// Where bytes of signals came from in this process.
     fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
-        let counts = self.0.counts();
+        let counts = self.shards.counts();
         let dict = PyDict::new(py);
         dict.set_item("local_bytes", counts.local_bytes)?;
         dict.set_item("peer_bytes", counts.peer_bytes)?;
@@ -53,16 +61,25 @@ impl NativeShardCache {
         Ok(dict)
     }
 
-    /// Lets all be evicted that nobody reads now.
-    fn release(&self, py: Python<'_>) {
-        detach(py, || self.0.release());
+    /// Lets all be evicted that nobody reads now, and asks peers for nothing more. Until then it and its function hold each
+    /// other, which Python's collector does not see.
+    fn close(&self, py: Python<'_>) {
+        let function = self.peers.as_ref().and_then(|peers| peers.lock().take());
+        drop(function);
+        detach(py, || self.shards.release());
     }
 }
 
 /// A function of Python that gives blocks of an object: called with its key, its length, ranges that are missing and
-/// addresses of hosts, it gives pairs of an offset and an array of bytes.
+/// addresses of hosts, it gives pairs of an offset and an array of bytes. None: the cache was closed.
 #[derive(Debug)]
-struct PythonPeers(Py<PyAny>);
+struct PythonPeers(Mutex<Option<Py<PyAny>>>);
+
+impl PythonPeers {
+    fn lock(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl PieceSource for PythonPeers {
     fn fetch(
@@ -86,9 +103,11 @@ impl PieceSource for PythonPeers {
         let key = (store, *signal, *shard, *content_version);
         let missing: Vec<_> = missing.iter().map(|part| (part.start, part.end)).collect();
         let sources = sources.to_vec();
-        // What goes wrong there is no reason to fail: the store is read instead.
-        let _: PyResult<()> = attach(|py| {
-            let blocks = self.0.call1(py, (key, object_bytes, missing, sources))?;
+        let fetched: PyResult<()> = attach(|py| {
+            let Some(function) = self.lock().as_ref().map(|function| function.clone_ref(py)) else {
+                return Ok(());
+            };
+            let blocks = function.call1(py, (key, object_bytes, missing, sources))?;
             let mut blocks = blocks.bind(py).try_iter()?;
             while let Some(block) = blocks.next() {
                 let (offset, bytes): (u64, PyReadonlyArray1<'_, u8>) = block?.extract()?;
@@ -101,5 +120,16 @@ impl PieceSource for PythonPeers {
             }
             Ok(())
         });
+        // No reason to fail, since the store is read instead. What peers and the cache say is expected; anything else is a
+        // mistake, which must leave a sign.
+        if let Err(error) = fetched {
+            attach(|py| {
+                let is_expected = error.is_instance_of::<PyOSError>(py)
+                    || error.is_instance_of::<PyValueError>(py);
+                if !is_expected {
+                    error.write_unraisable(py, None);
+                }
+            });
+        }
     }
 }

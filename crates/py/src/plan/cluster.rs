@@ -232,7 +232,7 @@ impl NativeTasks {
         threads: usize,
         cache: Option<&NativeShardCache>,
     ) -> Result<Self> {
-        let cache = cache.map(|cache| Arc::clone(&cache.0));
+        let cache = cache.map(|cache| Arc::clone(&cache.shards));
         let ReceivedPlans {
             plans,
             owner,

@@ -20,7 +20,7 @@ use isochrony_placement::{DispatchOptions, Dispatcher, Interner, ObjectId, TaskI
 use isochrony_store::shard_cache::{CacheReport, ObjectName, PeerAddress};
 
 use super::dispatcher::BATCHES_IN_FLIGHT;
-use super::placement_state::{Host, State, objects_of};
+use super::placement_state::{PlacedHost, PlacementState, objects_of};
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::task_output::{Task, TaskScheduler};
@@ -65,7 +65,7 @@ pub(super) struct PlacedTasks<'a> {
     begun: Instant,
     /// Slots that are expected.
     expected: usize,
-    state: Mutex<State>,
+    state: Mutex<PlacementState>,
 }
 
 impl<'a> PlacedTasks<'a> {
@@ -81,7 +81,7 @@ impl<'a> PlacedTasks<'a> {
             subgraphs,
             begun: Instant::now(),
             expected,
-            state: Mutex::new(State {
+            state: Mutex::new(PlacementState {
                 dispatcher: Dispatcher::new(options).ok()?,
                 names: Interner::default(),
                 hosts: HashMap::new(),
@@ -111,7 +111,7 @@ impl<'a> PlacedTasks<'a> {
             }
             None => {
                 if let Ok(id) = state.dispatcher.add_host(place.capacity, now) {
-                    let host = Host {
+                    let host = PlacedHost {
                         id,
                         capacity: place.capacity,
                         next_delta: 0,
@@ -236,7 +236,7 @@ impl<'a> PlacedTasks<'a> {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PlacementState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

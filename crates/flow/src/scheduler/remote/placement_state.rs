@@ -11,10 +11,10 @@ use super::placed_tasks::PlacedTask;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::task_output::Task;
 
-pub(super) struct State {
+pub(super) struct PlacementState {
     pub(super) dispatcher: Dispatcher,
     pub(super) names: Interner<ObjectName>,
-    pub(super) hosts: HashMap<String, Host>,
+    pub(super) hosts: HashMap<String, PlacedHost>,
     /// Of hosts that are there.
     pub(super) addresses: HashMap<HostId, PeerAddress>,
     /// Hosts that have had some pieces of a shard.
@@ -27,7 +27,7 @@ pub(super) struct State {
     pub(super) has_failed: bool,
 }
 
-pub(super) struct Host {
+pub(super) struct PlacedHost {
     pub(super) id: HostId,
     /// Of all its slots.
     pub(super) capacity: u32,
@@ -35,7 +35,7 @@ pub(super) struct Host {
     pub(super) assigned: VecDeque<PlacedTask>,
 }
 
-impl State {
+impl PlacementState {
     pub(super) fn apply(&mut self, host: &str, report: &CacheReport) {
         let Some(host) = self.hosts.get_mut(host) else {
             return;

@@ -30,7 +30,7 @@ mod sender;
 mod source;
 
 pub use inbox::{HostError, HostInbox};
-pub(crate) use placement::{link_bytes, place, take_out};
+pub(crate) use placement::{link_bytes, place, replace_with_stand_ins};
 pub use run::HostRun;
 pub use send_buffer::SendBuffer;
 

@@ -19,7 +19,7 @@ const MIN_WINDOW: u64 = 64 << 10;
 const MAX_WINDOW: u64 = 4 << 20;
 
 /// The nodes of `on`, and their hosts.
-fn placed(graph: &Graph) -> Vec<(usize, Arc<str>)> {
+fn host_nodes(graph: &Graph) -> Vec<(usize, Arc<str>)> {
     let nodes = graph.nodes.iter().enumerate();
     nodes
         .filter_map(|(at, node)| Some((at, Arc::clone(node.properties.host.as_ref()?))))
@@ -73,8 +73,8 @@ pub(crate) fn link_bytes(graph: &Graph) -> u64 {
 }
 
 /// Takes out what is before each `on`: for slots, which compute only what follows.
-pub(crate) fn take_out(graph: &mut Graph) {
-    for (at, _) in placed(graph) {
+pub(crate) fn replace_with_stand_ins(graph: &mut Graph) {
+    for (at, _) in host_nodes(graph) {
         let output = HostOutput::of(graph, at);
         let clock = output.reads.and_then(|recording| recording.clock());
         let recording = AbsentRecording::on_host(at, output.port, clock, output.descends);
@@ -85,7 +85,7 @@ pub(crate) fn take_out(graph: &mut Graph) {
 
 /// Starts what is before each `on` on its host.
 pub(crate) fn place(graph: &mut Graph, options: &RunOptions<'_>) -> Result<(), RunError> {
-    let placed = placed(graph);
+    let placed = host_nodes(graph);
     if placed.is_empty() {
         return Ok(());
     }

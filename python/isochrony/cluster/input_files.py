@@ -45,7 +45,7 @@ class CacheSettings:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class InputFile:
     """A file that a task reads.
 
     Attributes:
@@ -70,9 +70,9 @@ class Wanted:
         """Name in indexes."""
         return object_name(self.cached)
 
-    def at(self, sources: tuple[Address, ...], fetcher: Address | None) -> Wanted:
+    def at(self, sources: tuple[Address, ...], fetcher: Address | None) -> InputFile:
         """The same, with where it is."""
-        return Wanted(self.key, self.form, sources, fetcher)
+        return InputFile(self.key, self.form, sources, fetcher)
 
     def request(self) -> dict[str, Any]:
         """What a peer is asked for."""
