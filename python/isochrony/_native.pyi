@@ -736,7 +736,11 @@ class Store:
     def refresh(self) -> bool: ...
     def checkpoint(self) -> None: ...
     def backup(
-        self, dest: str | PathLike[str], *, progress: Callable[[int, int, int, int], object] | None = None
+        self,
+        dest: str | PathLike[str],
+        *,
+        signals: str | Sequence[str] | None = None,
+        progress: Callable[[int, int, int, int], object] | None = None,
     ) -> dict[str, Any]: ...
     def close(self, *, commit: bool = True) -> None: ...
     def gather(
@@ -1262,6 +1266,7 @@ def backup(
     path: str | PathLike[str],
     dest: str | PathLike[str],
     *,
+    signals: str | Sequence[str] | None = None,
     progress: Callable[[int, int, int, int], object] | None = None,
 ) -> dict[str, Any]: ...
 def verify(

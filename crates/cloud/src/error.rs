@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::path::PathBuf;
 
 use isochrony_store::media::RemoteError;
 use object_store::client::{HttpError, HttpErrorKind};
@@ -67,8 +68,23 @@ pub enum CloudError {
     )]
     CannotList,
     /// Something was to be written.
-    #[error("stores at URLs are read-only; write to a store on a disk and copy it there")]
+    #[error("stores at URLs are read-only; write to a store on a disk and push it there")]
     ReadOnly,
+    /// A web server, to which a store was to be pushed.
+    #[error(
+        "web servers take no pushes; give the URL of the object store behind it (s3://, gs:// or az://), or copy a backup there"
+    )]
+    CannotPush,
+    /// Another push changed the copy meanwhile.
+    #[error(
+        "another push to it began while this one was under way; see that one process pushes at a time, and push again"
+    )]
+    OtherPush,
+    /// A disk of this machine fails on which objects are made.
+    #[error(
+        "what is to be uploaded cannot be staged in {} ({reason}); free space there, or set TMPDIR to a folder of another disk, and push again", path.display()
+    )]
+    Staging { path: PathBuf, reason: String },
     /// The caller was asked to stop.
     #[error("reading was stopped; start it again")]
     Interrupted,
@@ -96,6 +112,9 @@ impl CloudError {
             Self::ChangedRemotely => "changed_remotely",
             Self::CannotList => "cannot_list",
             Self::ReadOnly => "remote_read_only",
+            Self::CannotPush => "cannot_push",
+            Self::OtherPush => "other_push",
+            Self::Staging { .. } => "push_staging",
             Self::Interrupted => "interrupted",
             Self::NoThread { .. } => "no_thread",
         }

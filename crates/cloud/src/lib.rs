@@ -21,6 +21,7 @@ mod media;
 mod per_process;
 mod requests;
 mod session;
+mod writer;
 
 use std::io;
 use std::sync::Arc;
@@ -29,10 +30,15 @@ use isochrony_store::media::{Media, remote};
 
 pub use error::CloudError;
 pub use media::CloudMedia;
+pub use writer::CloudWriter;
 
 /// Makes URLs paths of stores in this process. Starts nothing, and may be called again.
 pub fn register() {
-    remote::register(open);
+    remote::register(open, open_writer);
+}
+
+fn open_writer(url: &str) -> io::Result<Arc<dyn Media>> {
+    Ok(Arc::new(CloudMedia::open(url)?.writer()?))
 }
 
 fn open(url: &str) -> io::Result<Arc<dyn Media>> {

@@ -61,13 +61,16 @@ impl Place {
         }
     }
 
-    /// All objects, or `None` if there are more than `MOST_LISTED`.
-    async fn list_whole(self) -> Result<Option<BTreeMap<String, Version>>, CloudError> {
+    /// All objects, or `None` if there are more than `most`.
+    pub(crate) async fn list_whole(
+        self,
+        most: usize,
+    ) -> Result<Option<BTreeMap<String, Version>>, CloudError> {
         let mut found = BTreeMap::new();
         let mut all = self.requests.client.list(Some(&self.prefix));
         while let Some(meta) = all.next().await {
             let meta = meta.map_err(|error| self.requests.error(&error))?;
-            if found.len() == MOST_LISTED {
+            if found.len() == most {
                 return Ok(None);
             }
             if let Some(name) = self.name(&meta.location) {
@@ -173,7 +176,7 @@ impl Listing {
 
     fn load(&mut self, place: &Place) -> Result<(), CloudError> {
         if self.whole.is_none() && !self.is_large {
-            self.whole = driver::wait(place.clone().list_whole())?;
+            self.whole = driver::wait(place.clone().list_whole(MOST_LISTED))?;
             self.is_large = self.whole.is_none();
         }
         Ok(())
@@ -227,7 +230,8 @@ fn may_be_node(name: &str) -> bool {
     !own.contains('.') && !own.chars().all(|c| c.is_ascii_digit()) && own != "c"
 }
 
-fn has_folder(whole: &BTreeMap<String, Version>, name: &str) -> bool {
+/// Whether a name of the map begins with that of a folder.
+pub(crate) fn has_folder<V>(whole: &BTreeMap<String, V>, name: &str) -> bool {
     if name.is_empty() {
         return !whole.is_empty();
     }
@@ -236,7 +240,8 @@ fn has_folder(whole: &BTreeMap<String, Version>, name: &str) -> bool {
     next.is_some_and(|(found, _)| found.starts_with(&begin))
 }
 
-fn names_in(whole: &BTreeMap<String, Version>, folder: &str) -> Vec<String> {
+/// What is in a folder, as the names of the map imply.
+pub(crate) fn names_in<V>(whole: &BTreeMap<String, V>, folder: &str) -> Vec<String> {
     let begin = match folder {
         "" => String::new(),
         folder => format!("{folder}/"),

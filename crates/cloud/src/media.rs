@@ -19,7 +19,7 @@ use crate::requests::Requests;
 use crate::session::Session;
 
 /// Folder of the engine's own files.
-const ENGINE: &str = ".isochrony/";
+pub(crate) const ENGINE: &str = ".isochrony/";
 
 type MakeClient = Box<dyn Fn() -> Result<Arc<dyn ObjectStore>, CloudError> + Send + Sync>;
 
@@ -53,8 +53,16 @@ impl Remote {
         })
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn service(&self) -> Service {
+        self.service
+    }
+
     /// The name of an object below the store's prefix.
-    fn name(&self, path: &Path) -> io::Result<String> {
+    pub(crate) fn name(&self, path: &Path) -> io::Result<String> {
         let outside = || Refusal::Outside { path: path.into() };
         let below = path.strip_prefix(&self.root).map_err(|_| outside())?;
         let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
@@ -108,6 +116,10 @@ impl CloudMedia {
     fn session(&self) -> io::Result<&Session> {
         Ok(self.0.session()?)
     }
+
+    pub(crate) fn remote(&self) -> &Arc<Remote> {
+        &self.0
+    }
 }
 
 /// The two that say what is published: they are asked for each time.
@@ -118,7 +130,7 @@ fn is_root_record(name: &str) -> bool {
     own == "MANIFEST" || is_log(name)
 }
 
-fn is_log(name: &str) -> bool {
+pub(crate) fn is_log(name: &str) -> bool {
     let own = name.strip_prefix(ENGINE);
     own.is_some_and(|own| own.starts_with("log.") && !own.contains('/'))
 }

@@ -39,6 +39,15 @@ impl Version {
         }
     }
 
+    /// Of an object that was put a moment ago.
+    pub(crate) fn put(size: u64, e_tag: Option<String>) -> Self {
+        Self {
+            size,
+            e_tag,
+            modified: 0,
+        }
+    }
+
     pub(crate) fn has_tag(&self) -> bool {
         self.e_tag.is_some()
     }
@@ -175,6 +184,19 @@ impl Requests {
             let is_broken = matches!(failure, CloudError::Truncated { .. })
                 || is_begun && matches!(failure, CloudError::Unreachable { .. });
             self.before_retry(failure, is_broken, &mut retries).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes objects; those that are gone are fine.
+    pub(crate) async fn delete(&self, keys: Vec<Key>) -> Result<(), CloudError> {
+        let keys = futures_util::stream::iter(keys.into_iter().map(Ok)).boxed();
+        let mut deleted = self.client.delete_stream(keys);
+        while let Some(one) = deleted.next().await {
+            match one.map_err(|error| self.error(&error)) {
+                Ok(_) | Err(CloudError::Missing) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

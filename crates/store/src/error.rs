@@ -110,6 +110,12 @@ pub enum StoreError {
         reason: &'static str,
     },
 
+    /// A selection of signals that selects none.
+    #[error(
+        "none of the {count} signals of {} fits the patterns; list their names, or give no pattern to copy all", path.display()
+    )]
+    NoMatchingSignals { path: PathBuf, count: usize },
+
     // --- ranges and selections ---
     /// A range whose end is before its start.
     #[error("range {start}..{end} of signal {signal:?} ends before it starts; swap the two")]

@@ -65,7 +65,7 @@ pub mod machine {
 
 pub use append::{Appended, AppendedRecordings, SignalWriter, StampedRecording};
 pub use backfill::Backfilled;
-pub use backup::{BackupReport, OnProgress, backup};
+pub use backup::{BackupReport, CopyOptions, OnProgress, backup, copy_store};
 pub use error::{SnapshotError, StoreError};
 pub use gather::{Gathered, Method};
 pub use info::{Room, SignalInfo, StoreInfo};

@@ -33,6 +33,8 @@ COMMANDS = (
     "gaps",
     "verify",
     "backup",
+    "push",
+    "pull",
     "scan",
     "run",
     "map",

@@ -67,6 +67,21 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
             CloudError::NoThread { reason: reason() },
             ["cannot be started (503", "end other programs"],
         ),
+        (
+            CloudError::CannotPush,
+            [
+                "web servers take no pushes",
+                "give the URL of the object store",
+            ],
+        ),
+        (CloudError::OtherPush, ["another push", "push again"]),
+        (
+            CloudError::Staging {
+                path: "/tmp/push".into(),
+                reason: "no space".into(),
+            },
+            ["staged in /tmp/push (no space)", "set TMPDIR"],
+        ),
     ]
 }
 
@@ -87,6 +102,9 @@ fn place(error: &CloudError) -> usize {
         CloudError::ReadOnly => 11,
         CloudError::Interrupted => 12,
         CloudError::NoThread { .. } => 13,
+        CloudError::CannotPush => 14,
+        CloudError::OtherPush => 15,
+        CloudError::Staging { .. } => 16,
     }
 }
 
@@ -108,7 +126,7 @@ fn every_message_says_what_is_wrong_and_the_remedy_on_one_line() {
         );
         codes.insert(error.code());
     }
-    assert_eq!(codes.len(), 14);
+    assert_eq!(codes.len(), 17);
 }
 
 fn of(error: object_store::Error) -> CloudError {

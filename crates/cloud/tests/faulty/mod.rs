@@ -25,6 +25,9 @@ pub(crate) struct Faulty {
     answers: AtomicU64,
     /// Numbers of the answers that end in their middle.
     broken: Mutex<BTreeSet<u64>>,
+    /// What was put and deleted, in order, and how much more may be.
+    changes: Mutex<Vec<String>>,
+    room: Mutex<Option<u64>>,
 }
 
 impl Faulty {
@@ -33,7 +36,33 @@ impl Faulty {
         now(self.objects.put(&key, bytes.into())).unwrap();
     }
 
+    /// What clients put and deleted: "put KEY" and "delete KEY".
+    #[allow(dead_code)] // Of a test that writes.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        self.changes.lock().unwrap().clone()
+    }
+
+    /// Refuses changes after so many; `u64::MAX`: none.
+    #[allow(dead_code)]
+    pub(crate) fn refuse_after(&self, changes: u64) {
+        *self.room.lock().unwrap() = Some(changes);
+    }
+
+    fn change_by(&self, what: &str, key: &Path) -> Result<()> {
+        if let Some(room) = &mut *self.room.lock().unwrap() {
+            if *room == 0 {
+                let source = "status code: 503 refused by the test".into();
+                let store = "Faulty";
+                return Err(object_store::Error::Generic { store, source });
+            }
+            *room -= 1;
+        }
+        self.changes.lock().unwrap().push(format!("{what} {key}"));
+        Ok(())
+    }
+
     /// The next answers of these numbers break off.
+    #[allow(dead_code)]
     pub(crate) fn break_off(&self, numbers: &[u64]) {
         self.answers.store(0, Ordering::Relaxed);
         *self.broken.lock().unwrap() = numbers.iter().copied().collect();
@@ -49,6 +78,7 @@ impl Faulty {
         keys.into_iter().map(get).collect()
     }
 
+    #[allow(dead_code)]
     /// Changes the one object whose name ends so.
     pub(crate) fn change(&self, end: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let (key, mut bytes) = self
@@ -74,6 +104,7 @@ impl fmt::Display for Faulty {
 #[async_trait]
 impl ObjectStore for Faulty {
     async fn put_opts(&self, to: &Path, bytes: PutPayload, how: PutOptions) -> Result<PutResult> {
+        self.change_by("put", to)?;
         self.objects.put_opts(to, bytes, how).await
     }
 
@@ -82,6 +113,7 @@ impl ObjectStore for Faulty {
         to: &Path,
         how: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
+        self.change_by("put", to)?;
         self.objects.put_multipart_opts(to, how).await
     }
 
@@ -121,7 +153,14 @@ impl ObjectStore for Faulty {
         &self,
         keys: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.objects.delete_stream(keys)
+        let keys: Vec<Result<Path>> = now(keys.collect());
+        let allowed = keys.into_iter().map(|key| {
+            let key = key?;
+            self.change_by("delete", &key)?;
+            Ok(key)
+        });
+        let allowed: Vec<Result<Path>> = allowed.collect();
+        self.objects.delete_stream(stream::iter(allowed).boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -153,6 +192,7 @@ impl ObjectStore for Faulty {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, how: CopyOptions) -> Result<()> {
+        self.change_by("put", to)?;
         self.objects.copy_opts(from, to, how).await
     }
 }

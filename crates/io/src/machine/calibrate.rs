@@ -18,11 +18,11 @@ use super::disk_costs::DiskCosts;
 use super::disk_identity::DiskIdentity;
 use super::profile::{FORMAT, Machine, Profile};
 use super::quartiles::Quartiles;
-use super::scratch_folder::ScratchFolder;
 use super::summary_costs::kernels;
 use super::timed_scan::TimedScan;
 use crate::error::{ErrorContext, IoError};
 use crate::page_cache::{cached, drop_cached, major_fault};
+use crate::scratch_folder::ScratchFolder;
 use crate::source::{SampleSource, SourceError};
 use crate::strategy::Strategy;
 use crate::system::free_memory;
@@ -71,7 +71,7 @@ pub fn calibrate(
     mut done: impl FnMut(u32, u32),
 ) -> Result<Profile, IoError> {
     check(wanted)?;
-    let scratch = ScratchFolder::make(&wanted.folder)?;
+    let scratch = ScratchFolder::make(&wanted.folder, "calibrate")?;
     let path = scratch.path();
     let local: Vec<Strategy> = Strategy::local().collect();
     let total = 2 * local.len() as u32 * wanted.repeats;

@@ -10,7 +10,6 @@ mod disk_identity;
 mod estimate;
 mod profile;
 mod quartiles;
-mod scratch_folder;
 mod summary_costs;
 mod timed_scan;
 

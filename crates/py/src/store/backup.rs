@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::Progress;
-use isochrony_store::BackupReport;
+use isochrony_store::{BackupReport, CopyOptions, Pattern};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::errors::{Error, Result};
+use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::attach;
 use crate::interrupt::interruptible;
 
@@ -20,11 +20,15 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// Only what the copy lacks is copied, and each full chunk of samples is compared with its checksum first. The copy is a
 /// store of the same identity; `verify` and any Zarr reader find it whole after every backup. One that is interrupted
 /// leaves the copy as it was, or, if more than 256 MB were to be copied, one that does not open until the next backup has
-/// finished it. Saved journals of tasklets are not copied.
+/// finished it. Saved journals of tasklets are not copied. In object storage readers see the state before until the copy's
+/// MANIFEST is replaced, which is done last; what changes is made in the folder that TMPDIR names, which needs up to 1 GB.
 ///
 /// Parameters:
-///     path: the store's folder.
-///     dest: the copy's folder: missing, empty, or an earlier backup of this store that nobody wrote to.
+///     path: the store's folder or URL.
+///     dest: the copy's folder, or its URL in object storage (s3://, gs://, az://): missing, empty, or an earlier copy of
+///         this store that nobody wrote to.
+///     signals: a pattern or several, as for `Store.keys`: only signals that fit one are copied, and others that the copy
+///         has stay there as they are. None: all.
 ///     progress: called with bytes copied, bytes to copy, and twice 0; None: nobody is told.
 ///
 /// Returns:
@@ -37,22 +41,51 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C; run it again to go on.
 ///     What `progress` raises: at once, as Ctrl-C does.
 #[pyfunction]
-#[pyo3(signature = (path, dest, *, progress=None))]
+#[pyo3(signature = (path, dest, *, signals=None, progress=None))]
 pub(crate) fn backup<'py>(
     py: Python<'py>,
     path: PathBuf,
     dest: PathBuf,
+    signals: Option<Patterns>,
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
-    run(py, &path, &dest, progress.as_ref())
+    run(py, &path, &dest, signals, progress.as_ref())
+}
+
+/// Patterns of names, as they come from Python.
+#[derive(FromPyObject)]
+pub(crate) enum Patterns {
+    One(String),
+    Several(Vec<String>),
+}
+
+fn options(signals: Option<Patterns>) -> Result<CopyOptions> {
+    let patterns = match signals {
+        None => Vec::new(),
+        Some(Patterns::One(pattern)) => vec![pattern],
+        Some(Patterns::Several(patterns)) if patterns.is_empty() => {
+            let message = "signals is empty, so that nothing would be copied; give a pattern, several, or None for all";
+            let error = PackageError::new("OptionError", "refused_option", message.into());
+            return Err(error.into());
+        }
+        Some(Patterns::Several(patterns)) => patterns,
+    };
+    let signals: std::result::Result<_, _> = patterns.iter().map(|one| Pattern::new(one)).collect();
+    Ok(CopyOptions {
+        signals: signals?,
+        ..CopyOptions::default()
+    })
 }
 
 pub(crate) fn run<'py>(
     py: Python<'py>,
     path: &Path,
     dest: &Path,
+    signals: Option<Patterns>,
     progress: Option<&Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
+    let options = options(signals)?;
+    let options = &options;
     let mut raised: Option<PyErr> = None;
     let done: Result<BackupReport> = {
         let raised = &mut raised;
@@ -71,7 +104,7 @@ pub(crate) fn run<'py>(
                     isochrony_store::interrupt::stop();
                 }
             };
-            Ok(isochrony_store::backup(path, dest, &mut tell)?)
+            Ok(isochrony_store::copy_store(path, dest, options, &mut tell)?)
         };
         interruptible(py, u64::MAX, work)
     };

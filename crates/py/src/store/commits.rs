@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::Store;
+use super::backup::Patterns;
 use crate::errors::Result;
 use crate::interrupt::interruptible;
 
@@ -60,7 +61,8 @@ impl Store {
     /// store, which has the details.
     ///
     /// Parameters:
-    ///     dest: the copy's folder: missing, empty, or an earlier backup of this store.
+    ///     dest: the copy's folder or URL: missing, empty, or an earlier copy of this store.
+    ///     signals: as of `isochrony.backup`.
     ///     progress: as of `isochrony.backup`.
     ///
     /// Returns:
@@ -68,16 +70,17 @@ impl Store {
     ///
     /// Raises:
     ///     isochrony.StoreError: as `isochrony.backup`.
-    #[pyo3(signature = (dest, *, progress=None))]
+    #[pyo3(signature = (dest, *, signals=None, progress=None))]
     fn backup<'py>(
         &self,
         py: Python<'py>,
         dest: PathBuf,
+        signals: Option<Patterns>,
         progress: Option<Py<PyAny>>,
     ) -> Result<Bound<'py, PyDict>> {
         let path = self.shared.store.path();
         // For the error of a closed store.
         self.shared.store.sequence()?;
-        crate::store::backup::run(py, path, &dest, progress.as_ref())
+        crate::store::backup::run(py, path, &dest, signals, progress.as_ref())
     }
 }

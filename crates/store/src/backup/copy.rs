@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use isochrony_runtime::Progress;
 
-use super::Backup;
 use super::difference::{Difference, Part, SignalDifference};
+use super::publish;
+use super::rounds::Backup;
 use super::sealed_array::{copy_folder, set_version};
 use super::signal_error::CopyError;
 use crate::append::change::Change;
@@ -50,36 +51,27 @@ impl Backup<'_, '_> {
     fn copy_all(&mut self, difference: &Difference, copy: &mut CopyState) -> Result<(), CopyError> {
         let target = self.target;
         let engine = target.shared().backend.engine("back up")?;
-        let source = self.source;
-        let failed = |id, name: &str, error| CopyError::of_signal(source.path(), id, name, error);
         for signal in difference.signals.iter().filter(|signal| signal.unseal) {
             let name = &*signal.state.name;
             // By the name that it still has there.
             let have = target.shared().backend.state(signal.id);
             have.and_then(|have| target.unseal(&have.name))
-                .map_err(|error| failed(signal.id, name, error))?;
+                .map_err(|error| self.failed(signal.id, name, error))?;
         }
-        for (id, name) in &difference.removed {
-            let removed = engine.queue(Op::Remove { id: *id });
-            removed.map_err(|error| failed(*id, name, error))?;
-        }
+        self.remove(difference)?;
         // Signals may have swapped names.
-        for (id, name) in &difference.renamed {
-            let id = *id;
-            let to = format!("backup-{}-{}", id.0, uuid::Uuid::new_v4().simple());
-            if engine.find(name).is_some() || difference.renamed.len() > 1 {
-                let renamed = engine.queue(Op::Rename { id, to });
-                renamed.map_err(|error| failed(id, name, error))?;
-            }
+        let taken = |name: &String| engine.find(name).is_some();
+        if difference.renamed.len() > 1 || difference.renamed.iter().any(|(_, name)| taken(name)) {
+            self.rename_aside(difference)?;
         }
         for (id, name) in &difference.renamed {
             let (id, to) = (*id, name.clone());
             let renamed = engine.queue(Op::Rename { id, to });
-            renamed.map_err(|error| failed(id, name, error))?;
+            renamed.map_err(|error| self.failed(id, name, error))?;
         }
         for signal in &difference.signals {
             let copied = self.copy_signal(signal, copy);
-            copied.map_err(|error| failed(signal.id, &signal.state.name, error))?;
+            copied.map_err(|error| self.failed(signal.id, &signal.state.name, error))?;
         }
         target.commit(true)?;
         Ok(())
@@ -160,7 +152,7 @@ impl Backup<'_, '_> {
             change.apply(self.target.shared(), engine)?;
             self.advance(copy, own.len() as u64);
             at = stop;
-            if copy.commits && copy.uncommitted >= self.commit_bytes {
+            if copy.commits && copy.uncommitted >= self.options.commit_bytes {
                 // So that what is committed is a whole signal, should the rest turn out to be damaged: each sample is in a run.
                 let end = *end;
                 for run in state.runs.iter().filter(|run| run.start < end) {
@@ -306,6 +298,7 @@ impl Backup<'_, '_> {
     fn commit_if_due(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
         if copy.commits && copy.uncommitted > 0 {
             self.target.commit(true)?;
+            publish(&*self.target.shared().backend.media(), self.target.path())?;
             copy.uncommitted = 0;
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Snapshot;
+use super::rounds::Snapshot;
 use super::signal_error::{CopyError, SignalError};
 use crate::backend::Backend;
 use crate::error::StoreError;
@@ -36,6 +36,13 @@ pub(super) struct SignalDifference {
     pub(super) bytes: u64,
 }
 
+impl SignalDifference {
+    /// Whether all of the backup's files of its samples become others.
+    pub(super) fn replaces_array(&self) -> bool {
+        !self.new && (self.sealed || self.unseal)
+    }
+}
+
 /// A stretch of the index axis that the backup lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
@@ -61,12 +68,12 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// What `target` lacks of the snapshot. Signals in it with a name in `skipped` stay as they are.
+    /// What `target` lacks of the snapshot. Signals in it whose name `stays` says so are not removed.
     pub(super) fn of(
         source: &Store,
         target: &Store,
         snapshot: &Snapshot,
-        skipped: &BTreeSet<String>,
+        stays: &dyn Fn(&str) -> bool,
     ) -> Result<Self, StoreError> {
         let backend = &target.shared().backend;
         let have: BTreeMap<SignalId, String> = backend.catalogue()?.into_iter().collect();
@@ -100,9 +107,19 @@ impl Difference {
         }
         let there = snapshot.signals.iter().map(|(id, _)| id);
         let there: BTreeSet<_> = there.chain(&snapshot.left_out).collect();
-        let gone = |(id, name): &(SignalId, String)| !there.contains(id) && !skipped.contains(name);
+        let gone = |(id, name): &(SignalId, String)| !there.contains(id) && !stays(name);
         difference.removed = have.clone().into_iter().filter(gone).collect();
         Ok(difference)
+    }
+
+    /// Whether files that hold samples of the backup become others: those of arrays and of samples that are replaced, and of
+    /// signals that get a name which another one has. `have`: names in the backup.
+    pub(super) fn replaces(&self, have: &[String]) -> bool {
+        let has = |name: &str| have.iter().any(|have| have == name);
+        let replaced = |signal: &SignalDifference| {
+            signal.replaces_array() || signal.changed || signal.new && has(&signal.state.name)
+        };
+        self.signals.iter().any(replaced) || self.renamed.iter().any(|(_, name)| has(name))
     }
 
     /// Bytes of samples to copy.

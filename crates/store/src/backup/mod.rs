@@ -1,4 +1,5 @@
-//! Backups: a consistent copy of a store, also beside a writer at work.
+//! Copies of a store, of all its signals or of some: backups on a disk, pushes to object storage, pulls from there. Each
+//! is consistent, also beside a writer at work.
 //!
 //! A backup is a store of the same identity. It is brought to a state that the source committed, by commits of its own, so
 //! it is whole after each of them and survives a crash as any store does. What it holds already is not copied again: states
@@ -8,12 +9,13 @@
 mod copy;
 mod difference;
 mod marker;
+mod names;
+mod rounds;
 mod sealed_array;
 mod signal_error;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use isochrony_runtime::Progress;
 
@@ -23,28 +25,15 @@ use crate::engine::open::is_store;
 use crate::engine::{Engine, OpenMode};
 use crate::error::StoreError;
 use crate::layout;
-use crate::media::{Kind, Media};
-use crate::op::SignalId;
+use crate::media::{self, Kind, Media};
+use crate::names::Pattern;
 use crate::options::Mode;
-use crate::state::SignalState;
 use crate::store::Store;
 
-use difference::Difference;
 use marker::Marker;
-use signal_error::{CopyError, SignalError};
+use rounds::Backup;
 
 pub(crate) use marker::refuse_unfinished;
-
-/// Bytes between two commits: what a killed backup copies again. Updates up to this size are one commit, until which the
-/// backup stays as it was and can be opened.
-const COMMIT_BYTES: u64 = 256 << 20;
-
-/// How often a source is looked at again that changes samples while they are copied.
-const MAX_ROUNDS: usize = 8;
-/// How often a signal is tried whose samples a writer replaces while they are copied.
-const MAX_TRIES: usize = 16;
-/// How often a signal is tried that failed though nothing but appends happened to it.
-const MAX_TRIES_UNCHANGED: usize = 2;
 
 /// What a backup did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,37 +52,69 @@ pub struct BackupReport {
     pub failed: Vec<(String, String)>,
 }
 
+/// What to copy.
+#[derive(Debug, Clone)]
+pub struct CopyOptions {
+    /// Signals whose names fit one of these; all if there is none. Others that the copy has stay there as they are.
+    pub signals: Vec<Pattern>,
+    /// Bytes between two commits, which an interrupted copy does again. Updates up to this size are one commit, until
+    /// which the copy stays as it was and can be opened.
+    pub commit_bytes: u64,
+}
+
+impl Default for CopyOptions {
+    fn default() -> Self {
+        Self {
+            signals: Vec::new(),
+            commit_bytes: 256 << 20,
+        }
+    }
+}
+
+impl CopyOptions {
+    fn selects(&self, name: &str) -> bool {
+        self.signals.is_empty() || self.signals.iter().any(|one| one.matches(name))
+    }
+}
+
 /// Called with the bytes of samples that were copied, and that there are to copy.
 pub type OnProgress<'a> = dyn FnMut(&Progress) + 'a;
 
-/// The source's signals as of one commit.
-struct Snapshot {
-    sequence: u64,
-    signals: Vec<(SignalId, Arc<SignalState>)>,
-    /// Signals that are not copied.
-    left_out: Vec<SignalId>,
-}
-
-/// Copies what is committed in the store at `source` to the folder `target`, which is made if missing: a new backup, or
-/// one that is brought up to date.
+/// Copies what is committed in the store at `source` to `target`, which is made if missing: a new copy, or one that is
+/// brought up to date. Each may be a folder, or the URL of a store in object storage, where the copy's MANIFEST is
+/// replaced last.
 ///
 /// # Errors
-/// [`StoreError::NotAStore`], [`StoreError::NotABackup`], [`StoreError::Locked`], [`StoreError::NeedsRecovery`],
-/// [`StoreError::DiskFull`] and what else the system says: the next backup goes on where this one stopped.
+/// [`StoreError::NotAStore`], [`StoreError::NotABackup`], [`StoreError::NoMatchingSignals`], [`StoreError::Locked`],
+/// [`StoreError::NeedsRecovery`], [`StoreError::DiskFull`], [`StoreError::Remote`] and what else the system says: the next
+/// copy goes on where this one stopped.
+pub fn copy_store(
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    options: &CopyOptions,
+    progress: &mut OnProgress<'_>,
+) -> Result<BackupReport, StoreError> {
+    let source = Store::open(source, Mode::Read)?;
+    copy_to(&source, target.as_ref(), options, progress)
+}
+
+/// [`copy_store`] of all signals.
+///
+/// # Errors
+/// As [`copy_store`].
 pub fn backup(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
     progress: &mut OnProgress<'_>,
 ) -> Result<BackupReport, StoreError> {
-    let source = Store::open(source, Mode::Read)?;
-    backup_to(&source, target.as_ref(), COMMIT_BYTES, progress)
+    copy_store(source, target, &CopyOptions::default(), progress)
 }
 
 impl Store {
-    /// Copies what is committed to the folder `target`; see [`backup`].
+    /// Copies all that is committed to `target`.
     ///
     /// # Errors
-    /// As [`backup`].
+    /// As [`copy_store`].
     pub fn backup(
         &self,
         target: impl AsRef<Path>,
@@ -101,14 +122,15 @@ impl Store {
     ) -> Result<BackupReport, StoreError> {
         self.uuid()?;
         let source = Self::open_on(self.path(), Mode::Read, self.shared().backend.media())?;
-        backup_to(&source, target.as_ref(), COMMIT_BYTES, progress)
+        let options = CopyOptions::default();
+        copy_to(&source, target.as_ref(), &options, progress)
     }
 }
 
-fn backup_to(
+fn copy_to(
     source: &Store,
     target: &Path,
-    commit_bytes: u64,
+    options: &CopyOptions,
     progress: &mut OnProgress<'_>,
 ) -> Result<BackupReport, StoreError> {
     if source.is_stale() {
@@ -116,8 +138,9 @@ fn backup_to(
             path: source.path().into(),
         });
     }
-    let target = std::path::absolute(target).at("look at", target)?;
-    let around = crate::media::disk();
+    let target = media::absolute(target)?;
+    refuse_empty_selection(source, options)?;
+    let around = media::media_to_write(&target)?;
     let media = around.rooted(&target);
     let mut marker = prepare(source, &target, &*around, &*media)?;
     let uuid = source.shared().backend.uuid()?;
@@ -135,15 +158,20 @@ fn backup_to(
     let mut backup = Backup {
         source,
         target: &store,
+        options,
         report: BackupReport::default(),
         skipped: BTreeSet::new(),
         tries: BTreeMap::new(),
-        commit_bytes,
         progress,
     };
     marker.updating = true;
     let done = marker
         .write(&*media, &target)
+        .and_then(|()| publish(&*media, &target))
+        .and_then(|()| match media.is_published() {
+            true => backup.remove_leftovers(),
+            false => Ok(()),
+        })
         .and_then(|()| backup.run(&mut marker))
         .and_then(|()| backup.copy_attributes());
     let report = std::mem::take(&mut backup.report);
@@ -154,10 +182,28 @@ fn backup_to(
     }
     marker.own_sequence = store.sequence()?;
     store.close()?;
+    publish(&*media, &target)?;
     marker.sequence = report.sequence;
     (marker.complete, marker.updating) = (true, false);
     marker.write(&*media, &target)?;
+    publish(&*media, &target)?;
     Ok(report)
+}
+
+fn publish(media: &dyn Media, target: &Path) -> Result<(), StoreError> {
+    media.publish().at("push to", target)
+}
+
+/// Refuses a selection that selects nothing, which is a mistake as a rule.
+fn refuse_empty_selection(source: &Store, options: &CopyOptions) -> Result<(), StoreError> {
+    let names = source.names()?;
+    match options.signals.is_empty() || names.iter().any(|name| options.selects(name)) {
+        true => Ok(()),
+        false => Err(StoreError::NoMatchingSignals {
+            path: source.path().into(),
+            count: names.len(),
+        }),
+    }
 }
 
 fn refused(source: &Store, target: &Path, reason: &str) -> StoreError {
@@ -207,174 +253,8 @@ fn prepare(
     let above = above.next().unwrap_or(target).to_path_buf();
     around.make_folders(&above, &engine).at("create", target)?;
     marker.write(media, target)?;
+    publish(media, target)?;
     Ok(marker)
-}
-
-/// A backup under way.
-struct Backup<'a, 'b> {
-    source: &'a Store,
-    target: &'a Store,
-    report: BackupReport,
-    /// Names of signals that cannot be copied: one that is overwritten again and again has another id each time.
-    skipped: BTreeSet<String>,
-    /// How often a signal of each name failed.
-    tries: BTreeMap<String, usize>,
-    /// Bytes between two commits of large updates.
-    commit_bytes: u64,
-    progress: &'a mut OnProgress<'b>,
-}
-
-impl Backup<'_, '_> {
-    fn run(&mut self, marker: &mut Marker) -> Result<(), StoreError> {
-        let mut copied = false;
-        let mut rounds = 0;
-        while rounds < MAX_ROUNDS {
-            let snapshot = self.snapshot()?;
-            let difference = Difference::of(self.source, self.target, &snapshot, &self.skipped)?;
-            if !difference.failed.is_empty() {
-                for failure in difference.failed {
-                    self.retry_or_skip(&snapshot, failure)?;
-                }
-                continue;
-            }
-            if copied && !difference.changes_samples() {
-                // What came meanwhile is for the next backup.
-                break;
-            }
-            self.keep_ids(&snapshot)?;
-            let held = snapshot.signals.iter().map(|(_, state)| {
-                state.sample_count().unsigned_abs() * state.meta.format.size() as u64
-            });
-            if !copied {
-                self.report.kept_bytes = held.sum::<u64>().saturating_sub(difference.bytes());
-            }
-            let large = difference.bytes() > COMMIT_BYTES;
-            if large && marker.complete {
-                marker.complete = false;
-                let media = self.target.shared().backend.media();
-                marker.write(&*media, self.target.path())?;
-            }
-            match self.apply(&difference, large || !marker.complete) {
-                Ok(()) => copied = true,
-                Err(CopyError::Other(error)) => return Err(*error),
-                Err(CopyError::Signal(failure)) => {
-                    self.target.shared().rollback()?;
-                    self.retry_or_skip(&snapshot, failure)?;
-                    continue;
-                }
-            }
-            rounds += 1;
-            self.report.sequence = snapshot.sequence;
-            self.report.signals = snapshot.signals.len();
-            self.report.removed += difference.removed.len();
-        }
-        Ok(())
-    }
-
-    /// Decides whether a signal that failed is tried again: while a writer replaces its samples, and a few times only, so
-    /// that the others are backed up in any case.
-    fn retry_or_skip(
-        &mut self,
-        snapshot: &Snapshot,
-        failure: SignalError,
-    ) -> Result<(), StoreError> {
-        let SignalError { id, name, error } = failure;
-        self.source.refresh()?;
-        let backend = &self.source.shared().backend;
-        let limit = if has_changed(snapshot, id, &backend.state(id)) {
-            MAX_TRIES
-        } else if backend.sequence()? != snapshot.sequence {
-            MAX_TRIES_UNCHANGED
-        } else {
-            1
-        };
-        let tries = self.tries.entry(name.clone()).or_default();
-        *tries += 1;
-        if *tries >= limit {
-            self.skip(&name, &error);
-        }
-        Ok(())
-    }
-
-    fn skip(&mut self, name: &str, error: &StoreError) {
-        if self.skipped.insert(name.into()) {
-            self.report.failed.push((name.into(), error.to_string()));
-        }
-    }
-
-    /// Sees to it that a signal that is created in the backup once has a number of its own.
-    fn keep_ids(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
-        let last = snapshot.signals.iter().map(|(id, _)| id.0).max();
-        let engine = self.target.shared().backend.engine("back up")?;
-        engine.keep_ids(last.map_or(0, |last| last + 1));
-        Ok(())
-    }
-
-    /// Attributes of the store itself, which no commit holds.
-    fn copy_attributes(&self) -> Result<(), StoreError> {
-        let attributes = self.source.attributes()?;
-        match self.target.attributes()? == attributes {
-            true => Ok(()),
-            false => self.target.set_attributes(&attributes),
-        }
-    }
-
-    /// All signals as of one commit. One that cannot be read is left out.
-    fn snapshot(&mut self) -> Result<Snapshot, StoreError> {
-        let backend = &self.source.shared().backend;
-        loop {
-            self.source.refresh()?;
-            let sequence = backend.sequence()?;
-            let mut snapshot = Snapshot {
-                sequence,
-                signals: Vec::new(),
-                left_out: Vec::new(),
-            };
-            let mut unreadable = Vec::new();
-            for (id, name) in backend.catalogue()? {
-                if self.skipped.contains(&name) {
-                    snapshot.left_out.push(id);
-                    continue;
-                }
-                match backend.state(id) {
-                    Ok(state) => snapshot.signals.push((id, state)),
-                    Err(StoreError::SignalRemoved { .. }) => {}
-                    Err(error @ StoreError::Interrupted { .. }) => return Err(error),
-                    Err(error) => {
-                        snapshot.left_out.push(id);
-                        unreadable.push((name, error));
-                    }
-                }
-            }
-            // Loading a signal may have read on.
-            if backend.sequence()? == sequence {
-                for (name, error) in &unreadable {
-                    self.skip(name, error);
-                }
-                return Ok(snapshot);
-            }
-        }
-    }
-}
-
-/// Whether a writer did more to a signal since the snapshot than append to it. What fails then may do so because of that.
-fn has_changed(
-    snapshot: &Snapshot,
-    id: SignalId,
-    now: &Result<Arc<SignalState>, StoreError>,
-) -> bool {
-    let old = snapshot.signals.iter().find(|(other, _)| *other == id);
-    match (old, now) {
-        (Some((_, old)), Ok(now)) => {
-            let missing = |state: &SignalState| state.gaps.missing_within(0..old.end);
-            now.name != old.name
-                || now.meta != old.meta
-                || !now.data.is_same(&old.data)
-                || missing(now) != missing(old)
-        }
-        (_, Err(StoreError::SignalRemoved { .. } | StoreError::SignalOverwritten { .. })) => true,
-        _ => false,
-    }
 }
 
 #[cfg(test)]

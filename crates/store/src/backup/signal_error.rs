@@ -26,6 +26,13 @@ impl From<StoreError> for CopyError {
 }
 
 impl CopyError {
+    pub(super) fn into_error(self) -> StoreError {
+        match self {
+            Self::Signal(signal) => *signal.error,
+            Self::Other(error) => *error,
+        }
+    }
+
     /// The failure of a step that was done for one signal of the store at `source`.
     pub(super) fn of_signal(source: &Path, id: SignalId, name: &str, error: StoreError) -> Self {
         let error = Box::new(error);

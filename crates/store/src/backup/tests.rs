@@ -28,7 +28,11 @@ fn a_signal_whose_end_is_damaged_is_whole_up_to_where_it_was_committed() {
         .write_all_at(&[0xAA; 8], 4_096 + 2 * 350_000);
     written.expect("written");
     let source = Store::open(&path, Mode::Read).expect("opens");
-    let report = backup_to(&source, &copy, 1 << 16, &mut |_| ()).expect("backed up");
+    let options = CopyOptions {
+        commit_bytes: 1 << 16,
+        ..CopyOptions::default()
+    };
+    let report = copy_to(&source, &copy, &options, &mut |_| ()).expect("backed up");
     assert_eq!(report.failed.len(), 1, "{report:?}");
     let deep = VerifyOptions {
         deep: true,

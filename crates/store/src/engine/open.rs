@@ -56,7 +56,8 @@ pub(crate) fn open(
     let sequence = records.sequence;
     let rebooted = opening.header.boot != media.boot_id();
     let dirty = crashed || !ops.is_empty() || damaged.is_some() || rebooted;
-    let give_up = mode == OpenMode::GiveUpLost;
+    // Where files are published one after another, those of a push that was interrupted are ahead of the log, too.
+    let give_up = mode == OpenMode::GiveUpLost || media.is_published();
     let told = evidence::LogContent {
         opening: &opening,
         ops: &ops,

@@ -22,6 +22,7 @@ impl StoreError {
             Self::SignalRemoved { .. } => "signal_removed",
             Self::SignalOverwritten { .. } => "signal_overwritten",
             Self::InvalidPattern { .. } => "invalid_pattern",
+            Self::NoMatchingSignals { .. } => "no_matching_signals",
             Self::InvalidRange { .. } => "invalid_range",
             Self::OutOfBounds { .. } => "out_of_bounds",
             Self::GapInSelection { .. } => "gap_in_selection",

@@ -306,6 +306,10 @@ fn examples() -> Vec<StoreError> {
             path: "/a/store".into(),
             action: "what",
         },
+        StoreError::NoMatchingSignals {
+            path: "/a/store".into(),
+            count: 7,
+        },
     ]
 }
 
@@ -378,6 +382,7 @@ fn position(error: &StoreError) -> usize {
         StoreError::Snapshot(_) => 63,
         StoreError::Remote { .. } => 64,
         StoreError::RemoteReadOnly { .. } => 65,
+        StoreError::NoMatchingSignals { .. } => 66,
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) use forks::this_process;
 pub(crate) use platform::host_name;
 pub use refusal::Refusal;
 pub use remote::{RemoteError, is_url};
-pub(crate) use remote::{absolute, media_of};
+pub(crate) use remote::{absolute, media_of, media_to_write};
 pub use rooted::RootedDisk;
 
 /// This machine's disks.
@@ -232,6 +232,14 @@ pub trait Media: Send + Sync + fmt::Debug {
     /// Whether it is another machine's: read by requests, never written, and not forgotten by a restart of this one.
     fn is_remote(&self) -> bool {
         false
+    }
+    /// Whether others see what is written only once it is published.
+    fn is_published(&self) -> bool {
+        false
+    }
+    /// Makes what was written since the last call visible to others, its root record last. On a disk it is at once.
+    fn publish(&self) -> io::Result<()> {
+        Ok(())
     }
     /// More was published, so what is known of files other than MANIFEST and logs is old.
     fn forget_known(&self) {}

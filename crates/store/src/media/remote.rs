@@ -18,11 +18,16 @@ const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "http", "h
 /// Opens the medium of a store by its URL, without a request.
 pub type OpenRemote = fn(&str) -> io::Result<Arc<dyn Media>>;
 
-static REMOTE: OnceLock<OpenRemote> = OnceLock::new();
+struct Opener {
+    read: OpenRemote,
+    write: OpenRemote,
+}
 
-/// Says how URLs are opened; the first call in a process counts.
-pub fn register(open: OpenRemote) {
-    let _ = REMOTE.set(open);
+static REMOTE: OnceLock<Opener> = OnceLock::new();
+
+/// Says how URLs are opened, to read and to copy a store to; the first call in a process counts.
+pub fn register(read: OpenRemote, write: OpenRemote) {
+    let _ = REMOTE.set(Opener { read, write });
 }
 
 /// What went wrong with a remote medium. Travels inside an [`io::Error`] whose kind says whether something is missing,
@@ -105,8 +110,21 @@ pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     if !is_url(path) {
         return Ok(Arc::new(DiskMedia));
     }
-    let open = REMOTE.get().copied().unwrap_or(no_remote);
+    let open = REMOTE
+        .get()
+        .map_or(no_remote as OpenRemote, |open| open.read);
     open(&path.to_string_lossy()).at("open", path)
+}
+
+/// The same, to copy a store there: the one way in which this machine writes to another one's storage.
+pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
+    if !is_url(path) {
+        return Ok(Arc::new(DiskMedia));
+    }
+    let open = REMOTE
+        .get()
+        .map_or(no_remote as OpenRemote, |open| open.write);
+    open(&path.to_string_lossy()).at("push to", path)
 }
 
 fn no_remote(_url: &str) -> io::Result<Arc<dyn Media>> {

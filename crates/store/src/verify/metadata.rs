@@ -32,7 +32,7 @@ const LOSE_ATTRIBUTES: &str = "restore it from a copy; or let `--repair` write o
 pub(super) const ATTRIBUTES_LOST: &str = "damaged_metadata";
 
 /// Whether these are the bytes of a signal's group.
-pub(super) fn is_signal(bytes: &[u8]) -> bool {
+pub(crate) fn is_signal(bytes: &[u8]) -> bool {
     let value: Option<Value> = serde_json::from_slice(bytes).ok();
     value.is_some_and(|value| value["attributes"]["isochrony"]["kind"] == "signal")
 }

@@ -1,7 +1,7 @@
-//! The scratch folder of a calibration.
+//! Scratch folders: of a calibration, of a push.
 //!
-//! Removed with its calibration, or, if that was killed, by the next in the same place: a folder in use is locked, and
-//! locks end with their process.
+//! Removed with their owner, or, if that was killed, by the next of the same kind in the same place: a folder in use is
+//! locked, and locks end with their process.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -10,14 +10,12 @@ use std::path::{Path, PathBuf};
 use crate::error::{ErrorContext, IoError};
 use crate::source::is_same;
 
-/// Names are this and a UUID without hyphens.
-const PREFIX: &str = ".isochrony-calibrate-";
-
-/// Other calibrations may remove the folder before it is locked.
+/// Others may remove the folder before it is locked.
 const ATTEMPTS: usize = 16;
 
+/// A folder for temporary files, removed when this is dropped.
 #[derive(Debug)]
-pub(super) struct ScratchFolder {
+pub struct ScratchFolder {
     path: PathBuf,
     /// Locked while open.
     _held: File,
@@ -26,11 +24,15 @@ pub(super) struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// A new folder. Removes those that are not in use.
-    pub(super) fn make(within: &Path) -> Result<Self, IoError> {
-        sweep(within);
+    /// A new folder, named by what it is for (`calibrate`). Removes those of this kind that are not in use.
+    ///
+    /// # Errors
+    /// [`IoError::System`].
+    pub fn make(within: &Path, kind: &str) -> Result<Self, IoError> {
+        sweep(within, kind);
         for _ in 0..ATTEMPTS {
-            let path = within.join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
+            let id = uuid::Uuid::new_v4().simple().to_string();
+            let path = within.join(format!("{}{id}", prefix(kind)));
             std::fs::create_dir(&path).with_path("make", &path)?;
             let Ok(held) = File::open(&path) else {
                 continue;
@@ -51,7 +53,9 @@ impl ScratchFolder {
             .with_path("make a scratch folder in", within)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -65,14 +69,20 @@ impl Drop for ScratchFolder {
     }
 }
 
-/// Removes what killed calibrations left, as far as possible.
-fn sweep(within: &Path) {
+/// Names are this and a UUID without hyphens.
+fn prefix(kind: &str) -> String {
+    format!(".isochrony-{kind}-")
+}
+
+/// Removes what killed processes left, as far as possible.
+fn sweep(within: &Path, kind: &str) {
+    let prefix = prefix(kind);
     let Ok(entries) = std::fs::read_dir(within) else {
         return;
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let id = name.to_str().and_then(|name| name.strip_prefix(&prefix));
         let ours = id.is_some_and(|id| {
             id.len() == 32
                 && id
@@ -96,26 +106,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_calibration_left_goes_and_what_another_holds_stays() {
+    fn what_a_killed_process_left_goes_and_what_another_holds_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let dead = folder.path().join(format!("{PREFIX}{}", "0a".repeat(16)));
+        let prefix = prefix("calibrate");
+        let dead = folder.path().join(format!("{prefix}{}", "0a".repeat(16)));
         std::fs::create_dir_all(dead.join("a.iso").join("scratch")).unwrap();
         std::fs::write(dead.join("a.iso").join("shard"), b"samples").unwrap();
         let others = [
-            format!("{PREFIX}mine"),
+            format!("{prefix}mine"),
+            format!(".isochrony-push-{}", "0a".repeat(16)),
             "isochrony-calibrate".to_owned(),
-            format!("{PREFIX}{}", "ZZ".repeat(16)),
+            format!("{prefix}{}", "ZZ".repeat(16)),
         ];
         for name in &others {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let linked = folder.path().join(format!("{PREFIX}{}", "0b".repeat(16)));
+        let linked = folder.path().join(format!("{prefix}{}", "0b".repeat(16)));
         std::os::unix::fs::symlink(folder.path().join(&others[1]), &linked).unwrap();
 
-        let first = ScratchFolder::make(folder.path()).unwrap();
+        let first = ScratchFolder::make(folder.path(), "calibrate").unwrap();
         assert!(!dead.exists());
         std::fs::write(first.path().join("in use"), b"").unwrap();
-        let second = ScratchFolder::make(folder.path()).unwrap();
+        let second = ScratchFolder::make(folder.path(), "calibrate").unwrap();
         assert!(first.path().join("in use").exists(), "it is held");
         assert_ne!(first.path(), second.path());
         drop((first, second));

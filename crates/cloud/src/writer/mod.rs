@@ -1,0 +1,257 @@
+//! A store in object storage as a medium that one process writes: what a push copies to.
+//!
+//! Objects cannot be changed, only replaced as a whole. So what is written is staged in files on this machine's disk, and
+//! [`Media::publish`] puts what differs; see [`publish`] for the order. An object that is to be changed is fetched first.
+//! Of the disk that takes what is written between two calls, some 256 MB for a push; a sealed array, which is written as
+//! a whole, is put as soon as [`SPILL_BYTES`] are staged.
+//!
+//! All names are listed when the store is opened, one request for a thousand, and kept: some 300 bytes for each object.
+
+mod node;
+mod publish;
+mod tree;
+mod upload;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isochrony_store::media::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site};
+
+use crate::client::Service;
+use crate::driver;
+use crate::error::CloudError;
+use crate::media::{CloudMedia, ENGINE, Remote};
+use crate::requests::Version;
+
+use node::{Node, NodeFile, Staging};
+use publish::MARKER;
+use tree::Tree;
+
+/// Bytes that are staged before closed files are put.
+const SPILL_BYTES: u64 = 512 << 20;
+/// Longest marker.
+const MARKER_BYTES: u64 = 64 << 10;
+
+/// Files that are no part of a published store: the lock, and what is under construction.
+fn is_unpublished(name: &str) -> bool {
+    let own = name.strip_prefix(ENGINE).unwrap_or_default();
+    own == "LOCK" || own.starts_with("tmp/") || own.starts_with("staging/")
+}
+
+struct WriterState {
+    tree: Tree,
+    /// Names of the objects that there are.
+    objects: BTreeSet<String>,
+    /// The version of the marker that this push has put.
+    marker: Option<Version>,
+}
+
+struct Writer {
+    remote: Arc<Remote>,
+    staging: Arc<Staging>,
+    spill_bytes: u64,
+    state: Mutex<WriterState>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Writer").field(&self.remote).finish()
+    }
+}
+
+impl Writer {
+    fn lock(&self) -> MutexGuard<'_, WriterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A store in object storage, to be written by one process.
+///
+/// Made by [`CloudMedia::writer`]. Nothing is visible to others before [`Media::publish`].
+#[derive(Debug, Clone)]
+pub struct CloudWriter(Arc<Writer>);
+
+impl CloudMedia {
+    /// The same store, to be written. Lists what is there.
+    ///
+    /// # Errors
+    /// [`CloudError::CannotPush`] on a web server; what goes wrong with the listing, as an [`io::Error`]; those of a disk
+    /// that cannot hold staged files.
+    pub fn writer(&self) -> io::Result<CloudWriter> {
+        self.writer_that_stages(SPILL_BYTES)
+    }
+
+    fn writer_that_stages(&self, spill_bytes: u64) -> io::Result<CloudWriter> {
+        let remote = self.remote().clone();
+        if remote.service() == Service::Http {
+            return Err(CloudError::CannotPush.into());
+        }
+        let place = remote.session()?.place.clone();
+        let listed = driver::wait(place.list_whole(usize::MAX))?.unwrap_or_default();
+        let objects = listed.keys().cloned().collect();
+        let node = |(name, version): (String, Version)| {
+            let node = Node::published(&name, version);
+            (name, node)
+        };
+        let files: BTreeMap<_, _> = listed.into_iter().map(node).collect();
+        Ok(CloudWriter(Arc::new(Writer {
+            remote,
+            staging: Arc::new(Staging::new()?),
+            spill_bytes,
+            state: Mutex::new(WriterState {
+                tree: Tree::new(files),
+                objects,
+                marker: None,
+            }),
+        })))
+    }
+}
+
+impl CloudWriter {
+    fn name(&self, path: &Path) -> io::Result<String> {
+        self.0.remote.name(path)
+    }
+
+    fn is_above(&self, path: &Path) -> bool {
+        let root = self.0.remote.root();
+        root != path && root.starts_with(path)
+    }
+
+    fn handle(&self, node: &Arc<Node>) -> Arc<dyn MediaFile> {
+        Arc::new(NodeFile {
+            node: node.clone(),
+            remote: self.0.remote.clone(),
+            staging: self.0.staging.clone(),
+        })
+    }
+
+    /// Whether a push before this one was interrupted, so that objects may be left that belong to no state.
+    fn is_interrupted(&self) -> io::Result<bool> {
+        let names = self
+            .0
+            .lock()
+            .tree
+            .files()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>();
+        if names.iter().any(|name| is_unpublished(name)) {
+            return Ok(true);
+        }
+        let marker = self.0.remote.root().join(MARKER);
+        let marker = self.read(&marker, MARKER_BYTES)?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&marker).contains("\"updating\":true"))
+    }
+}
+
+/// One process writes, which [`Writer::publish`] checks: a lock in object storage would outlive its holder.
+#[derive(Debug)]
+struct NoLock;
+
+impl MediaLock for NoLock {
+    fn write(&self, _text: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn release(&self) {}
+}
+
+impl Media for CloudWriter {
+    fn rooted(&self, _root: &Path) -> Arc<dyn Media> {
+        Arc::new(self.clone())
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>> {
+        let name = self.name(path)?;
+        if self.0.staging.bytes() > self.0.spill_bytes {
+            self.0.spill()?;
+        }
+        let mut state = self.0.lock();
+        if state.tree.is_folder(&name) {
+            let (path, found) = (path.into(), "a folder");
+            return Err(Refusal::Kind { path, found }.into());
+        }
+        match (state.tree.file(&name), access) {
+            (Some(_), Access::CreateNew) => Err(io::ErrorKind::AlreadyExists.into()),
+            (Some(node), _) => Ok(self.handle(node)),
+            (None, Access::Read | Access::Write) => Err(io::ErrorKind::NotFound.into()),
+            (None, Access::Create | Access::CreateNew) => {
+                let node = Node::empty(&self.0.staging)?;
+                state.tree.add(&name, node.clone())?;
+                Ok(self.handle(&node))
+            }
+        }
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Option<Kind>> {
+        if self.is_above(path) {
+            return Ok(Some(Kind::Folder));
+        }
+        let (name, state) = (self.name(path)?, self.0.lock());
+        let file = state.tree.file(&name).map(|node| Kind::File(node.len()));
+        Ok(file.or_else(|| state.tree.is_folder(&name).then_some(Kind::Folder)))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        self.0.lock().tree.names(&self.name(folder)?)
+    }
+
+    fn make_folder(&self, path: &Path) -> io::Result<bool> {
+        if self.is_above(path) {
+            return Ok(false);
+        }
+        self.0.lock().tree.make_folder(&self.name(path)?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, to) = (self.name(from)?, self.name(to)?);
+        self.0.lock().tree.rename(&from, &to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.0.lock().tree.remove_file(&self.name(path)?)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        self.0.lock().tree.remove_folder(&self.name(path)?)
+    }
+
+    fn sync_folder(&self, _path: &Path, _site: Site) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, _path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>> {
+        let left = match self.is_interrupted()? {
+            true => "an interrupted push".to_owned(),
+            false => String::new(),
+        };
+        Ok(Some((Box::new(NoLock), left)))
+    }
+
+    fn network(&self, _path: &Path) -> io::Result<Option<&'static str>> {
+        Ok(None)
+    }
+
+    /// No restart forgets what was put.
+    fn boot_id(&self) -> String {
+        "object storage".into()
+    }
+
+    fn has_background(&self) -> bool {
+        false
+    }
+
+    fn is_published(&self) -> bool {
+        true
+    }
+
+    fn publish(&self) -> io::Result<()> {
+        self.0.publish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

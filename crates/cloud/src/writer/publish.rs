@@ -1,0 +1,237 @@
+//! The order in which what was written becomes objects.
+//!
+//! Readers find a store's state by MANIFEST and the redo log that it names. So samples, which take the longest and which
+//! the state before does not name, are put first; then all that is small; then redo logs; and MANIFEST last. What has no
+//! name any more is deleted behind it. A push that ends in between leaves the state before, and objects that the next one
+//! replaces or deletes.
+//!
+//! Views, a cache of which a record says how far it is valid, come after MANIFEST: the record is deleted, rows are put, and
+//! the record is put last. Rows without one are built anew.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use object_store::path::Path as Key;
+
+use super::node::{Difference, Node};
+use super::upload::{Source, upload};
+use super::{Writer, WriterState, is_unpublished};
+use crate::driver;
+use crate::error::CloudError;
+use crate::media::{ENGINE, is_log};
+
+/// Objects up to this size are tables, metadata and the like.
+const SMALL_BYTES: u64 = 1 << 20;
+
+/// Name of the file that says that a store is a copy, below its root.
+pub(super) const MARKER: &str = ".isochrony/BACKUP";
+
+/// When an object is put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Samples,
+    Small,
+    Log,
+    Marker,
+    Manifest,
+    View,
+    ViewRecord,
+}
+
+impl Rank {
+    const ALL: [Self; 7] = [
+        Self::Samples,
+        Self::Small,
+        Self::Log,
+        Self::Marker,
+        Self::Manifest,
+        Self::View,
+        Self::ViewRecord,
+    ];
+
+    fn of(name: &str, bytes: u64) -> Self {
+        match name.strip_prefix(ENGINE) {
+            Some("MANIFEST") => Self::Manifest,
+            Some("BACKUP") => Self::Marker,
+            _ if is_log(name) => Self::Log,
+            _ if name.ends_with("/views/zarr.json") => Self::ViewRecord,
+            _ if name.contains("/views/") => Self::View,
+            _ if bytes > SMALL_BYTES => Self::Samples,
+            _ => Self::Small,
+        }
+    }
+}
+
+fn names_signal(name: &str) -> bool {
+    name.ends_with("zarr.json") || name.ends_with(".signal")
+}
+
+/// Something to put.
+struct Change {
+    name: String,
+    node: Arc<Node>,
+    difference: Difference,
+}
+
+impl Writer {
+    /// Puts what differs, and deletes what is gone.
+    pub(super) fn publish(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        let mut ranks: [Vec<Change>; Rank::ALL.len()] = Default::default();
+        for (name, node) in state.tree.files() {
+            if is_unpublished(name) {
+                continue;
+            }
+            let difference = node.difference(name);
+            if difference == Difference::Nothing {
+                if Arc::strong_count(node) == 1 {
+                    node.release();
+                }
+                continue;
+            }
+            ranks[Rank::of(name, node.len()) as usize].push(Change {
+                name: name.clone(),
+                node: node.clone(),
+                difference,
+            });
+        }
+        self.check_alone(&state)?;
+        self.save_sources(&mut ranks)?;
+        let records = self.stage_records(&state, &mut ranks)?;
+        for (rank, changes) in Rank::ALL.into_iter().zip(ranks) {
+            match rank {
+                Rank::Manifest if !changes.is_empty() => self.check_alone(&state)?,
+                Rank::View => self.delete(&mut state, records.iter().cloned().collect())?,
+                _ => {}
+            }
+            self.put(&mut state, changes)?;
+        }
+        self.delete_gone(&mut state)
+    }
+
+    /// Names of the records of views whose rows differ. All of them are to be put, since they are deleted first.
+    fn stage_records(
+        &self,
+        state: &WriterState,
+        ranks: &mut [Vec<Change>],
+    ) -> io::Result<BTreeSet<String>> {
+        let rows = ranks[Rank::View as usize].iter();
+        let record = |change: &Change| {
+            let (signal, _) = change.name.split_once("/views/")?;
+            Some(format!("{signal}/views/zarr.json"))
+        };
+        let mut records: BTreeSet<String> = rows.filter_map(record).collect();
+        records.retain(|name| state.objects.contains(name));
+        let to_put = &mut ranks[Rank::ViewRecord as usize];
+        for name in &records {
+            let Some(node) = state.tree.file(name) else {
+                continue;
+            };
+            if !to_put.iter().any(|change| change.name == *name) {
+                node.stage(&self.remote, &self.staging)?;
+                to_put.push(Change {
+                    name: name.clone(),
+                    node: node.clone(),
+                    difference: node.difference(name),
+                });
+            }
+        }
+        Ok(records)
+    }
+
+    /// Fetches objects that are to be copied and will be replaced themselves, such as where two signals swap their names.
+    fn save_sources(&self, ranks: &mut [Vec<Change>]) -> io::Result<()> {
+        let names = ranks.iter().flatten().map(|change| change.name.clone());
+        let names: BTreeSet<String> = names.collect();
+        for change in ranks.iter_mut().flatten() {
+            if let Difference::Copy(object) = &change.difference
+                && names.contains(object)
+            {
+                change.node.stage(&self.remote, &self.staging)?;
+                change.difference = change.node.difference(&change.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts closed files below `tmp/`, where they have no name yet that readers look for, to make room on the disk.
+    pub(super) fn spill(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        let files = state.tree.files().iter();
+        let closed = files
+            .filter(|(name, node)| is_unpublished(name) && Arc::strong_count(node) == 1)
+            .map(|(name, node)| Change {
+                name: name.clone(),
+                node: node.clone(),
+                difference: node.difference(name),
+            })
+            .filter(|change| matches!(change.difference, Difference::Put(..)));
+        let closed = closed.collect();
+        self.put(&mut state, closed)
+    }
+
+    fn put(&self, state: &mut WriterState, changes: Vec<Change>) -> io::Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let place = &self.remote.session()?.place;
+        let mut objects = Vec::new();
+        for change in &changes {
+            let source = match &change.difference {
+                Difference::Put(path, len) => Source::File(path.clone(), *len),
+                Difference::Copy(object) => Source::Object(place.key(object)?),
+                Difference::Nothing => continue,
+            };
+            objects.push((place.key(&change.name)?, source));
+        }
+        let versions = driver::wait(upload(place.requests.clone(), objects))?;
+        for (Change { name, node, .. }, version) in changes.into_iter().zip(versions) {
+            if name == MARKER {
+                state.marker = Some(version.clone());
+            }
+            // This clone and the tree's.
+            let is_open = Arc::strong_count(&node) > 2;
+            node.set_published(&name, version, is_open);
+            state.objects.insert(name);
+        }
+        Ok(())
+    }
+
+    /// Deletes objects that no file has as its bytes.
+    fn delete_gone(&self, state: &mut WriterState) -> io::Result<()> {
+        let used = state.tree.files().values().filter_map(|node| node.object());
+        let used: BTreeSet<String> = used.collect();
+        let gone = state.objects.difference(&used).cloned();
+        // What shows that a folder was a signal's goes last, so that the next push finds what an interrupted one leaves.
+        let (last, first): (Vec<String>, _) = gone.partition(|name| names_signal(name));
+        self.delete(state, first)?;
+        self.delete(state, last)
+    }
+
+    fn delete(&self, state: &mut WriterState, names: Vec<String>) -> io::Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let place = &self.remote.session()?.place;
+        let keys = names.iter().map(|name| place.key(name));
+        let keys = keys.collect::<Result<Vec<Key>, CloudError>>()?;
+        let requests = place.requests.clone();
+        driver::wait(async move { requests.delete(keys).await })?;
+        for name in names {
+            state.objects.remove(&name);
+        }
+        Ok(())
+    }
+
+    /// Refuses to go on where another push has put its own marker.
+    fn check_alone(&self, state: &WriterState) -> io::Result<()> {
+        let Some(own) = &state.marker else {
+            return Ok(());
+        };
+        match self.remote.session()?.head(MARKER)? {
+            Some(now) if now.fits(own) => Ok(()),
+            _ => Err(CloudError::OtherPush.into()),
+        }
+    }
+}

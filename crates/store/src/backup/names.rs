@@ -1,0 +1,139 @@
+//! Changes that come before samples are copied: names, and what stands in the way of a publication.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::difference::{Difference, Part};
+use super::publish;
+use super::rounds::Backup;
+use super::signal_error::CopyError;
+use crate::append::change::Change;
+use crate::engine::identity;
+use crate::engine::io::IoContext;
+use crate::error::StoreError;
+use crate::layout;
+use crate::media::{Kind, Media, limits};
+use crate::op::{Op, SignalId};
+use crate::verify::metadata::is_signal;
+
+/// What names begin with that signals have between two others.
+const ASIDE: &str = "backup-";
+
+/// Whether a name is one that [`Backup::rename_aside`] gives.
+fn is_aside(name: &str) -> bool {
+    let rest = name
+        .strip_prefix(ASIDE)
+        .and_then(|rest| rest.split_once('-'));
+    rest.is_some_and(|(id, unique)| {
+        id.parse::<u64>().is_ok() && uuid::Uuid::try_parse(unique).is_ok()
+    })
+}
+
+impl Backup<'_, '_> {
+    /// Removes signals that the source has no more.
+    pub(super) fn remove(&self, difference: &Difference) -> Result<(), CopyError> {
+        let engine = self.target.shared().backend.engine("back up")?;
+        for (id, name) in &difference.removed {
+            let removed = engine.queue(Op::Remove { id: *id });
+            removed.map_err(|error| self.failed(*id, name, error))?;
+        }
+        Ok(())
+    }
+
+    /// Gives signals that are renamed names that no other has.
+    pub(super) fn rename_aside(&self, difference: &Difference) -> Result<(), CopyError> {
+        let engine = self.target.shared().backend.engine("back up")?;
+        for (id, name) in &difference.renamed {
+            let id = *id;
+            let to = format!("{ASIDE}{}-{}", id.0, uuid::Uuid::new_v4().simple());
+            let renamed = engine.queue(Op::Rename { id, to });
+            renamed.map_err(|error| self.failed(id, name, error))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn failed(&self, id: SignalId, name: &str, error: StoreError) -> CopyError {
+        CopyError::of_signal(self.source.path(), id, name, error)
+    }
+
+    /// Publishes a state that names nothing of what the next one replaces: objects are put one after another, and those
+    /// of a push that is interrupted may be of either state.
+    pub(super) fn make_way(&self, difference: &Difference) -> Result<(), StoreError> {
+        let made = self.queue_way(difference).map_err(CopyError::into_error);
+        if let Err(error) = made {
+            self.target.shared().rollback()?;
+            return Err(error);
+        }
+        self.target.commit(true)?;
+        publish(&*self.target.shared().backend.media(), self.target.path())
+    }
+
+    fn queue_way(&self, difference: &Difference) -> Result<(), CopyError> {
+        let shared = self.target.shared();
+        let engine = shared.backend.engine("back up")?;
+        self.remove(difference)?;
+        self.rename_aside(difference)?;
+        for signal in &difference.signals {
+            let id = signal.id;
+            if signal.replaces_array() {
+                // It is copied as a new one.
+                engine.queue(Op::Remove { id })?;
+            } else if signal.changed {
+                let have = engine.state(id)?.end;
+                let mut change = Change::new(id);
+                for part in &signal.parts {
+                    if let Part::Samples(range) = part
+                        && range.start < have
+                    {
+                        let (start, end) = (range.start, range.end.min(have));
+                        change.ops.push(Op::Gap { id, start, end });
+                    }
+                }
+                change.apply(shared, engine)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes folders of signals that the state does not know. Objects are put before MANIFEST and deleted after it, so a
+    /// push that was interrupted may have left some.
+    pub(super) fn remove_leftovers(&self) -> Result<(), StoreError> {
+        let backend = &self.target.shared().backend;
+        let media = &*backend.media();
+        let root = self.target.path();
+        let expected = self.source.names()?.into_iter();
+        let expected: HashSet<_> = expected
+            .map(|name| layout::signal_folder(root, &name))
+            .collect();
+        let mut known = HashSet::new();
+        for (id, _) in backend.catalogue()? {
+            known.insert(backend.signal_path(id)?);
+        }
+        let mut folders = vec![root.to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for name in media.list(&folder).at("list", &folder)? {
+                let path = folder.join(&name);
+                let is_folder = matches!(media.stat(&path), Ok(Some(Kind::Folder)));
+                if name == layout::ENGINE || known.contains(&path) || !is_folder {
+                    continue;
+                }
+                if expected.contains(&path) || is_aside(&name) || is_signal_folder(media, &path)? {
+                    media.remove_all(&path).at("remove", &path)?;
+                } else {
+                    folders.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a folder is, or was, that of a signal: its metadata and identity are deleted last.
+fn is_signal_folder(media: &dyn Media, folder: &Path) -> Result<bool, StoreError> {
+    if identity::read(media, folder).at("read", folder)?.is_some() {
+        return Ok(true);
+    }
+    let path = folder.join("zarr.json");
+    let bytes = media.read(&path, limits::METADATA).at("read", &path)?;
+    Ok(bytes.is_some_and(|bytes| is_signal(&bytes)))
+}

@@ -1,0 +1,204 @@
+//! Brings a copy to the state of its source, in rounds: the source may change samples while they are copied.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::difference::Difference;
+use super::marker::Marker;
+use super::signal_error::{CopyError, SignalError};
+use super::{BackupReport, CopyOptions, OnProgress, publish};
+use crate::error::StoreError;
+use crate::op::SignalId;
+use crate::state::SignalState;
+use crate::store::Store;
+
+/// How often a source is looked at again that changes samples while they are copied.
+const MAX_ROUNDS: usize = 8;
+/// How often a signal is tried whose samples a writer replaces while they are copied.
+const MAX_TRIES: usize = 16;
+/// How often a signal is tried that failed though nothing but appends happened to it.
+const MAX_TRIES_UNCHANGED: usize = 2;
+
+/// The source's signals as of one commit.
+pub(super) struct Snapshot {
+    pub(super) sequence: u64,
+    pub(super) signals: Vec<(SignalId, Arc<SignalState>)>,
+    /// Signals that are not copied.
+    pub(super) left_out: Vec<SignalId>,
+}
+
+/// A copy under way.
+pub(super) struct Backup<'a, 'b> {
+    pub(super) source: &'a Store,
+    pub(super) target: &'a Store,
+    pub(super) options: &'a CopyOptions,
+    pub(super) report: BackupReport,
+    /// Names of signals that cannot be copied: one that is overwritten again and again has another id each time.
+    pub(super) skipped: BTreeSet<String>,
+    /// How often a signal of each name failed.
+    pub(super) tries: BTreeMap<String, usize>,
+    pub(super) progress: &'a mut OnProgress<'b>,
+}
+
+impl Backup<'_, '_> {
+    pub(super) fn run(&mut self, marker: &mut Marker) -> Result<(), StoreError> {
+        let mut copied = false;
+        let mut made_way = false;
+        let mut rounds = 0;
+        while rounds < MAX_ROUNDS {
+            let snapshot = self.snapshot()?;
+            let (skipped, options) = (&self.skipped, self.options);
+            let stays = |name: &str| skipped.contains(name) || !options.selects(name);
+            let difference = Difference::of(self.source, self.target, &snapshot, &stays)?;
+            if !difference.failed.is_empty() {
+                for failure in difference.failed {
+                    self.retry_or_skip(&snapshot, failure)?;
+                }
+                continue;
+            }
+            if copied && !difference.changes_samples() {
+                // What came meanwhile is for the next backup.
+                break;
+            }
+            self.keep_ids(&snapshot)?;
+            let held = snapshot.signals.iter().map(|(_, state)| {
+                state.sample_count().unsigned_abs() * state.meta.format.size() as u64
+            });
+            if !copied {
+                self.report.kept_bytes = held.sum::<u64>().saturating_sub(difference.bytes());
+            }
+            let media = self.target.shared().backend.media();
+            let replaces = media.is_published() && difference.replaces(&self.target.names()?);
+            let is_large = difference.bytes() > self.options.commit_bytes;
+            if marker.complete && (is_large || replaces) {
+                marker.complete = false;
+                marker.write(&*media, self.target.path())?;
+                publish(&*media, self.target.path())?;
+            }
+            if replaces && !made_way {
+                self.make_way(&difference)?;
+                made_way = true;
+                continue;
+            }
+            match self.apply(&difference, is_large || !marker.complete) {
+                Ok(()) => copied = true,
+                Err(CopyError::Other(error)) => return Err(*error),
+                Err(CopyError::Signal(failure)) => {
+                    self.target.shared().rollback()?;
+                    self.retry_or_skip(&snapshot, failure)?;
+                    continue;
+                }
+            }
+            rounds += 1;
+            self.report.sequence = snapshot.sequence;
+            self.report.signals = snapshot.signals.len();
+            self.report.removed += difference.removed.len();
+        }
+        Ok(())
+    }
+
+    /// Decides whether a signal that failed is tried again: while a writer replaces its samples, and a few times only, so
+    /// that the others are backed up in any case.
+    fn retry_or_skip(
+        &mut self,
+        snapshot: &Snapshot,
+        failure: SignalError,
+    ) -> Result<(), StoreError> {
+        let SignalError { id, name, error } = failure;
+        self.source.refresh()?;
+        let backend = &self.source.shared().backend;
+        let limit = if has_changed(snapshot, id, &backend.state(id)) {
+            MAX_TRIES
+        } else if backend.sequence()? != snapshot.sequence {
+            MAX_TRIES_UNCHANGED
+        } else {
+            1
+        };
+        let tries = self.tries.entry(name.clone()).or_default();
+        *tries += 1;
+        if *tries >= limit {
+            self.skip(&name, &error);
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, name: &str, error: &StoreError) {
+        if self.skipped.insert(name.into()) {
+            self.report.failed.push((name.into(), error.to_string()));
+        }
+    }
+
+    /// Sees to it that a signal that is created in the backup once has a number of its own.
+    fn keep_ids(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        let last = snapshot.signals.iter().map(|(id, _)| id.0).max();
+        let engine = self.target.shared().backend.engine("back up")?;
+        engine.keep_ids(last.map_or(0, |last| last + 1));
+        Ok(())
+    }
+
+    /// Attributes of the store itself, which no commit holds.
+    pub(super) fn copy_attributes(&self) -> Result<(), StoreError> {
+        let attributes = self.source.attributes()?;
+        match self.target.attributes()? == attributes {
+            true => Ok(()),
+            false => self.target.set_attributes(&attributes),
+        }
+    }
+
+    /// All signals as of one commit. One that cannot be read is left out.
+    fn snapshot(&mut self) -> Result<Snapshot, StoreError> {
+        let backend = &self.source.shared().backend;
+        loop {
+            self.source.refresh()?;
+            let sequence = backend.sequence()?;
+            let mut snapshot = Snapshot {
+                sequence,
+                signals: Vec::new(),
+                left_out: Vec::new(),
+            };
+            let mut unreadable = Vec::new();
+            for (id, name) in backend.catalogue()? {
+                if self.skipped.contains(&name) || !self.options.selects(&name) {
+                    snapshot.left_out.push(id);
+                    continue;
+                }
+                match backend.state(id) {
+                    Ok(state) => snapshot.signals.push((id, state)),
+                    Err(StoreError::SignalRemoved { .. }) => {}
+                    Err(error @ StoreError::Interrupted { .. }) => return Err(error),
+                    Err(error) => {
+                        snapshot.left_out.push(id);
+                        unreadable.push((name, error));
+                    }
+                }
+            }
+            // Loading a signal may have read on.
+            if backend.sequence()? == sequence {
+                for (name, error) in &unreadable {
+                    self.skip(name, error);
+                }
+                return Ok(snapshot);
+            }
+        }
+    }
+}
+
+/// Whether a writer did more to a signal since the snapshot than append to it. What fails then may do so because of that.
+fn has_changed(
+    snapshot: &Snapshot,
+    id: SignalId,
+    now: &Result<Arc<SignalState>, StoreError>,
+) -> bool {
+    let old = snapshot.signals.iter().find(|(other, _)| *other == id);
+    match (old, now) {
+        (Some((_, old)), Ok(now)) => {
+            let missing = |state: &SignalState| state.gaps.missing_within(0..old.end);
+            now.name != old.name
+                || now.meta != old.meta
+                || !now.data.is_same(&old.data)
+                || missing(now) != missing(old)
+        }
+        (_, Err(StoreError::SignalRemoved { .. } | StoreError::SignalOverwritten { .. })) => true,
+        _ => false,
+    }
+}
