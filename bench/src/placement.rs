@@ -203,7 +203,7 @@ impl Cluster {
         let counts = self.dispatcher.counts();
         assert_eq!(counts.running, self.running.len());
         let all = size.waiting + size.hosts as usize;
-        assert_eq!(counts.running + counts.window + counts.behind, all);
+        assert_eq!(counts.running + counts.window + counts.backlog, all);
     }
 }
 

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CacheError;
 use crate::journal::Op;
-use crate::locks::{Unlinked, is_unlocked, unlink_unpinned};
-use crate::state::{Locked, owners};
+use crate::locks::{UnlinkOutcome, is_unlocked, unlink_unpinned};
+use crate::state::{StateGuard, owners};
 use isochrony_placement::EvictionPolicy;
 
 /// State and counts of a cache. Counts are since it was created; those of a killed process since its last change are lost.
@@ -48,7 +48,7 @@ pub struct CacheInfo {
 
 /// What clearing a cache did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Cleared {
+pub struct ClearReport {
     /// Objects that were unlinked.
     pub removed_objects: u64,
     /// Bytes that they took.
@@ -59,17 +59,17 @@ pub struct Cleared {
     pub kept_bytes: u64,
 }
 
-impl Locked<'_> {
+impl StateGuard<'_> {
     pub(crate) fn info(&self) -> Result<CacheInfo, CacheError> {
         let index = &self.index;
         let is_pinned = |digest| {
-            let file = std::fs::File::open(self.shared.folder.object(digest));
+            let file = std::fs::File::open(self.inner.folder.object(digest));
             file.is_ok_and(|file| matches!(is_unlocked(&file), Ok(false)))
         };
         let pinned = index.objects.values().filter(|o| is_pinned(&o.digest));
         Ok(CacheInfo {
-            folder: self.shared.folder.root.display().to_string(),
-            quota_bytes: self.shared.quota_bytes,
+            folder: self.inner.folder.root.display().to_string(),
+            quota_bytes: self.inner.quota_bytes,
             eviction: index.queue.policy(),
             piece_bytes: index.settings.piece_bytes,
             objects: index.objects.len() as u64,
@@ -78,7 +78,7 @@ impl Locked<'_> {
             reserved_bytes: index.usage.reserved,
             allocated_bytes: index.usage.allocated,
             journal_bytes: self.journal.bytes(),
-            handles: owners(&self.shared.folder)?.len() as u64,
+            handles: owners(&self.inner.folder)?.len() as u64,
             hits: index.counters.hits,
             misses: index.counters.misses,
             evictions: index.counters.evictions,
@@ -87,11 +87,11 @@ impl Locked<'_> {
         })
     }
 
-    pub(crate) fn clear(&mut self) -> Result<Cleared, CacheError> {
-        let (mut cleared, mut removed) = (Cleared::default(), Vec::new());
+    pub(crate) fn clear(&mut self) -> Result<ClearReport, CacheError> {
+        let (mut cleared, mut removed) = (ClearReport::default(), Vec::new());
         for (id, object) in &self.index.objects {
-            match unlink_unpinned(&self.shared.folder.object(&object.digest)) {
-                Unlinked::Done => {
+            match unlink_unpinned(&self.inner.folder.object(&object.digest)) {
+                UnlinkOutcome::Done => {
                     cleared.removed_objects += 1;
                     cleared.removed_bytes += object.allocated;
                     removed.push(Op::Removed {
@@ -99,7 +99,7 @@ impl Locked<'_> {
                         evicted: false,
                     });
                 }
-                Unlinked::InUse => {
+                UnlinkOutcome::InUse => {
                     cleared.kept_objects += 1;
                     cleared.kept_bytes += object.allocated;
                 }

@@ -173,7 +173,7 @@ pub(crate) fn is_alive(folder: &Folder, id: OwnerId) -> Result<bool, CacheError>
 
 /// How unlinking an object's file ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unlinked {
+pub(crate) enum UnlinkOutcome {
     /// The file has no name any more.
     Done,
     /// A process has it pinned, or the system refused.
@@ -181,14 +181,14 @@ pub(crate) enum Unlinked {
 }
 
 /// Unlinks an object's file unless it is pinned. Called with the index lock held, so that nobody pins it meanwhile.
-pub(crate) fn unlink_unpinned(path: &Path) -> Unlinked {
+pub(crate) fn unlink_unpinned(path: &Path) -> UnlinkOutcome {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Unlinked::Done,
-        Err(_) => return Unlinked::InUse,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return UnlinkOutcome::Done,
+        Err(_) => return UnlinkOutcome::InUse,
     };
     match is_unlocked(&file) {
-        Ok(true) if remove(path).is_ok() => Unlinked::Done,
-        _ => Unlinked::InUse,
+        Ok(true) if remove(path).is_ok() => UnlinkOutcome::Done,
+        _ => UnlinkOutcome::InUse,
     }
 }

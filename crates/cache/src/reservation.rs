@@ -10,7 +10,7 @@ use crate::object::{MAX_RESERVED, Object};
 use crate::pinned::PinnedObject;
 use crate::ranges::{Extent, runs};
 use crate::space::is_full;
-use crate::state::Locked;
+use crate::state::StateGuard;
 
 /// Pieces that nobody else fetches as long as this lives, with space on the disk. Dropping it gives back what has not been
 /// stored. The space stays with the object until it is evicted, since nothing is cut out of a file that may be mapped.
@@ -25,8 +25,8 @@ pub struct Reservation {
 
 impl Reservation {
     pub(crate) fn new(object: &PinnedObject, pieces: Range<u32>) -> Result<Self, CacheError> {
-        let id = object.view.id;
-        let mut locked = object.shared.lock()?;
+        let id = object.table.id;
+        let mut locked = object.inner.lock()?;
         let (extent, taken) = loop {
             let known = (locked.index.objects.get(&id)).ok_or_else(|| object.lost())?;
             let (free, owners) = survey(known, pieces.clone());
@@ -91,18 +91,18 @@ impl Reservation {
         action: &'static str,
         change: impl Fn(&std::fs::File) -> std::io::Result<()>,
     ) -> Result<(), CacheError> {
-        let view = &self.object.view;
-        let shared = &self.object.shared;
-        match change(&view.file) {
+        let table = &self.object.table;
+        let inner = &self.object.inner;
+        match change(&table.file) {
             Err(error) if is_full(&error) => {}
-            result => return result.at_path(action, || shared.folder.object(&view.digest)),
+            result => return result.at_path(action, || inner.folder.object(&table.digest)),
         }
-        let mut locked = shared.lock()?;
+        let mut locked = inner.lock()?;
         locked.evict(needed)?;
         drop(locked);
-        change(&view.file)
-            .at_path(action, || shared.folder.object(&view.digest))
-            .map_err(|error| match shared.lock() {
+        change(&table.file)
+            .at_path(action, || inner.folder.object(&table.digest))
+            .map_err(|error| match inner.lock() {
                 Ok(locked) => locked.disk_error(error, needed),
                 Err(_) => error,
             })
@@ -134,12 +134,12 @@ impl Reservation {
         let checksums: Vec<u32> = (bytes.chunks(self.extent.piece_bytes as usize))
             .map(crc32c::crc32c)
             .collect();
-        let view = &self.object.view;
-        let mut locked = self.object.shared.lock()?;
+        let table = &self.object.table;
+        let mut locked = self.object.inner.lock()?;
         let stored = self.still_reserved(&locked, std::slice::from_ref(&run))?;
         let ops = (stored.iter())
             .map(|part| Op::Stored {
-                object: view.id,
+                object: table.id,
                 first: part.start,
                 checksums: checksums
                     [(part.start - run.start) as usize..(part.end - run.start) as usize]
@@ -147,11 +147,11 @@ impl Reservation {
             })
             .collect();
         locked.commit_or_evict(ops, 0)?;
-        if let Some(known) = locked.index.objects.get(&view.id) {
-            view.copy(known, run.clone());
+        if let Some(known) = locked.index.objects.get(&table.id) {
+            table.copy(known, run.clone());
         }
         // Before anyone else can say something of the pieces.
-        (stored.into_iter().flatten()).for_each(|piece| view.set_verified(piece));
+        (stored.into_iter().flatten()).for_each(|piece| table.set_verified(piece));
         drop(locked);
         self.runs = without(&self.runs, &run);
         Ok(())
@@ -160,11 +160,11 @@ impl Reservation {
     /// Those of the pieces that are still reserved by this: a last piece whose object grew meanwhile is not.
     fn still_reserved(
         &self,
-        locked: &Locked<'_>,
+        locked: &StateGuard<'_>,
         pieces: &[Range<u32>],
     ) -> Result<Vec<Range<u32>>, CacheError> {
         let known =
-            (locked.index.objects.get(&self.object.view.id)).ok_or_else(|| self.object.lost())?;
+            (locked.index.objects.get(&self.object.table.id)).ok_or_else(|| self.object.lost())?;
         let reserved = known.reserved_by(locked.owner.id, pieces);
         let is_same = |piece: &u32| known.extent.piece(*piece) == self.extent.piece(*piece);
         Ok(runs(reserved.into_iter().flatten().filter(is_same)))
@@ -195,18 +195,18 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if self.runs.is_empty() || self.object.shared.check_process().is_err() {
+        if self.runs.is_empty() || self.object.inner.check_process().is_err() {
             return;
         }
-        let id = self.object.view.id;
-        match self.object.shared.lock() {
+        let id = self.object.table.id;
+        match self.object.inner.lock() {
             Ok(mut locked) => {
                 if let Ok(left) = self.still_reserved(&locked, &self.runs) {
                     locked.release(id, &left);
                 }
             }
             Err(_) => {
-                if let Ok(mut state) = self.object.shared.peek() {
+                if let Ok(mut state) = self.object.inner.peek() {
                     let left = self.runs.drain(..).map(|run| (id, run));
                     state.unreleased.extend(left);
                 }
@@ -218,8 +218,8 @@ impl Drop for Reservation {
 impl PinnedObject {
     pub(crate) fn lost(&self) -> CacheError {
         CacheError::ObjectLost {
-            path: self.shared.folder.root.clone(),
-            key: self.view.key.clone(),
+            path: self.inner.folder.root.clone(),
+            key: self.table.key.clone(),
         }
     }
 }

@@ -11,16 +11,16 @@ use crate::changes::{ChangeLog, Sequence};
 use crate::error::CacheError;
 use crate::folder::{Folder, list, remove};
 use crate::index::Index;
-use crate::journal::{Catchup, Header, JournalFile, ObjectId, Op, Settings};
+use crate::journal::{Header, JournalFile, JournalUpdate, ObjectId, Op, Settings};
 use crate::locks::{IndexLock, Owner};
-use crate::view::View;
+use crate::piece_table::PieceTable;
 
 /// Uses are told to other processes with the next change, or when this many objects were used.
 const MAX_UNTOLD_USES: usize = 256;
 
 /// What all handles of an open cache share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct CacheInner {
     pub(crate) folder: Folder,
     pub(crate) quota_bytes: u64,
     /// Kernel locks are shared with a fork, so a fork must not use them.
@@ -39,7 +39,7 @@ pub(crate) struct State {
     pub(crate) index: Index,
     pub(crate) changes: ChangeLog,
     /// Objects that are pinned by this process.
-    pub(crate) views: HashMap<ObjectId, Weak<View>>,
+    pub(crate) tables: HashMap<ObjectId, Weak<PieceTable>>,
     /// Objects that were used, since this was last told.
     pub(crate) used: BTreeSet<ObjectId>,
     /// Pieces whose reservation ended and could not be released, on a full disk.
@@ -50,12 +50,12 @@ pub(crate) struct State {
 
 /// The state while nobody else changes the cache.
 #[derive(Debug)]
-pub(crate) struct Locked<'a> {
-    pub(crate) shared: &'a Shared,
+pub(crate) struct StateGuard<'a> {
+    pub(crate) inner: &'a CacheInner,
     state: MutexGuard<'a, State>,
 }
 
-impl Shared {
+impl CacheInner {
     pub(crate) fn open(root: &Path, options: Option<CacheOptions>) -> Result<Self, CacheError> {
         let folder = Folder::new(root);
         if !folder.has_cache()? && options.is_none() {
@@ -78,7 +78,7 @@ impl Shared {
         // The order of eviction is this process's own.
         index.set_eviction(settings.eviction);
         let changes = ChangeLog::new(journal.sequence);
-        let shared = Self {
+        let inner = Self {
             folder,
             quota_bytes: settings.quota_bytes,
             process: std::process::id(),
@@ -90,24 +90,24 @@ impl Shared {
                 journal,
                 index,
                 changes,
-                views: HashMap::new(),
+                tables: HashMap::new(),
                 used: BTreeSet::new(),
                 unreleased: Vec::new(),
                 resets: u64::from(was_damaged),
             }),
         };
         // The lock is held from reading the journal to the end of this.
-        let mut locked = Locked {
-            shared: &shared,
-            state: shared.state.lock().unwrap_or_else(PoisonError::into_inner),
+        let mut locked = StateGuard {
+            inner: &inner,
+            state: inner.state.lock().unwrap_or_else(PoisonError::into_inner),
         };
-        let _ = remove(&locked.shared.folder.journal().with_extension("new"));
+        let _ = remove(&locked.inner.folder.journal().with_extension("new"));
         if locked.index.settings != settings {
             locked.commit(vec![Op::Configured(settings)])?;
         }
         locked.clean_up()?;
         drop(locked);
-        Ok(shared)
+        Ok(inner)
     }
 
     pub(crate) fn check_process(&self) -> Result<(), CacheError> {
@@ -128,13 +128,10 @@ impl Shared {
     }
 
     /// Waits for the index lock, and takes in what other processes changed.
-    pub(crate) fn lock(&self) -> Result<Locked<'_>, CacheError> {
+    pub(crate) fn lock(&self) -> Result<StateGuard<'_>, CacheError> {
         let mut state = self.peek()?;
         state.lock.acquire(&self.folder)?;
-        let mut locked = Locked {
-            shared: self,
-            state,
-        };
+        let mut locked = StateGuard { inner: self, state };
         locked.refresh()?;
         let unreleased = std::mem::take(&mut locked.unreleased);
         for (object, run) in unreleased {
@@ -144,7 +141,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for CacheInner {
     fn drop(&mut self) {
         if self.check_process().is_err() {
             return;
@@ -157,7 +154,7 @@ impl Drop for Shared {
     }
 }
 
-impl Deref for Locked<'_> {
+impl Deref for StateGuard<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
@@ -165,19 +162,19 @@ impl Deref for Locked<'_> {
     }
 }
 
-impl DerefMut for Locked<'_> {
+impl DerefMut for StateGuard<'_> {
     fn deref_mut(&mut self) -> &mut State {
         &mut self.state
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for StateGuard<'_> {
     fn drop(&mut self) {
         self.state.lock.release();
     }
 }
 
-impl Locked<'_> {
+impl StateGuard<'_> {
     pub(crate) fn sequence(&self) -> Sequence {
         Sequence {
             epoch: self.journal.header.epoch,
@@ -186,7 +183,7 @@ impl Locked<'_> {
     }
 
     fn refresh(&mut self) -> Result<(), CacheError> {
-        if let Catchup::Ops(records) = self.journal.catch_up()? {
+        if let JournalUpdate::Ops(records) = self.journal.catch_up()? {
             let applied = (records.iter()).try_for_each(|(at, ops)| self.apply(*at, ops));
             if applied.is_some() {
                 return Ok(());
@@ -202,13 +199,13 @@ impl Locked<'_> {
             state.changes.note(sequence, op, &state.index);
             state.index.apply(op).ok()?;
             if let Op::Removed { object, .. } = op {
-                state.views.remove(object);
+                state.tables.remove(object);
                 state.used.remove(object);
             }
             if let Op::Dropped { object, piece } = op
-                && let Some(view) = state.views.get(object).and_then(Weak::upgrade)
+                && let Some(table) = state.tables.get(object).and_then(Weak::upgrade)
             {
-                view.clear(*piece);
+                table.clear(*piece);
             }
         }
         Some(())
@@ -216,7 +213,7 @@ impl Locked<'_> {
 
     /// Reads the journal from its start, or starts empty if it cannot be used.
     fn reload(&mut self) -> Result<(), CacheError> {
-        let folder = &self.shared.folder;
+        let folder = &self.inner.folder;
         folder.create_inside()?;
         let settings = self.index.settings;
         let eviction = self.index.queue.policy();
@@ -233,7 +230,7 @@ impl Locked<'_> {
         (state.journal, state.index) = (journal, index);
         state.index.set_eviction(eviction);
         let index = &state.index;
-        (state.views).retain(|id, _| index.objects.contains_key(id));
+        (state.tables).retain(|id, _| index.objects.contains_key(id));
         state.used.retain(|id| index.objects.contains_key(id));
         Ok(())
     }
@@ -241,8 +238,8 @@ impl Locked<'_> {
     /// Appends operations to the journal, then takes them in. What this process has not told yet goes with them.
     pub(crate) fn commit(&mut self, mut ops: Vec<Op>) -> Result<(), CacheError> {
         let told = [
-            self.shared.hits.swap(0, Ordering::Relaxed),
-            self.shared.misses.swap(0, Ordering::Relaxed),
+            self.inner.hits.swap(0, Ordering::Relaxed),
+            self.inner.misses.swap(0, Ordering::Relaxed),
         ];
         let used = std::mem::take(&mut self.used);
         ops.extend(used.iter().map(|object| Op::Touched { object: *object }));
@@ -255,8 +252,8 @@ impl Locked<'_> {
         }
         if let Err(error) = self.journal.append(&ops) {
             self.used = used;
-            self.shared.hits.fetch_add(told[0], Ordering::Relaxed);
-            self.shared.misses.fetch_add(told[1], Ordering::Relaxed);
+            self.inner.hits.fetch_add(told[0], Ordering::Relaxed);
+            self.inner.misses.fetch_add(told[1], Ordering::Relaxed);
             return Err(error);
         }
         let sequence = self.journal.sequence;
@@ -272,7 +269,7 @@ impl Locked<'_> {
             };
             // If it fails, the journal stays long and the next commit tries again.
             let base = self.index.snapshot();
-            if let Ok(journal) = JournalFile::create(&self.shared.folder.journal(), header, &base) {
+            if let Ok(journal) = JournalFile::create(&self.inner.folder.journal(), header, &base) {
                 self.journal = journal;
             }
         }

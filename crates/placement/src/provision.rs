@@ -132,7 +132,7 @@ impl Provisioner {
     /// once in a second or so.
     pub fn plan(&self, dispatcher: &Dispatcher, starting: usize, now: u64) -> HostPlan {
         let counts = dispatcher.counts();
-        let wanted = self.wanted(counts.window + counts.behind + counts.running);
+        let wanted = self.wanted(counts.window + counts.backlog + counts.running);
         let open: Vec<_> = dispatcher.open_hosts().collect();
         let there = open.len() + starting;
         if wanted >= there {

@@ -177,7 +177,7 @@ fn the_window_hides_younger_tasks() {
     hold(&mut d, 0, 0, 5, 10);
     let cold = [d.admit(&[ObjectId(1)], 0), d.admit(&[ObjectId(2)], 0)];
     let hit = d.admit(&[ObjectId(5)], 0);
-    assert_eq!((d.counts().window, d.counts().behind), (2, 1));
+    assert_eq!((d.counts().window, d.counts().backlog), (2, 1));
     assert_eq!(all(&mut d, 0), [(cold[0], 0)]);
     d.finish(cold[0], 1).unwrap();
     assert_eq!(all(&mut d, 1), [(hit, 0)]);

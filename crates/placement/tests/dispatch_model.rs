@@ -190,7 +190,7 @@ impl Pair {
                 }
             }
             Step::Cancel(pick) => {
-                let waits = |state| matches!(state, State::Waiting | State::Behind);
+                let waits = |state| matches!(state, State::Waiting | State::Backlog);
                 if let Some(task) = self.task(pick, waits) {
                     self.real.cancel(self.ids[task], now).unwrap();
                     self.model.cancel(task, now);
@@ -237,7 +237,7 @@ impl Pair {
         let counts = self.real.counts();
         let running = |state| matches!(state, State::Running(_));
         assert_eq!(counts.window, self.model.waiting().count());
-        assert_eq!(counts.behind, self.model.count(|s| s == State::Behind));
+        assert_eq!(counts.backlog, self.model.count(|s| s == State::Backlog));
         assert_eq!(counts.running, self.model.count(running));
         self.model.note_pairs();
         if !matches!(

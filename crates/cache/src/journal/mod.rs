@@ -13,7 +13,7 @@ mod op;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use file::{Catchup, JournalFile};
+pub(crate) use file::{JournalFile, JournalUpdate};
 pub(crate) use op::{Counters, ObjectId, Op, OwnerId, Piece, Settings, Snapshot, StoredObject};
 
 use serde::de::DeserializeOwned;

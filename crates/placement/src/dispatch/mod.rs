@@ -50,7 +50,7 @@ pub struct QueueCounts {
     /// Waiting in the window, where decisions see them.
     pub window: usize,
     /// Waiting behind the window.
-    pub behind: usize,
+    pub backlog: usize,
     /// Running.
     pub running: usize,
 }
@@ -206,7 +206,7 @@ impl Dispatcher {
 
     /// Ends a waiting task.
     pub fn cancel(&mut self, task: TaskId, now: u64) -> Result<(), PlacementError> {
-        let waits = |state| matches!(state, State::Behind | State::Waiting);
+        let waits = |state| matches!(state, State::Backlog | State::Waiting);
         match self.tasks.state(task, "waiting", waits)? {
             State::Waiting => {
                 self.tasks.leave(task.slot, now);
@@ -216,7 +216,7 @@ impl Dispatcher {
                 self.tasks.end(task.slot);
                 self.fill_window(now);
             }
-            _ => self.tasks.cancel_behind(task.slot),
+            _ => self.tasks.cancel_backlog(task.slot),
         }
         Ok(())
     }
@@ -233,7 +233,7 @@ impl Dispatcher {
     pub fn counts(&self) -> QueueCounts {
         QueueCounts {
             window: self.tasks.waiting,
-            behind: self.tasks.behind(),
+            backlog: self.tasks.backlog(),
             running: self.tasks.running,
         }
     }

@@ -6,7 +6,7 @@ use isochrony_placement::{DispatchOptions, Policy};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    Behind,
+    Backlog,
     Waiting,
     Running(usize),
     Ended,
@@ -176,7 +176,7 @@ impl Model {
     pub(crate) fn admit(&mut self, objects: &[u32], now: u64) {
         self.tasks.push(Task {
             objects: objects.iter().copied().collect(),
-            state: State::Behind,
+            state: State::Backlog,
             entered: 0,
         });
         self.fill(now);
@@ -187,7 +187,7 @@ impl Model {
             let next = self
                 .tasks
                 .iter()
-                .position(|task| task.state == State::Behind);
+                .position(|task| task.state == State::Backlog);
             match next {
                 Some(next) => self.wait(next, now),
                 None => break,

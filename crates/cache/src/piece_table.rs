@@ -19,16 +19,16 @@ const VERIFIED: u64 = 1 << 33;
 /// Bytes are compared with their checksum through a buffer of this length, which stays in a core's own cache.
 const VERIFY_BYTES: usize = 64 << 10;
 
-/// A pinned object. The shared kernel lock on its file is the pin: it goes when the last user drops the view, or dies.
+/// A pinned object. The shared kernel lock on its file is the pin: it goes when the last user drops the table, or dies.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct PieceTable {
     pub(crate) id: ObjectId,
     pub(crate) digest: [u8; 32],
     /// For messages.
     pub(crate) key: String,
     pub(crate) file: File,
     pub(crate) extent: Extent,
-    /// A fork of this process has the view, too, but not the pin.
+    /// A fork of this process has the table, too, but not the pin.
     process: u32,
     /// Length of the last piece, which another process may know to be longer.
     last_bytes: AtomicU64,
@@ -44,10 +44,10 @@ pub(crate) enum Verdict {
     Mismatch,
 }
 
-impl View {
+impl PieceTable {
     pub(crate) fn new(id: ObjectId, object: &Object, file: File) -> Self {
         let pieces = object.extent.pieces() as u32;
-        let view = Self {
+        let table = Self {
             id,
             digest: object.digest,
             key: object.key.to_string(),
@@ -57,8 +57,8 @@ impl View {
             last_bytes: AtomicU64::new(0),
             words: (0..pieces).map(|_| AtomicU64::new(0)).collect(),
         };
-        view.copy(object, 0..pieces);
-        view
+        table.copy(object, 0..pieces);
+        table
     }
 
     /// Copies what the index has of these pieces. The caller holds the index.
@@ -143,7 +143,7 @@ impl View {
     }
 }
 
-impl Drop for View {
+impl Drop for PieceTable {
     fn drop(&mut self) {
         if self.process == std::process::id() {
             unlock(&self.file);
