@@ -75,5 +75,4 @@ pub use isochrony_placement::EvictionPolicy;
 pub use key::{FileVersion, ObjectKey};
 pub use map::Mapping;
 pub use pinned::PinnedObject;
-pub use ranges::merge_ranges;
 pub use reservation::Reservation;
