@@ -80,7 +80,6 @@ impl CacheOptions {
 #[derive(Debug, Clone)]
 pub struct Cache {
     inner: Arc<CacheInner>,
-    piece_bytes: u64,
 }
 
 impl Cache {
@@ -96,18 +95,18 @@ impl Cache {
         options.check()?;
         Ok(Self {
             inner: Arc::new(CacheInner::open(folder.as_ref(), Some(options))?),
-            piece_bytes: options.piece_bytes,
         })
     }
 
-    /// Opens a cache that exists, with the options that it was last opened with.
+    /// Opens a cache that exists, with the options that it was last opened with, to look at it: neither opening it nor
+    /// [`Self::info`] evicts anything or empties a damaged cache.
     ///
     /// # Errors
-    /// As [`Self::open`], and [`CacheError::NoSuchCache`].
+    /// As [`Self::open`], [`CacheError::NoSuchCache`], and [`CacheError::DamagedJournal`].
     pub fn open_existing(folder: impl AsRef<Path>) -> Result<Self, CacheError> {
-        let inner = Arc::new(CacheInner::open(folder.as_ref(), None)?);
-        let piece_bytes = inner.peek()?.index.settings.piece_bytes;
-        Ok(Self { inner, piece_bytes })
+        Ok(Self {
+            inner: Arc::new(CacheInner::open(folder.as_ref(), None)?),
+        })
     }
 
     /// The cache's folder.
@@ -125,27 +124,63 @@ impl Cache {
     /// A key or a length that is not allowed, [`CacheError::CacheFull`], [`CacheError::DiskFull`], and errors of the system.
     pub fn pin(&self, key: &ObjectKey, bytes: u64) -> Result<PinnedObject, CacheError> {
         let digest = key.digest();
-        let mut state = self.inner.peek()?;
-        if let Some(id) = state.index.find(&digest)
-            && let Some(table) = state.tables.get(&id).and_then(Weak::upgrade)
-            && table.extent.bytes >= bytes
-        {
-            state.used.insert(id);
-            return Ok(PinnedObject::new(Arc::clone(&self.inner), table));
+        if let Some(object) = self.pinned(&digest, bytes)? {
+            return Ok(object);
         }
-        drop(state);
         key.check()?;
         let mut locked = self.inner.lock()?;
-        let table = Arc::new(match locked.pin_existing(&digest, bytes)? {
+        let table = match locked.pin_known(&digest, bytes)? {
             Some(table) => table,
-            None => locked.create(key, &digest, bytes, self.piece_bytes)?,
-        });
+            None => locked.create(key, &digest, bytes)?,
+        };
+        Ok(self.share(locked, table))
+    }
+
+    /// Pins an object if the cache has one of at least `bytes` bytes, whichever of its pieces are present. Creates nothing,
+    /// and lets nothing grow.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn pin_existing(
+        &self,
+        key: &ObjectKey,
+        bytes: u64,
+    ) -> Result<Option<PinnedObject>, CacheError> {
+        let digest = key.digest();
+        if let Some(object) = self.pinned(&digest, bytes)? {
+            return Ok(Some(object));
+        }
+        let mut locked = self.inner.lock()?;
+        let id = locked.index.find(&digest);
+        if !id.is_some_and(|id| locked.index.objects[&id].extent.bytes >= bytes) {
+            return Ok(None);
+        }
+        let table = locked.pin_known(&digest, bytes)?;
+        Ok(table.map(|table| self.share(locked, table)))
+    }
+
+    /// An object of at least `bytes` bytes that this handle has pinned already.
+    fn pinned(&self, digest: &[u8; 32], bytes: u64) -> Result<Option<PinnedObject>, CacheError> {
+        let mut state = self.inner.peek()?;
+        let Some(id) = state.index.find(digest) else {
+            return Ok(None);
+        };
+        let table = state.tables.get(&id).and_then(Weak::upgrade);
+        let Some(table) = table.filter(|table| table.extent.bytes >= bytes) else {
+            return Ok(None);
+        };
+        state.used.insert(id);
+        Ok(Some(PinnedObject::new(Arc::clone(&self.inner), table)))
+    }
+
+    /// Lets later pins of this handle find the table.
+    fn share(&self, mut locked: StateGuard<'_>, table: PieceTable) -> PinnedObject {
+        let table = Arc::new(table);
         if locked.tables.len() > 64 && locked.tables.len().is_power_of_two() {
             locked.tables.retain(|_, table| table.strong_count() > 0);
         }
         locked.tables.insert(table.id, Arc::downgrade(&table));
-        drop(locked);
-        Ok(PinnedObject::new(Arc::clone(&self.inner), table))
+        PinnedObject::new(Arc::clone(&self.inner), table)
     }
 
     /// What the cache has and has done.
@@ -154,7 +189,7 @@ impl Cache {
     /// Errors of the system.
     pub fn info(&self) -> Result<CacheInfo, CacheError> {
         let mut locked = self.inner.lock()?;
-        locked.commit(Vec::new())?;
+        locked.commit_if_room(Vec::new())?;
         locked.info()
     }
 
@@ -196,7 +231,7 @@ impl Cache {
 
 impl StateGuard<'_> {
     /// Pins an object that the index knows. One whose file is gone or was truncated is forgotten.
-    fn pin_existing(
+    fn pin_known(
         &mut self,
         digest: &[u8; 32],
         bytes: u64,
@@ -258,8 +293,8 @@ impl StateGuard<'_> {
         key: &ObjectKey,
         digest: &[u8; 32],
         bytes: u64,
-        piece_bytes: u64,
     ) -> Result<PieceTable, CacheError> {
+        let piece_bytes = self.inner.settings.piece_bytes;
         let extent = Extent { bytes, piece_bytes };
         self.check_pieces(key, &extent)?;
         let needed = Object::overhead(&extent);

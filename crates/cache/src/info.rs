@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CacheError;
 use crate::journal::Op;
-use crate::locks::{UnlinkOutcome, is_unlocked, unlink_unpinned};
-use crate::state::{StateGuard, owners};
+use crate::locks::{UnlinkOutcome, is_alive, is_unlocked, unlink_unpinned};
+use crate::state::StateGuard;
 use isochrony_placement::EvictionPolicy;
 
 /// State and counts of a cache. Counts are since it was created; those of a killed process since its last change are lost.
@@ -32,7 +32,7 @@ pub struct CacheInfo {
     pub allocated_bytes: u64,
     /// Length of the journal, which does not count against the quota.
     pub journal_bytes: u64,
-    /// Open handles of all processes, this one included.
+    /// Open handles of all processes that live, this one included.
     pub handles: u64,
     /// Pieces that were asked for and present.
     pub hits: u64,
@@ -67,18 +67,24 @@ impl StateGuard<'_> {
             file.is_ok_and(|file| matches!(is_unlocked(&file), Ok(false)))
         };
         let pinned = index.objects.values().filter(|o| is_pinned(&o.digest));
+        let folder = &self.inner.folder;
+        let mut handles = 0;
+        for owner in folder.owner_ids()? {
+            handles += u64::from(is_alive(folder, owner)?);
+        }
+        let settings = &self.inner.settings;
         Ok(CacheInfo {
-            folder: self.inner.folder.root.display().to_string(),
-            quota_bytes: self.inner.quota_bytes,
+            folder: folder.root.display().to_string(),
+            quota_bytes: settings.quota_bytes,
             eviction: index.queue.policy(),
-            piece_bytes: index.settings.piece_bytes,
+            piece_bytes: settings.piece_bytes,
             objects: index.objects.len() as u64,
             pinned_objects: pinned.count() as u64,
             present_bytes: index.usage.present,
             reserved_bytes: index.usage.reserved,
             allocated_bytes: index.usage.allocated,
             journal_bytes: self.journal.bytes(),
-            handles: owners(&self.inner.folder)?.len() as u64,
+            handles,
             hits: index.counters.hits,
             misses: index.counters.misses,
             evictions: index.counters.evictions,

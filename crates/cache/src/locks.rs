@@ -88,16 +88,24 @@ impl IndexLock {
     /// Waits for the lock. If the folder was removed meanwhile, it is created again: a lock on a file that has no name any
     /// more excludes nobody.
     pub(crate) fn acquire(&mut self, folder: &Folder) -> Result<(), CacheError> {
+        while !self.acquire_existing(folder)? {
+            *self = Self::open(folder)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the lock. `false`, and not locked, if the folder was removed.
+    pub(crate) fn acquire_existing(&self, folder: &Folder) -> Result<bool, CacheError> {
         let path = folder.lock();
         let start = Instant::now();
         let mut interval = RETRY_INTERVAL.0;
         loop {
             if try_lock(&self.file, true).at("lock", &path)? {
-                if is_at(&self.file, &path).at("look at", &path)? {
-                    return Ok(());
+                let is_there = is_at(&self.file, &path).at("look at", &path);
+                if !matches!(is_there, Ok(true)) {
+                    self.release();
                 }
-                *self = Self::open(folder)?;
-                continue;
+                return is_there;
             }
             if start.elapsed() > LOCK_TIMEOUT {
                 return Err(CacheError::IndexLocked {

@@ -14,8 +14,12 @@ use crate::locks::unlock;
 use crate::object::Object;
 use crate::ranges::Extent;
 
+/// The piece's CRC-32C.
+const CHECKSUM: u64 = u32::MAX as u64;
 const PRESENT: u64 = 1 << 32;
 const VERIFIED: u64 = 1 << 33;
+/// Instead of `PRESENT`: this process found that the bytes do not have the checksum, and the index may not know it.
+const DAMAGED: u64 = 1 << 34;
 /// Bytes are compared with their checksum through a buffer of this length, which stays in a core's own cache.
 const VERIFY_BYTES: usize = 64 << 10;
 
@@ -77,11 +81,11 @@ impl PieceTable {
             let state = present.next_if(|(at, _)| **at == piece).map(|(_, s)| *s);
             let word = &self.words[piece as usize];
             let known = word.load(Ordering::Acquire);
-            let wanted = match state {
-                Some(Piece::Present(crc)) => PRESENT | u64::from(crc),
-                _ => 0,
+            let (wanted, damaged) = match state {
+                Some(Piece::Present(crc)) => (PRESENT | u64::from(crc), DAMAGED | u64::from(crc)),
+                _ => (0, 0),
             };
-            if known & !VERIFIED != wanted {
+            if known & !VERIFIED != wanted && known != damaged {
                 word.store(wanted, Ordering::Release);
             }
         }
@@ -111,6 +115,20 @@ impl PieceTable {
         if let Some(word) = self.words.get(piece as usize) {
             word.store(0, Ordering::Release);
         }
+    }
+
+    /// Marks a present piece whose bytes do not have their checksum.
+    pub(crate) fn set_damaged(&self, piece: u32) {
+        if let Some(word) = self.words.get(piece as usize) {
+            let known = word.load(Ordering::Acquire);
+            word.store(known & CHECKSUM | DAMAGED, Ordering::Release);
+        }
+    }
+
+    /// Whether the bytes of a piece are not those of this checksum, as this process found.
+    pub(crate) fn is_damaged(&self, piece: u32, checksum: u32) -> bool {
+        (self.words.get(piece as usize))
+            .is_some_and(|word| word.load(Ordering::Acquire) == DAMAGED | u64::from(checksum))
     }
 
     /// Compares the bytes of a piece with its checksum, unless this process has done so.

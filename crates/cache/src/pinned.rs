@@ -222,8 +222,9 @@ impl PinnedObject {
         if verdict != Verdict::Mismatch {
             return Ok(verdict);
         }
-        table.clear(piece);
-        locked.commit(vec![Op::Dropped {
+        // On a full disk this cannot be told to others yet: who reserves the piece tries again.
+        table.set_damaged(piece);
+        locked.commit_if_room(vec![Op::Dropped {
             object: table.id,
             piece,
         }])?;

@@ -7,7 +7,7 @@ use crate::error::CacheError;
 use crate::folder::remove;
 use crate::journal::{ObjectId, Op, OwnerId};
 use crate::locks::{UnlinkOutcome, is_alive, unlink_unpinned};
-use crate::state::{StateGuard, owners};
+use crate::state::StateGuard;
 
 /// What is evicted at least when the disk has no room for a record of the journal or for a new file.
 pub(crate) const MIN_EVICTED_BYTES: u64 = 64 << 10;
@@ -15,7 +15,7 @@ pub(crate) const MIN_EVICTED_BYTES: u64 = 64 << 10;
 impl StateGuard<'_> {
     /// Makes room for `needed` bytes more within the quota.
     pub(crate) fn make_room(&mut self, needed: u64) -> Result<(), CacheError> {
-        let quota = self.inner.quota_bytes;
+        let quota = self.inner.settings.quota_bytes;
         let excess = |locked: &Self| {
             (locked.index.usage.allocated.saturating_add(needed)).saturating_sub(quota)
         };
@@ -72,23 +72,26 @@ impl StateGuard<'_> {
         Ok(freed)
     }
 
-    /// At opening: takes over from dead processes, and brings the folder in line with the index and the quota.
+    /// At opening: brings the folder in line with the index and the quota.
     pub(crate) fn clean_up(&mut self) -> Result<(), CacheError> {
-        self.reap()?;
         self.remove_orphans()?;
-        let excess = (self.index.usage.allocated).saturating_sub(self.inner.quota_bytes);
+        let quota = self.inner.settings.quota_bytes;
+        let excess = (self.index.usage.allocated).saturating_sub(quota);
         self.evict(excess)?;
         Ok(())
     }
 
-    /// Ends the reservations of processes that died.
-    fn reap(&mut self) -> Result<(), CacheError> {
+    /// Ends the reservations of processes that died; on a full disk those that can be recorded.
+    pub(crate) fn reap(&mut self) -> Result<(), CacheError> {
         let mut known = self.index.owners();
-        known.extend(owners(&self.inner.folder)?);
+        known.extend(self.inner.folder.owner_ids()?);
         known.sort_unstable();
         known.dedup();
         for owner in known {
-            self.reap_owner(owner)?;
+            match self.reap_owner(owner) {
+                Err(CacheError::Io { source, .. }) if is_full(&source) => {}
+                result => drop(result?),
+            }
         }
         Ok(())
     }
@@ -128,7 +131,7 @@ impl StateGuard<'_> {
                 });
             }
         }
-        self.commit(removed)
+        self.commit_if_room(removed)
     }
 
     /// Commits; if the disk has no room for the journal, evicts something and tries once more.
@@ -170,7 +173,7 @@ impl StateGuard<'_> {
                 path: self.inner.folder.root.clone(),
                 needed_bytes: needed,
                 allocated_bytes: self.index.usage.allocated,
-                quota_bytes: self.inner.quota_bytes,
+                quota_bytes: self.inner.settings.quota_bytes,
             },
             _ => error,
         }

@@ -9,11 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use crate::cache::CacheOptions;
 use crate::changes::{ChangeLog, Sequence};
 use crate::error::CacheError;
-use crate::folder::{Folder, list, remove};
+use crate::folder::{Folder, remove};
 use crate::index::Index;
 use crate::journal::{Header, JournalFile, JournalUpdate, ObjectId, Op, Settings};
 use crate::locks::{IndexLock, Owner};
 use crate::piece_table::PieceTable;
+use crate::space::is_full;
 
 /// Uses are told to other processes with the next change, or when this many objects were used.
 const MAX_UNTOLD_USES: usize = 256;
@@ -22,7 +23,9 @@ const MAX_UNTOLD_USES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct CacheInner {
     pub(crate) folder: Folder,
-    pub(crate) quota_bytes: u64,
+    pub(crate) settings: Settings,
+    /// Whether this handle may create the cache, or empty one whose journal is damaged: it was opened with options.
+    may_create: bool,
     /// Kernel locks are shared with a fork, so a fork must not use them.
     process: u32,
     /// Pieces asked for and found or not found, since this was last told.
@@ -65,14 +68,17 @@ impl CacheInner {
         }
         let mut lock = IndexLock::open(&folder)?;
         lock.acquire(&folder)?;
-        folder.create_inside()?;
-        let owner = Owner::create(&folder, random())?;
         let wanted = options.map(|options| options.settings());
         let loaded = load(&folder)?;
         let was_damaged = loaded.is_none() && folder.journal().exists();
-        let (journal, mut index) = match loaded {
-            Some(loaded) => loaded,
-            None => start_empty(&folder, wanted.unwrap_or(CacheOptions::new(0).settings()))?,
+        if loaded.is_none() && wanted.is_none() {
+            return Err(damaged(&folder));
+        }
+        folder.create_inside()?;
+        let owner = Owner::create(&folder, random())?;
+        let (journal, mut index) = match (loaded, wanted) {
+            (None, Some(settings)) => start_empty(&folder, settings)?,
+            (loaded, _) => loaded.ok_or_else(|| damaged(&folder))?,
         };
         let settings = wanted.unwrap_or(index.settings);
         // The order of eviction is this process's own.
@@ -80,7 +86,8 @@ impl CacheInner {
         let changes = ChangeLog::new(journal.sequence);
         let inner = Self {
             folder,
-            quota_bytes: settings.quota_bytes,
+            settings,
+            may_create: wanted.is_some(),
             process: std::process::id(),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -101,11 +108,15 @@ impl CacheInner {
             inner: &inner,
             state: inner.state.lock().unwrap_or_else(PoisonError::into_inner),
         };
-        let _ = remove(&locked.inner.folder.journal().with_extension("new"));
-        if locked.index.settings != settings {
-            locked.commit(vec![Op::Configured(settings)])?;
+        locked.reap()?;
+        // Who only looks at a cache leaves it as it is.
+        if inner.may_create {
+            let _ = remove(&inner.folder.journal().with_extension("new"));
+            if locked.index.settings != settings {
+                locked.commit_if_room(vec![Op::Configured(settings)])?;
+            }
+            locked.clean_up()?;
         }
-        locked.clean_up()?;
         drop(locked);
         Ok(inner)
     }
@@ -127,10 +138,30 @@ impl CacheInner {
         Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for the index lock, and takes in what other processes changed.
+    /// Waits for the index lock, and takes in what other processes changed. Creates a folder that was removed.
     pub(crate) fn lock(&self) -> Result<StateGuard<'_>, CacheError> {
+        if !self.may_create {
+            return self
+                .lock_existing()?
+                .ok_or_else(|| CacheError::NoSuchCache {
+                    path: self.folder.root.clone(),
+                });
+        }
         let mut state = self.peek()?;
         state.lock.acquire(&self.folder)?;
+        self.catch_up(state)
+    }
+
+    /// The same; `None` if the folder was removed.
+    pub(crate) fn lock_existing(&self) -> Result<Option<StateGuard<'_>>, CacheError> {
+        let state = self.peek()?;
+        match state.lock.acquire_existing(&self.folder)? {
+            true => self.catch_up(state).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn catch_up<'a>(&'a self, state: MutexGuard<'a, State>) -> Result<StateGuard<'a>, CacheError> {
         let mut locked = StateGuard { inner: self, state };
         locked.refresh()?;
         let unreleased = std::mem::take(&mut locked.unreleased);
@@ -146,7 +177,7 @@ impl Drop for CacheInner {
         if self.check_process().is_err() {
             return;
         }
-        if let Ok(mut locked) = self.lock() {
+        if let Ok(Some(mut locked)) = self.lock_existing() {
             // Counts are lost if this fails, nothing else.
             let _ = locked.commit(Vec::new());
             locked.owner.close(&self.folder);
@@ -213,22 +244,25 @@ impl StateGuard<'_> {
 
     /// Reads the journal from its start, or starts empty if it cannot be used.
     fn reload(&mut self) -> Result<(), CacheError> {
-        let folder = &self.inner.folder;
+        let inner = self.inner;
+        let folder = &inner.folder;
+        let loaded = load(folder)?;
+        if loaded.is_none() && !inner.may_create {
+            return Err(damaged(folder));
+        }
         folder.create_inside()?;
-        let settings = self.index.settings;
-        let eviction = self.index.queue.policy();
-        let (journal, index) = match load(folder)? {
+        let (journal, index) = match loaded {
             Some(loaded) => loaded,
             None => {
                 self.resets += 1;
-                start_empty(folder, settings)?
+                start_empty(folder, inner.settings)?
             }
         };
         let state = &mut *self.state;
         state.owner.keep(folder)?;
         state.changes = ChangeLog::new(journal.sequence);
         (state.journal, state.index) = (journal, index);
-        state.index.set_eviction(eviction);
+        state.index.set_eviction(inner.settings.eviction);
         let index = &state.index;
         (state.tables).retain(|id, _| index.objects.contains_key(id));
         state.used.retain(|id| index.objects.contains_key(id));
@@ -276,11 +310,20 @@ impl StateGuard<'_> {
         Ok(())
     }
 
+    /// Commits operations without which readers get the same bytes. On a full disk they are left out; what this process has
+    /// not told yet goes with a later commit.
+    pub(crate) fn commit_if_room(&mut self, ops: Vec<Op>) -> Result<(), CacheError> {
+        match self.commit(ops) {
+            Err(CacheError::Io { source, .. }) if is_full(&source) => Ok(()),
+            result => result,
+        }
+    }
+
     /// Notes that an object was used.
     pub(crate) fn touch(&mut self, object: ObjectId) -> Result<(), CacheError> {
         self.used.insert(object);
         match self.used.len() > MAX_UNTOLD_USES {
-            true => self.commit(Vec::new()),
+            true => self.commit_if_room(Vec::new()),
             false => Ok(()),
         }
     }
@@ -310,12 +353,10 @@ fn start_empty(folder: &Folder, settings: Settings) -> Result<(JournalFile, Inde
     Ok((journal, index))
 }
 
-/// Numbers of owners that are there, dead or alive.
-pub(crate) fn owners(folder: &Folder) -> Result<Vec<u64>, CacheError> {
-    let paths = list(&folder.owners())?;
-    let number =
-        |path: &std::path::PathBuf| u64::from_str_radix(path.file_name()?.to_str()?, 16).ok();
-    Ok(paths.iter().filter_map(number).collect())
+fn damaged(folder: &Folder) -> CacheError {
+    CacheError::DamagedJournal {
+        path: folder.root.clone(),
+    }
 }
 
 fn random() -> u64 {
