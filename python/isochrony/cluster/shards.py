@@ -107,8 +107,10 @@ class ShardHost:
         from ..native_errors import CacheError
 
         try:
-            cached = self._cache.pin_shard(store, signal, shard, version, length)
+            cached = self._cache.pin_existing_shard(store, signal, shard, version, length)
         except CacheError:
+            return None
+        if cached is None:
             return None
         try:
             if cached.bytes == length and not any(cached.missing(int(start), int(stop)) for start, stop in ranges):
