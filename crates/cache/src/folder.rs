@@ -14,8 +14,15 @@ use std::path::{Path, PathBuf};
 use crate::error::{CacheError, IoContext};
 use crate::journal::{MAGIC, OwnerId};
 
-/// Names in a cache's folder.
-const OWN_NAMES: [&str; 5] = ["lock", "journal", "journal.new", "objects", "owners"];
+/// Names in a cache's folder. `scratch` is of who uses the cache: this crate leaves it alone.
+const OWN_NAMES: [&str; 6] = [
+    "lock",
+    "journal",
+    "journal.new",
+    "objects",
+    "owners",
+    "scratch",
+];
 
 /// Paths below a cache's folder.
 #[derive(Debug, Clone)]

@@ -81,9 +81,13 @@ fn a_damaged_cache_is_emptied_only_if_nothing_else_is_in_its_folder() {
     assert_eq!(error.code(), "not_a_cache");
     assert_eq!(content(folder.path()), before);
     std::fs::remove_file(folder.path().join("notes")).expect("removed");
+    // This is of who uses the cache.
+    let scratch = folder.path().join("scratch/part");
+    write(&scratch, "x");
     let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
     let info = cache.info().expect("info");
     assert_eq!((info.objects, info.resets), (0, 1));
+    assert!(scratch.exists());
     assert_eq!(object_files(folder.path()), Vec::<PathBuf>::new());
 }
 
