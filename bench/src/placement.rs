@@ -79,9 +79,8 @@ const OBJECT: u64 = 2_000_000;
 impl Cluster {
     fn new(policy: Policy, access: Access, size: &Size) -> Self {
         let options = DispatchOptions {
-            policy,
             window: size.waiting,
-            ..DispatchOptions::default()
+            ..DispatchOptions::for_policy(policy)
         };
         let mut dispatcher = Dispatcher::new(options).expect("options");
         let mut caches = Vec::new();

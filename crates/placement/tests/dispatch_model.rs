@@ -22,6 +22,7 @@ enum Step {
     AddHost(u32),
     RemoveHost(usize),
     Drain(usize, bool),
+    SetSlots(usize, u32),
     Wait(u64),
 }
 
@@ -39,6 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1..4u32).prop_map(Step::AddHost),
         1 => any::<usize>().prop_map(Step::RemoveHost),
         1 => (any::<usize>(), any::<bool>()).prop_map(|(host, on)| Step::Drain(host, on)),
+        1 => (any::<usize>(), 1..5u32).prop_map(|(host, slots)| Step::SetSlots(host, slots)),
         2 => (0..30u64).prop_map(Step::Wait),
     ]
 }
@@ -226,6 +228,15 @@ impl Pair {
                 if let Some(host) = self.host(pick) {
                     self.real.set_draining(HostId(host as u32), on).unwrap();
                     self.model.set_draining(host, on);
+                }
+            }
+            Step::SetSlots(pick, slots) => {
+                if let Some(host) = self.host(pick) {
+                    let id = HostId(host as u32);
+                    self.real.set_slots(id, slots).unwrap();
+                    self.model.set_slots(host, slots);
+                    let busy = self.model.hosts[host].busy;
+                    assert_eq!(self.real.slots(id), Ok((busy, slots)));
                 }
             }
             Step::Wait(time) => self.now += time,

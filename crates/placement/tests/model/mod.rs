@@ -112,6 +112,15 @@ impl Model {
         }
     }
 
+    /// A host that becomes free by it goes to the end of the line.
+    pub(crate) fn set_slots(&mut self, host: usize, slots: u32) {
+        let was_free = self.hosts[host].is_free();
+        self.hosts[host].total = slots;
+        if !was_free {
+            self.turn(host);
+        }
+    }
+
     pub(crate) fn remove_host(&mut self, host: usize, now: u64) -> Vec<usize> {
         for object in 0..64 {
             if self.copies.remove(&(object, host)).is_some() {
