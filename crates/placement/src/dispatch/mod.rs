@@ -128,7 +128,11 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Gives a host no further tasks, or gives it tasks again. What it holds still serves as a source.
+    /// Gives a host no further tasks, or gives it tasks again; those that run there go on.
+    ///
+    /// What it holds still serves as a source and counts as a copy: where a policy waits for the host with most bytes
+    /// of a task, it also waits for one that is draining, at most `max_wait`. Its slots do not count for `utilization`.
+    /// [`Provisioner::plan`](crate::Provisioner::plan) does not count its copies, since they are about to go.
     pub fn set_draining(&mut self, host: HostId, draining: bool) -> Result<(), PlacementError> {
         self.index().check(host)?;
         self.hosts.set_draining(host, draining);
