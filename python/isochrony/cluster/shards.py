@@ -33,8 +33,8 @@ class ShardPlacement:
         attachment: its name.
         policy: that places tasks.
         max_wait: seconds after which the oldest task goes to any free slot.
-        max_replicas: copies of a shard from which ``good-cache-compute`` gives tasks that read it to no host that has none of
-            their bytes, unless they have waited long.
+        max_replicas: copies of a shard from which ``good-cache-compute`` gives tasks that read it to no host without
+            any of their bytes, unless they have waited long.
     """
 
     attachment: str
