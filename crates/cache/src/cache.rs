@@ -152,7 +152,7 @@ impl Cache {
         }
         let mut locked = self.inner.lock()?;
         let id = locked.index.find(&digest);
-        if !id.is_some_and(|id| locked.index.objects[&id].extent.bytes >= bytes) {
+        if id.is_none_or(|id| locked.index.objects[&id].extent.bytes < bytes) {
             return Ok(None);
         }
         let table = locked.pin_known(&digest, bytes)?;
