@@ -58,10 +58,11 @@ impl NativeDispatcher {
     #[new]
     fn new(policy: &str, window: usize, max_wait: f64, max_replicas: usize) -> Result<Self> {
         let options = DispatchOptions {
+            policy: policy.parse()?,
             window,
             max_wait: nanoseconds(max_wait),
             max_replicas,
-            ..DispatchOptions::for_policy(policy.parse()?)
+            ..DispatchOptions::default()
         };
         Ok(Self(Mutex::new(State {
             dispatcher: Dispatcher::new(options)?,
