@@ -131,15 +131,17 @@ test-python-alone: build-test build-example
 
 # A server of objects, of a version that is known to serve ranges; tests that need it skip where it is missing. Its build
 # is not shared with this workspace's, whose lock file it does not know.
-S3_SERVER := target/tools/bin/s3s-fs
 S3_SERVER_VERSION := 0.14.1
+# A file that says which version was built, so that another one is built in its place.
+S3_SERVER_BUILT := target/tools/s3s-fs-$(S3_SERVER_VERSION).built
 
-s3-server: $(S3_SERVER)
+s3-server: $(S3_SERVER_BUILT)
 
-$(S3_SERVER):
+$(S3_SERVER_BUILT):
 	cargo install s3s-fs --version $(S3_SERVER_VERSION) --features binary --locked --quiet \
 	  --root target/tools --target-dir target/tools/build
-	rm -rf target/tools/build
+	rm -rf target/tools/build target/tools/s3s-fs-*.built
+	touch $@
 
 # --- lint ---------------------------------------------------------------------
 

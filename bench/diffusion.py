@@ -84,6 +84,8 @@ class Storage:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, RATE), daemon=True)
         self._process.start()
+        # With the only copy in the server, its end is noticed here.
+        theirs.close()
 
     def make(self, count: int, size: int) -> list[str]:
         self._pipe.send((count, size))

@@ -91,20 +91,29 @@ def bound(plans: list[iso.Plan]) -> float:
 
 
 class Twin:
-    """A process that runs plans on one worker whenever this one does."""
+    """A process that runs the same plans on one worker whenever this one does.
 
-    def __init__(self, plans: list[iso.Plan]) -> None:
-        # Forked: it has the samples, without a copy.
+    It is forked, so that it has the samples without a copy; before anything runs, since a fork has one thread only and
+    the locks that other threads hold.
+
+    Parameters:
+        plans: of each name.
+    """
+
+    def __init__(self, plans: dict[str, list[iso.Plan]]) -> None:
         context = multiprocessing.get_context("fork")
+        self._plans = plans
         self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=self._serve, args=(theirs, plans), daemon=True)
+        self._process = context.Process(target=self._serve, args=(theirs,), daemon=True)
         self._process.start()
+        # With the only copy in the other process, its end is noticed here.
+        theirs.close()
 
-    def half(self, plans: list[iso.Plan]) -> float:
-        """Half the seconds that both take to run them, each by itself."""
+    def half(self, name: str) -> float:
+        """Half the seconds that both take to run the plans of a name, each by itself."""
         start = time.perf_counter()
-        self._ours.send(None)
-        collected(plans, 1)
+        self._ours.send(name)
+        collected(self._plans[name], 1)
         self._ours.recv()
         return (time.perf_counter() - start) / 2
 
@@ -113,16 +122,25 @@ class Twin:
         self._process.kill()
         self._process.join()
 
-    @staticmethod
-    def _serve(theirs: Any, plans: list[iso.Plan]) -> None:
+    def _serve(self, theirs: Any) -> None:
+        self._ours.close()
         while True:
-            theirs.recv()
-            collected(plans, 1)
+            try:
+                name = theirs.recv()
+            except EOFError:
+                return
+            collected(self._plans[name], 1)
             theirs.send(None)
 
 
 def measure(
-    name: str, plans: list[iso.Plan], samples: int, goal: float, rounds: int, most: str = "", gains: bool = True
+    name: str,
+    plans: list[iso.Plan],
+    samples: int,
+    goal: float,
+    rounds: int,
+    most: str = "",
+    twin: Twin | None = None,
 ) -> None:
     expected = [np.asarray(one) for one in collected(plans, 1)]
 
@@ -135,13 +153,10 @@ def measure(
 
     other, others, goals = f"one worker{most}", {}, {}
     others[other], goals[other] = lambda: turn(1), round(goal, 2)
-    twin = Twin(plans) if gains else None
     if twin is not None:
         both = "two processes that each do the same, half their time"
-        others[both], goals[both] = lambda: twin.half(plans), GOAL
+        others[both], goals[both] = lambda: twin.half(name), GOAL
     compare(f"stages/{name}/2-workers", lambda: turn(2), others, samples=samples, rounds=rounds, size=4, goals=goals)
-    if twin is not None:
-        twin.close()
 
 
 def measure_measuring(x: np.ndarray[Any, Any], pairs: int) -> None:
@@ -252,17 +267,20 @@ def main() -> None:
     arguments = parser.parse_args()
     count, rounds = (1 << 19, 1) if arguments.quick else (1 << 24, 15)
     x = np.random.default_rng(0).normal(0, 100, count).astype("f4")
-    for name, some in plans(x).items():
+    cases = plans(x)
+    twin = Twin(cases)
+    for name, some in cases.items():
         most = bound(some)
-        measure(name, some, count * len(some), GOAL * most, rounds, f"; no more than {most:.2f} can be gained")
+        measure(name, some, count * len(some), GOAL * most, rounds, f"; no more than {most:.2f} can be gained", twin)
+    twin.close()
     with tempfile.TemporaryDirectory() as folder:
         some = live_detectors(x, folder)
         most = bound(some)
         what = f"; no more than {most:.2f} can be gained"
         # Its sources are of this process.
-        measure("DETECTAUDIO live on four channels", some, count * 4, GOAL * most, rounds, what, gains=False)
+        measure("DETECTAUDIO live on four channels", some, count * 4, GOAL * most, rounds, what)
     for name, some in without_gain(x).items():
-        measure(name, some, count, KEPT, rounds, gains=False)
+        measure(name, some, count, KEPT, rounds)
     measure_measuring(x[: 1 << 21], 20 if arguments.quick else 1500)
     measure_latency(2 if arguments.quick else 10, 1 if arguments.quick else 5)
     if arguments.out:

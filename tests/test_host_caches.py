@@ -293,6 +293,24 @@ def test_scratch_of_a_process_that_was_killed_is_removed(hosts: Any, tmp_path: P
         assert (folder / "mine").exists()
 
 
+def test_a_lease_of_a_shard_creates_nothing(hosts: Any) -> None:
+    cache = hosts("a")
+    key = {"shard": ("09" * 16, 1, 0, 1), "bytes": 1 << 20, "ranges": [(0, 10)]}
+    assert cache.shards.lease(key) is None
+    assert cache.info()["objects"] == 0
+
+
+def test_a_damaged_cache_starts_empty_for_a_worker(storage: StorageServer, hosts: Any, tmp_path: Path) -> None:
+    cache = hosts("a")
+    wanted = wanted_of(storage)
+    assert content_of(cache, wanted) == (CONTENT, "storage")
+    cache.close()
+    (tmp_path / "a" / "journal").write_bytes(b"damage")
+    again = hosts("a")
+    assert again.info()["objects"] == 0
+    assert content_of(again, wanted) == (CONTENT, "storage")
+
+
 def test_forms_are_made_once_and_passed_on(storage: StorageServer, hosts: Any) -> None:
     import gzip
 

@@ -28,13 +28,6 @@ const OUR_DECISION: u64 = 5_000;
 
 type Failure = Box<dyn std::error::Error>;
 
-fn options(policy: Policy) -> DispatchOptions {
-    DispatchOptions {
-        policy,
-        ..DispatchOptions::default()
-    }
-}
-
 pub fn run(_dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure> {
     localities(quick, results)?;
     processors(quick, results)?;
@@ -53,12 +46,28 @@ fn localities(quick: bool, results: &mut Results) -> Result<(), Failure> {
         let tasks = Workload::sample((files / part as u32).max(1), objects / part, 5);
         let fit = Workload::stacking(tasks.clone(), false);
         let gz = Workload::stacking(tasks, true);
-        let diffusion = simulate(&cluster, options(Policy::MaxComputeUtil), &fit)?;
-        let packed = simulate(&cluster, options(Policy::MaxComputeUtil), &gz)?;
-        let gpfs = simulate(&cluster, options(Policy::FirstAvailable), &fit)?;
-        let gpfs_packed = simulate(&cluster, options(Policy::FirstAvailable), &gz)?;
+        let diffusion = simulate(
+            &cluster,
+            DispatchOptions::for_policy(Policy::MaxComputeUtil),
+            &fit,
+        )?;
+        let packed = simulate(
+            &cluster,
+            DispatchOptions::for_policy(Policy::MaxComputeUtil),
+            &gz,
+        )?;
+        let gpfs = simulate(
+            &cluster,
+            DispatchOptions::for_policy(Policy::FirstAvailable),
+            &fit,
+        )?;
+        let gpfs_packed = simulate(
+            &cluster,
+            DispatchOptions::for_policy(Policy::FirstAvailable),
+            &gz,
+        )?;
         let ideal = fit.ideal_hit_rate();
-        within &= quick || diffusion.hit_rate() >= 0.9 * ideal;
+        within &= diffusion.hit_rate() >= 0.9 * ideal;
         assert!(quick || diffusion.makespan_s < 1.05 * gpfs.makespan_s);
         let each = |report: &SimulationReport, bytes: u64| bytes as f64 / report.tasks as f64 / 1e6;
         rows.push(vec![
@@ -106,7 +115,8 @@ fn localities(quick: bool, results: &mut Results) -> Result<(), Failure> {
             "MB from peers per stack, GZ",
         ],
         &rows,
-        Some(("cache hits within 90 % of the ideal", within)),
+        // A hundredth of the tasks begins on all processors at once, before anything is cached.
+        (!quick).then_some(("cache hits within 90 % of the ideal", within)),
     );
     Ok(())
 }
@@ -128,7 +138,7 @@ fn processors(quick: bool, results: &mut Results) -> Result<(), Failure> {
             for policy in [Policy::MaxComputeUtil, Policy::FirstAvailable] {
                 let times = [false, true].map(|packed| {
                     let workload = Workload::stacking(tasks.clone(), packed);
-                    simulate(&cluster, options(policy), &workload)
+                    simulate(&cluster, DispatchOptions::for_policy(policy), &workload)
                         .map(|report| report.time_per_task_s(2 * hosts))
                 });
                 let [fit, gz] = times;
@@ -186,7 +196,7 @@ fn policies(quick: bool, results: &mut Results) -> Result<(), Failure> {
                     // A map: any order will do.
                     window: 64 * hosts,
                     max_wait: 10_000_000_000,
-                    ..options(policy)
+                    ..DispatchOptions::for_policy(policy)
                 };
                 let report = simulate(&cluster, dispatch, &workload)?;
                 assert_eq!(report.tasks, workload.tasks.len() as u64);
@@ -243,7 +253,7 @@ fn evictions(quick: bool, results: &mut Results) -> Result<(), Failure> {
             cluster.eviction = eviction;
             let dispatch = DispatchOptions {
                 window: 4 * hosts,
-                ..options(Policy::MaxComputeUtil)
+                ..DispatchOptions::for_policy(Policy::MaxComputeUtil)
             };
             let report = simulate(&cluster, dispatch, &workload)?;
             row.push(format!(
@@ -280,7 +290,11 @@ fn saturation(quick: bool, results: &mut Results) -> Result<(), Failure> {
             cluster.storage_rate = 1e15;
             cluster.storage_reader_rate = 125e6;
             let workload = access("shuffled, 30", 2 * hosts, 30);
-            let report = simulate(&cluster, options(Policy::MaxComputeUtil), &workload)?;
+            let report = simulate(
+                &cluster,
+                DispatchOptions::for_policy(Policy::MaxComputeUtil),
+                &workload,
+            )?;
             row.push(format!(
                 "{:.0} ({:.0} %)",
                 report.tasks as f64 / report.makespan_s,

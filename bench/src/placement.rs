@@ -79,9 +79,8 @@ const OBJECT: u64 = 2_000_000;
 impl Cluster {
     fn new(policy: Policy, access: Access, size: &Size) -> Self {
         let options = DispatchOptions {
-            policy,
             window: size.waiting,
-            ..DispatchOptions::default()
+            ..DispatchOptions::for_policy(policy)
         };
         let mut dispatcher = Dispatcher::new(options).expect("options");
         let mut caches = Vec::new();
@@ -203,7 +202,7 @@ impl Cluster {
         let counts = self.dispatcher.counts();
         assert_eq!(counts.running, self.running.len());
         let all = size.waiting + size.hosts as usize;
-        assert_eq!(counts.running + counts.window + counts.behind, all);
+        assert_eq!(counts.running + counts.window + counts.backlog, all);
     }
 }
 

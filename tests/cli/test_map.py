@@ -97,6 +97,11 @@ def test_a_cache_is_shown_and_cleared(capsys: Any, tmp_path: Path) -> None:
         in_use.close()
         report = json.loads(run(capsys, 0, "cache", "clear", str(tmp_path / "c"), "--json")[0])
         assert report["removed"] == 1 and report["in_use"] == 0
+    journal = tmp_path / "c" / "journal"
+    journal.write_bytes(b"damage")
+    _, err = run(capsys, 3, "cache", "info", str(tmp_path / "c"))
+    assert "journal of the cache" in err and "is missing or damaged" in err
+    assert journal.read_bytes() == b"damage"
     _, err = run(capsys, 2, "cache", "info", str(tmp_path))
     assert "is no cache; give the folder that attach was given" in err
     shutil.rmtree(tmp_path / "c")

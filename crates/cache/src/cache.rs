@@ -9,16 +9,16 @@ use crate::changes::{Change, Manifest, Sequence, manifest};
 use crate::error::{CacheError, IoContext};
 use crate::folder::remove;
 use crate::index::PIECE_BYTES;
-use crate::info::{CacheInfo, Cleared};
+use crate::info::{CacheInfo, ClearReport};
 use crate::journal::{ObjectId, Op, Settings};
 use crate::key::ObjectKey;
 use crate::locks::lock_pinned;
 use crate::object::{MAX_PIECES, Object};
+use crate::piece_table::PieceTable;
 use crate::pinned::PinnedObject;
 use crate::ranges::Extent;
 use crate::space::{MIN_EVICTED_BYTES, is_full};
-use crate::state::{Locked, Shared};
-use crate::view::View;
+use crate::state::{CacheInner, StateGuard};
 use isochrony_placement::EvictionPolicy;
 
 /// What a cache is opened with.
@@ -79,8 +79,7 @@ impl CacheOptions {
 /// An open cache. Clones share it; several processes and several handles may have one folder open.
 #[derive(Debug, Clone)]
 pub struct Cache {
-    shared: Arc<Shared>,
-    piece_bytes: u64,
+    inner: Arc<CacheInner>,
 }
 
 impl Cache {
@@ -95,28 +94,25 @@ impl Cache {
     pub fn open(folder: impl AsRef<Path>, options: CacheOptions) -> Result<Self, CacheError> {
         options.check()?;
         Ok(Self {
-            shared: Arc::new(Shared::open(folder.as_ref(), Some(options))?),
-            piece_bytes: options.piece_bytes,
+            inner: Arc::new(CacheInner::open(folder.as_ref(), Some(options))?),
         })
     }
 
-    /// Opens a cache that exists, with the options that it was last opened with.
+    /// Opens a cache that exists, with the options that it was last opened with, to look at it: neither opening it nor
+    /// [`Self::info`] evicts anything or empties a damaged cache.
     ///
     /// # Errors
-    /// As [`Self::open`], and [`CacheError::NoSuchCache`].
+    /// As [`Self::open`], [`CacheError::NoSuchCache`], and [`CacheError::DamagedJournal`].
     pub fn open_existing(folder: impl AsRef<Path>) -> Result<Self, CacheError> {
-        let shared = Arc::new(Shared::open(folder.as_ref(), None)?);
-        let piece_bytes = shared.peek()?.index.settings.piece_bytes;
         Ok(Self {
-            shared,
-            piece_bytes,
+            inner: Arc::new(CacheInner::open(folder.as_ref(), None)?),
         })
     }
 
     /// The cache's folder.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
-        self.shared.folder.root.clone()
+        self.inner.folder.root.clone()
     }
 
     /// Finds or creates an object of `bytes` bytes, and keeps it from being evicted until the result and all that came of it
@@ -128,27 +124,63 @@ impl Cache {
     /// A key or a length that is not allowed, [`CacheError::CacheFull`], [`CacheError::DiskFull`], and errors of the system.
     pub fn pin(&self, key: &ObjectKey, bytes: u64) -> Result<PinnedObject, CacheError> {
         let digest = key.digest();
-        let mut state = self.shared.peek()?;
-        if let Some(id) = state.index.find(&digest)
-            && let Some(view) = state.views.get(&id).and_then(Weak::upgrade)
-            && view.extent.bytes >= bytes
-        {
-            state.used.insert(id);
-            return Ok(PinnedObject::new(Arc::clone(&self.shared), view));
+        if let Some(object) = self.pinned(&digest, bytes)? {
+            return Ok(object);
         }
-        drop(state);
         key.check()?;
-        let mut locked = self.shared.lock()?;
-        let view = Arc::new(match locked.pin_existing(&digest, bytes)? {
-            Some(view) => view,
-            None => locked.create(key, &digest, bytes, self.piece_bytes)?,
-        });
-        if locked.views.len() > 64 && locked.views.len().is_power_of_two() {
-            locked.views.retain(|_, view| view.strong_count() > 0);
+        let mut locked = self.inner.lock()?;
+        let table = match locked.pin_known(&digest, bytes)? {
+            Some(table) => table,
+            None => locked.create(key, &digest, bytes)?,
+        };
+        Ok(self.share(locked, table))
+    }
+
+    /// Pins an object if the cache has one of at least `bytes` bytes, whichever of its pieces are present. Creates nothing,
+    /// and lets nothing grow.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn pin_existing(
+        &self,
+        key: &ObjectKey,
+        bytes: u64,
+    ) -> Result<Option<PinnedObject>, CacheError> {
+        let digest = key.digest();
+        if let Some(object) = self.pinned(&digest, bytes)? {
+            return Ok(Some(object));
         }
-        locked.views.insert(view.id, Arc::downgrade(&view));
-        drop(locked);
-        Ok(PinnedObject::new(Arc::clone(&self.shared), view))
+        let mut locked = self.inner.lock()?;
+        let id = locked.index.find(&digest);
+        if id.is_none_or(|id| locked.index.objects[&id].extent.bytes < bytes) {
+            return Ok(None);
+        }
+        let table = locked.pin_known(&digest, bytes)?;
+        Ok(table.map(|table| self.share(locked, table)))
+    }
+
+    /// An object of at least `bytes` bytes that this handle has pinned already.
+    fn pinned(&self, digest: &[u8; 32], bytes: u64) -> Result<Option<PinnedObject>, CacheError> {
+        let mut state = self.inner.peek()?;
+        let Some(id) = state.index.find(digest) else {
+            return Ok(None);
+        };
+        let table = state.tables.get(&id).and_then(Weak::upgrade);
+        let Some(table) = table.filter(|table| table.extent.bytes >= bytes) else {
+            return Ok(None);
+        };
+        state.used.insert(id);
+        Ok(Some(PinnedObject::new(Arc::clone(&self.inner), table)))
+    }
+
+    /// Lets later pins of this handle find the table.
+    fn share(&self, mut locked: StateGuard<'_>, table: PieceTable) -> PinnedObject {
+        let table = Arc::new(table);
+        if locked.tables.len() > 64 && locked.tables.len().is_power_of_two() {
+            locked.tables.retain(|_, table| table.strong_count() > 0);
+        }
+        locked.tables.insert(table.id, Arc::downgrade(&table));
+        PinnedObject::new(Arc::clone(&self.inner), table)
     }
 
     /// What the cache has and has done.
@@ -156,8 +188,8 @@ impl Cache {
     /// # Errors
     /// Errors of the system.
     pub fn info(&self) -> Result<CacheInfo, CacheError> {
-        let mut locked = self.shared.lock()?;
-        locked.commit(Vec::new())?;
+        let mut locked = self.inner.lock()?;
+        locked.commit_if_room(Vec::new())?;
         locked.info()
     }
 
@@ -165,8 +197,8 @@ impl Cache {
     ///
     /// # Errors
     /// Errors of the system.
-    pub fn clear(&self) -> Result<Cleared, CacheError> {
-        self.shared.lock()?.clear()
+    pub fn clear(&self) -> Result<ClearReport, CacheError> {
+        self.inner.lock()?.clear()
     }
 
     /// What is present, with the point in history at which it was.
@@ -174,7 +206,7 @@ impl Cache {
     /// # Errors
     /// Errors of the system.
     pub fn manifest(&self) -> Result<Manifest, CacheError> {
-        let locked = self.shared.lock()?;
+        let locked = self.inner.lock()?;
         Ok(manifest(&locked.index, locked.sequence()))
     }
 
@@ -187,7 +219,7 @@ impl Cache {
         &self,
         sequence: Sequence,
     ) -> Result<Option<(Vec<Change>, Sequence)>, CacheError> {
-        let locked = self.shared.lock()?;
+        let locked = self.inner.lock()?;
         let now = locked.sequence();
         if sequence.epoch != now.epoch || sequence.number > now.number {
             return Ok(None);
@@ -197,13 +229,17 @@ impl Cache {
     }
 }
 
-impl Locked<'_> {
+impl StateGuard<'_> {
     /// Pins an object that the index knows. One whose file is gone or was truncated is forgotten.
-    fn pin_existing(&mut self, digest: &[u8; 32], bytes: u64) -> Result<Option<View>, CacheError> {
+    fn pin_known(
+        &mut self,
+        digest: &[u8; 32],
+        bytes: u64,
+    ) -> Result<Option<PieceTable>, CacheError> {
         let Some(id) = self.index.find(digest) else {
             return Ok(None);
         };
-        let path = self.shared.folder.object(digest);
+        let path = self.inner.folder.object(digest);
         let extent = self.index.objects[&id].extent;
         let file = match File::options().read(true).write(true).open(&path) {
             Ok(file) => file,
@@ -226,7 +262,7 @@ impl Locked<'_> {
         }
         self.touch(id)?;
         let object = self.index.objects.get(&id);
-        Ok(object.map(|object| View::new(id, object, file)))
+        Ok(object.map(|object| PieceTable::new(id, object, file)))
     }
 
     /// Removes an object whose file is not as the index says.
@@ -257,13 +293,13 @@ impl Locked<'_> {
         key: &ObjectKey,
         digest: &[u8; 32],
         bytes: u64,
-        piece_bytes: u64,
-    ) -> Result<View, CacheError> {
+    ) -> Result<PieceTable, CacheError> {
+        let piece_bytes = self.inner.settings.piece_bytes;
         let extent = Extent { bytes, piece_bytes };
         self.check_pieces(key, &extent)?;
         let needed = Object::overhead(&extent);
         self.make_room(needed)?;
-        let path = self.shared.folder.object(digest);
+        let path = self.inner.folder.object(digest);
         let file = match create_file(&path, bytes) {
             Err(CacheError::Io { source, .. }) if is_full(&source) => {
                 self.evict(needed.max(MIN_EVICTED_BYTES))?;
@@ -285,9 +321,9 @@ impl Locked<'_> {
             return Err(error);
         }
         match self.index.objects.get(&object) {
-            Some(known) => Ok(View::new(object, known, file)),
+            Some(known) => Ok(PieceTable::new(object, known, file)),
             None => Err(CacheError::ObjectLost {
-                path: self.shared.folder.root.clone(),
+                path: self.inner.folder.root.clone(),
                 key: key.to_string(),
             }),
         }

@@ -17,14 +17,22 @@ pub enum Check<'a> {
 }
 
 impl Check<'_> {
-    pub(crate) fn verify(&self, offset: u64, bytes: &[u8]) -> Result<(), CacheError> {
+    /// Verifies bytes of an object, which `checksum` gives the CRC-32C of.
+    pub(crate) fn verify(
+        &self,
+        key: &str,
+        offset: u64,
+        bytes: &[u8],
+        checksum: impl FnOnce() -> u32,
+    ) -> Result<(), CacheError> {
         let failed = |reason: String| CacheError::CheckFailed {
+            key: key.to_owned(),
             start: offset,
             end: offset + bytes.len() as u64,
             reason,
         };
         match self {
-            Self::Crc32c(expected) => match crc32c::crc32c(bytes) {
+            Self::Crc32c(expected) => match checksum() {
                 got if got == *expected => Ok(()),
                 got => Err(failed(format!(
                     "CRC-32C is {got:08x}, expected {expected:08x}"

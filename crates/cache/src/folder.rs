@@ -7,13 +7,22 @@
 //! owners/0123...       one empty file per open cache, locked while it is open
 //! ```
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{CacheError, IoContext};
+use crate::journal::{MAGIC, OwnerId};
 
-/// Names in a cache's folder.
-const OWN_NAMES: [&str; 5] = ["lock", "journal", "journal.new", "objects", "owners"];
+/// Names in a cache's folder. `scratch` is of who uses the cache: this crate leaves it alone.
+const OWN_NAMES: [&str; 6] = [
+    "lock",
+    "journal",
+    "journal.new",
+    "objects",
+    "owners",
+    "scratch",
+];
 
 /// Paths below a cache's folder.
 #[derive(Debug, Clone)]
@@ -54,23 +63,36 @@ impl Folder {
         self.objects().join(folder).join(file)
     }
 
-    /// Whether a cache is there. A folder with other files is an error: a cache removes files that it does not know.
+    /// Whether a cache is there, intact or not. A folder with files that are not a cache's is an error, since a cache
+    /// without a readable journal starts empty.
     pub(crate) fn has_cache(&self) -> Result<bool, CacheError> {
-        if self.journal().exists() {
+        if starts_with_magic(&self.journal())? {
             return Ok(true);
         }
-        let entries = list(&self.root)?;
-        let name =
-            |path: &PathBuf| (path.file_name().unwrap_or_default().to_string_lossy()).into_owned();
-        // Without a journal only what a process leaves that died while it created one, or an empty disk's own folder.
-        let foreign = |name: &String| !OWN_NAMES.contains(&name.as_str()) && name != "lost+found";
-        if let Some(found) = entries.iter().map(name).find(foreign) {
-            return Err(CacheError::NotACache {
-                path: self.root.clone(),
-                found,
-            });
+        let mut names: Vec<_> = list(&self.root)?
+            .iter()
+            .map(|path| (path.file_name().unwrap_or_default().to_string_lossy()).into_owned())
+            // An empty disk's own folder.
+            .filter(|name| name != "lost+found")
+            .collect();
+        names.sort_unstable();
+        let not_a_cache = |found: &String| CacheError::NotACache {
+            path: self.root.clone(),
+            found: found.clone(),
+        };
+        if let Some(foreign) = names
+            .iter()
+            .find(|name| !OWN_NAMES.contains(&name.as_str()))
+        {
+            return Err(not_a_cache(foreign));
         }
-        Ok(self.lock().exists())
+        // The names are ordinary words, so somebody else may have a file `journal` and a folder `objects`. A cache creates
+        // `lock` first, then `owners`.
+        let has_both = self.lock().is_file() && self.owners().is_dir();
+        match names.iter().find(|name| *name != "lock") {
+            Some(found) if !has_both => Err(not_a_cache(found)),
+            found => Ok(found.is_some()),
+        }
     }
 
     /// Creates the folder.
@@ -79,43 +101,65 @@ impl Folder {
         check_local(&self.root)
     }
 
-    /// Creates the folders inside.
+    /// Creates the folders inside: `owners` first, which [`Self::has_cache`] relies on.
     pub(crate) fn create_inside(&self) -> Result<(), CacheError> {
-        for folder in [self.objects(), self.owners()] {
+        for folder in [self.owners(), self.objects()] {
             std::fs::create_dir_all(&folder).at("create", &folder)?;
         }
         Ok(())
     }
 
-    /// Unlinks every file of an object that `is_known` does not know, with how many those were.
+    /// Unlinks every object's file that `is_known` does not know. Files with names that no cache writes stay.
     pub(crate) fn remove_orphans(
         &self,
         is_known: impl Fn(&[u8; 32]) -> bool,
-    ) -> Result<u64, CacheError> {
-        let mut removed = 0;
+    ) -> Result<(), CacheError> {
         for folder in list(&self.objects())? {
-            let files = match folder.is_dir() {
-                true => list(&folder)?,
-                false => vec![folder],
-            };
-            for file in files {
-                let is_known = digest_of(&file).is_some_and(|digest| is_known(&digest));
-                // The cache creates no deeper folders; one that is there is somebody's own.
-                if !is_known && !file.is_dir() {
+            if !folder.is_dir() {
+                continue;
+            }
+            for file in list(&folder)? {
+                let is_orphan = self
+                    .digest_of(&file)
+                    .is_some_and(|digest| !is_known(&digest));
+                if is_orphan && !file.is_dir() {
                     remove(&file).at("remove", &file)?;
-                    removed += 1;
                 }
             }
         }
-        Ok(removed)
+        Ok(())
+    }
+
+    /// Digest that an object's file is named by, if that is its name.
+    fn digest_of(&self, path: &Path) -> Option<[u8; 32]> {
+        let folder = path.parent()?.file_name()?.to_str()?;
+        let name = format!("{folder}{}", path.file_name()?.to_str()?);
+        let digest = *blake3::Hash::from_hex(name).ok()?.as_bytes();
+        (self.object(&digest) == path).then_some(digest)
+    }
+
+    /// Numbers of open caches and of ones whose process died.
+    pub(crate) fn owner_ids(&self) -> Result<Vec<OwnerId>, CacheError> {
+        let id = |path: &PathBuf| {
+            let id = u64::from_str_radix(path.file_name()?.to_str()?, 16).ok()?;
+            (self.owner(id) == *path).then_some(id)
+        };
+        Ok(list(&self.owners())?.iter().filter_map(id).collect())
     }
 }
 
-/// Digest that an object's path is named by.
-fn digest_of(path: &Path) -> Option<[u8; 32]> {
-    let folder = path.parent()?.file_name()?.to_str()?;
-    let name = format!("{folder}{}", path.file_name()?.to_str()?);
-    Some(*blake3::Hash::from_hex(name).ok()?.as_bytes())
+/// Whether a file begins as a journal of any format does.
+fn starts_with_magic(path: &Path) -> Result<bool, CacheError> {
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let mut file = File::open(path).at("open", path)?;
+    let mut found = [0; MAGIC.len()];
+    match file.read_exact(&mut found) {
+        Ok(()) => Ok(found == MAGIC),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error).at("read", path),
+    }
 }
 
 /// Paths in a folder; none if it does not exist.

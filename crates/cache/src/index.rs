@@ -28,10 +28,10 @@ pub(crate) struct Index {
 
 /// An operation that does not fit the index: the journal is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Contradiction;
+pub(crate) struct InvalidOp;
 
 /// The result of applying an operation.
-type Applied = Result<(), Contradiction>;
+type Applied = Result<(), InvalidOp>;
 
 impl Index {
     pub(crate) fn new(settings: Settings, next_object: ObjectId) -> Self {
@@ -46,7 +46,7 @@ impl Index {
         }
     }
 
-    pub(crate) fn load(snapshot: &Snapshot) -> Result<Self, Contradiction> {
+    pub(crate) fn load(snapshot: &Snapshot) -> Result<Self, InvalidOp> {
         let mut index = Self::new(snapshot.settings, snapshot.next_object);
         index.counters = snapshot.counters;
         for stored in &snapshot.objects {
@@ -57,11 +57,11 @@ impl Index {
                 stored.piece_bytes,
                 stored.created,
             )?;
-            let object = (index.objects.get_mut(&stored.object)).ok_or(Contradiction)?;
+            let object = (index.objects.get_mut(&stored.object)).ok_or(InvalidOp)?;
             let pieces = object.extent.pieces();
             for (piece, state) in &stored.pieces {
                 if u64::from(*piece) >= pieces || object.pieces.contains_key(piece) {
-                    return Err(Contradiction);
+                    return Err(InvalidOp);
                 }
                 object.set(*piece, *state, &mut index.usage);
             }
@@ -214,7 +214,7 @@ impl Index {
     ) -> Applied {
         let allowed = PIECE_BYTES.contains(&piece_bytes) && piece_bytes.is_power_of_two();
         if !allowed || bytes.div_ceil(piece_bytes) > MAX_PIECES || id == u64::MAX {
-            return Err(Contradiction);
+            return Err(InvalidOp);
         }
         let extent = Extent { bytes, piece_bytes };
         let object = Object {
@@ -226,7 +226,7 @@ impl Index {
             allocated: Object::overhead(&extent),
         };
         if self.by_digest.contains_key(&object.digest) || self.objects.contains_key(&id) {
-            return Err(Contradiction);
+            return Err(InvalidOp);
         }
         self.usage.allocated += object.allocated;
         self.by_digest.insert(object.digest, id);
@@ -248,13 +248,13 @@ impl Index {
     }
 
     fn grow(&mut self, id: ObjectId, bytes: u64) -> Applied {
-        let object = self.objects.get_mut(&id).ok_or(Contradiction)?;
+        let object = self.objects.get_mut(&id).ok_or(InvalidOp)?;
         let extent = Extent {
             bytes,
             ..object.extent
         };
         if bytes <= object.extent.bytes || extent.pieces() > MAX_PIECES {
-            return Err(Contradiction);
+            return Err(InvalidOp);
         }
         // A last piece that was shorter has not all its bytes any more. Whoever is fetching it finds that it is not
         // reserved any more.
@@ -279,13 +279,13 @@ impl Index {
         state: Piece,
         may: impl Fn(Option<Piece>) -> bool,
     ) -> Applied {
-        let object = self.objects.get_mut(&id).ok_or(Contradiction)?;
+        let object = self.objects.get_mut(&id).ok_or(InvalidOp)?;
         let run = run_of(&object.extent, first, u64::from(count))?;
         if !run
             .clone()
             .all(|piece| may(object.pieces.get(&piece).copied()))
         {
-            return Err(Contradiction);
+            return Err(InvalidOp);
         }
         run.for_each(|piece| object.set(piece, state, &mut self.usage));
         self.resize(id);
@@ -293,11 +293,11 @@ impl Index {
     }
 
     fn store(&mut self, id: ObjectId, first: u32, checksums: &[u32]) -> Applied {
-        let object = self.objects.get_mut(&id).ok_or(Contradiction)?;
+        let object = self.objects.get_mut(&id).ok_or(InvalidOp)?;
         let run = run_of(&object.extent, first, checksums.len() as u64)?;
         let is_reserved = |piece| matches!(object.pieces.get(&piece), Some(Piece::Reserved(_)));
         if !run.clone().all(is_reserved) {
-            return Err(Contradiction);
+            return Err(InvalidOp);
         }
         for (piece, crc) in run.zip(checksums) {
             object.set(piece, Piece::Present(*crc), &mut self.usage);
@@ -318,23 +318,23 @@ impl Index {
     }
 
     fn remove(&mut self, id: ObjectId, evicted: bool) -> Applied {
-        let object = self.objects.remove(&id).ok_or(Contradiction)?;
+        let object = self.objects.remove(&id).ok_or(InvalidOp)?;
         let usage = object.usage();
         self.usage.allocated -= usage.allocated;
         self.usage.present -= usage.present;
         self.usage.reserved -= usage.reserved;
         self.by_digest.remove(&object.digest);
-        self.queue.remove(&id).map_err(|_| Contradiction)?;
+        self.queue.remove(&id).map_err(|_| InvalidOp)?;
         self.counters.evictions += u64::from(evicted);
         Ok(())
     }
 }
 
 /// Consecutive pieces, at least one, all inside the object.
-fn run_of(extent: &Extent, first: u32, count: u64) -> Result<Range<u32>, Contradiction> {
+fn run_of(extent: &Extent, first: u32, count: u64) -> Result<Range<u32>, InvalidOp> {
     let end = u64::from(first) + count;
     if count == 0 || count > u64::from(MAX_RESERVED) || end > extent.pieces() {
-        return Err(Contradiction);
+        return Err(InvalidOp);
     }
     Ok(first..end as u32)
 }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CacheError;
 use crate::journal::Op;
-use crate::locks::{Unlinked, is_unlocked, unlink_unpinned};
-use crate::state::{Locked, owners};
+use crate::locks::{UnlinkOutcome, is_alive, is_unlocked, unlink_unpinned};
+use crate::state::StateGuard;
 use isochrony_placement::EvictionPolicy;
 
 /// State and counts of a cache. Counts are since it was created; those of a killed process since its last change are lost.
@@ -32,7 +32,7 @@ pub struct CacheInfo {
     pub allocated_bytes: u64,
     /// Length of the journal, which does not count against the quota.
     pub journal_bytes: u64,
-    /// Open handles of all processes, this one included.
+    /// Open handles of all processes that live, this one included.
     pub handles: u64,
     /// Pieces that were asked for and present.
     pub hits: u64,
@@ -48,7 +48,7 @@ pub struct CacheInfo {
 
 /// What clearing a cache did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Cleared {
+pub struct ClearReport {
     /// Objects that were unlinked.
     pub removed_objects: u64,
     /// Bytes that they took.
@@ -59,26 +59,32 @@ pub struct Cleared {
     pub kept_bytes: u64,
 }
 
-impl Locked<'_> {
+impl StateGuard<'_> {
     pub(crate) fn info(&self) -> Result<CacheInfo, CacheError> {
         let index = &self.index;
         let is_pinned = |digest| {
-            let file = std::fs::File::open(self.shared.folder.object(digest));
+            let file = std::fs::File::open(self.inner.folder.object(digest));
             file.is_ok_and(|file| matches!(is_unlocked(&file), Ok(false)))
         };
         let pinned = index.objects.values().filter(|o| is_pinned(&o.digest));
+        let folder = &self.inner.folder;
+        let mut handles = 0;
+        for owner in folder.owner_ids()? {
+            handles += u64::from(is_alive(folder, owner)?);
+        }
+        let settings = &self.inner.settings;
         Ok(CacheInfo {
-            folder: self.shared.folder.root.display().to_string(),
-            quota_bytes: self.shared.quota_bytes,
+            folder: folder.root.display().to_string(),
+            quota_bytes: settings.quota_bytes,
             eviction: index.queue.policy(),
-            piece_bytes: index.settings.piece_bytes,
+            piece_bytes: settings.piece_bytes,
             objects: index.objects.len() as u64,
             pinned_objects: pinned.count() as u64,
             present_bytes: index.usage.present,
             reserved_bytes: index.usage.reserved,
             allocated_bytes: index.usage.allocated,
             journal_bytes: self.journal.bytes(),
-            handles: owners(&self.shared.folder)?.len() as u64,
+            handles,
             hits: index.counters.hits,
             misses: index.counters.misses,
             evictions: index.counters.evictions,
@@ -87,11 +93,11 @@ impl Locked<'_> {
         })
     }
 
-    pub(crate) fn clear(&mut self) -> Result<Cleared, CacheError> {
-        let (mut cleared, mut removed) = (Cleared::default(), Vec::new());
+    pub(crate) fn clear(&mut self) -> Result<ClearReport, CacheError> {
+        let (mut cleared, mut removed) = (ClearReport::default(), Vec::new());
         for (id, object) in &self.index.objects {
-            match unlink_unpinned(&self.shared.folder.object(&object.digest)) {
-                Unlinked::Done => {
+            match unlink_unpinned(&self.inner.folder.object(&object.digest)) {
+                UnlinkOutcome::Done => {
                     cleared.removed_objects += 1;
                     cleared.removed_bytes += object.allocated;
                     removed.push(Op::Removed {
@@ -99,7 +105,7 @@ impl Locked<'_> {
                         evicted: false,
                     });
                 }
-                Unlinked::InUse => {
+                UnlinkOutcome::InUse => {
                     cleared.kept_objects += 1;
                     cleared.kept_bytes += object.allocated;
                 }

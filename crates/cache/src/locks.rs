@@ -88,16 +88,24 @@ impl IndexLock {
     /// Waits for the lock. If the folder was removed meanwhile, it is created again: a lock on a file that has no name any
     /// more excludes nobody.
     pub(crate) fn acquire(&mut self, folder: &Folder) -> Result<(), CacheError> {
+        while !self.acquire_existing(folder)? {
+            *self = Self::open(folder)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the lock. `false`, and not locked, if the folder was removed.
+    pub(crate) fn acquire_existing(&self, folder: &Folder) -> Result<bool, CacheError> {
         let path = folder.lock();
         let start = Instant::now();
         let mut interval = RETRY_INTERVAL.0;
         loop {
             if try_lock(&self.file, true).at("lock", &path)? {
-                if is_at(&self.file, &path).at("look at", &path)? {
-                    return Ok(());
+                let is_there = is_at(&self.file, &path).at("look at", &path);
+                if !matches!(is_there, Ok(true)) {
+                    self.release();
                 }
-                *self = Self::open(folder)?;
-                continue;
+                return is_there;
             }
             if start.elapsed() > LOCK_TIMEOUT {
                 return Err(CacheError::IndexLocked {
@@ -173,7 +181,7 @@ pub(crate) fn is_alive(folder: &Folder, id: OwnerId) -> Result<bool, CacheError>
 
 /// How unlinking an object's file ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unlinked {
+pub(crate) enum UnlinkOutcome {
     /// The file has no name any more.
     Done,
     /// A process has it pinned, or the system refused.
@@ -181,14 +189,14 @@ pub(crate) enum Unlinked {
 }
 
 /// Unlinks an object's file unless it is pinned. Called with the index lock held, so that nobody pins it meanwhile.
-pub(crate) fn unlink_unpinned(path: &Path) -> Unlinked {
+pub(crate) fn unlink_unpinned(path: &Path) -> UnlinkOutcome {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Unlinked::Done,
-        Err(_) => return Unlinked::InUse,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return UnlinkOutcome::Done,
+        Err(_) => return UnlinkOutcome::InUse,
     };
     match is_unlocked(&file) {
-        Ok(true) if remove(path).is_ok() => Unlinked::Done,
-        _ => Unlinked::InUse,
+        Ok(true) if remove(path).is_ok() => UnlinkOutcome::Done,
+        _ => UnlinkOutcome::InUse,
     }
 }

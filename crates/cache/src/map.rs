@@ -22,8 +22,8 @@ impl PinnedObject {
     /// # Errors
     /// Errors of the system, and [`CacheError::ObjectLost`] if somebody truncated the file.
     pub fn map(&self) -> Result<Mapping, CacheError> {
-        let path = self.shared.folder.object(&self.view.digest);
-        let len = self.view.file.metadata().at("look at", &path)?.len();
+        let path = self.inner.folder.object(&self.table.digest);
+        let len = self.table.file.metadata().at("look at", &path)?.len();
         if len < self.bytes() {
             return Err(self.lost());
         }
@@ -37,7 +37,7 @@ impl PinnedObject {
                 // it is reserved, which no present one can be. One that becomes reserved again, because its bytes on
                 // disk were damaged or the object grew, is written with the content that it had. That nobody else writes
                 // to files of the cache is the condition of every file mapping.
-                Some(unsafe { options.map(&self.view.file) }.at("map", &path)?)
+                Some(unsafe { options.map(&self.table.file) }.at("map", &path)?)
             }
         };
         Ok(Mapping {

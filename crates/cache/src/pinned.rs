@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::error::{CacheError, IoContext};
 use crate::journal::Op;
+use crate::piece_table::{PieceTable, Verdict};
 use crate::ranges::runs;
 use crate::reservation::Reservation;
-use crate::state::Shared;
-use crate::view::{Verdict, View};
+use crate::state::CacheInner;
 
 /// First and longest time between two looks at what another process fetches.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
@@ -22,31 +22,31 @@ const DIGEST_BYTES: u64 = 1 << 20;
 /// it lives. Reading what is present takes no lock.
 #[derive(Debug, Clone)]
 pub struct PinnedObject {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) view: Arc<View>,
+    pub(crate) inner: Arc<CacheInner>,
+    pub(crate) table: Arc<PieceTable>,
 }
 
 impl PinnedObject {
-    pub(crate) fn new(shared: Arc<Shared>, view: Arc<View>) -> Self {
-        Self { shared, view }
+    pub(crate) fn new(inner: Arc<CacheInner>, table: Arc<PieceTable>) -> Self {
+        Self { inner, table }
     }
 
     /// Length of the object: the one that it was pinned with, or a greater one that another process knows.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.view.extent.bytes
+        self.table.extent.bytes
     }
 
     /// The sparse file that has its pieces at their offsets.
     #[must_use]
     pub fn path(&self) -> std::path::PathBuf {
-        self.shared.folder.object(&self.view.digest)
+        self.inner.folder.object(&self.table.digest)
     }
 
     /// Length of its pieces; the last one may be shorter.
     #[must_use]
     pub fn piece_bytes(&self) -> u64 {
-        self.view.extent.piece_bytes
+        self.table.extent.piece_bytes
     }
 
     /// Ranges of whole pieces, covering those bytes of `range` that are not present. After an empty result reading the range
@@ -62,9 +62,9 @@ impl PinnedObject {
             .map(|run| u64::from(run.end - run.start))
             .sum();
         let all = u64::from(pieces.end - pieces.start);
-        self.shared.misses.fetch_add(misses, Ordering::Relaxed);
-        self.shared.hits.fetch_add(all - misses, Ordering::Relaxed);
-        let extent = &self.view.extent;
+        self.inner.misses.fetch_add(misses, Ordering::Relaxed);
+        self.inner.hits.fetch_add(all - misses, Ordering::Relaxed);
+        let extent = &self.table.extent;
         Ok(absent.iter().map(|run| extent.run(run)).collect())
     }
 
@@ -97,14 +97,14 @@ impl PinnedObject {
                 fetch(&mut reservation)?;
                 if let Some(left) = reservation.ranges().first() {
                     return Err(E::from(CacheError::NotStored {
-                        key: self.view.key.clone(),
+                        key: self.table.key.clone(),
                         start: left.start,
                         end: left.end,
                     }));
                 }
             } else if since.elapsed() > timeout {
                 return Err(E::from(CacheError::FetchTimeout {
-                    key: self.view.key.clone(),
+                    key: self.table.key.clone(),
                     start: missing[0].start,
                     end: missing[0].end,
                     waited: since.elapsed(),
@@ -114,7 +114,10 @@ impl PinnedObject {
                 interval = (interval * 2).min(POLL_INTERVAL.1);
             }
             let absent = self.absent(self.pieces(&range)?)?;
-            let still: Vec<_> = absent.iter().map(|run| self.view.extent.run(run)).collect();
+            let still: Vec<_> = absent
+                .iter()
+                .map(|run| self.table.extent.run(run))
+                .collect();
             if still != missing {
                 (since, interval) = (Instant::now(), POLL_INTERVAL.0);
             }
@@ -130,8 +133,8 @@ impl PinnedObject {
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), CacheError> {
         let range = offset..offset.saturating_add(buffer.len() as u64);
         self.check_present(&range)?;
-        (self.view.file.read_exact_at(buffer, offset))
-            .at_path("read", || self.shared.folder.object(&self.view.digest))
+        (self.table.file.read_exact_at(buffer, offset))
+            .at_path("read", || self.inner.folder.object(&self.table.digest))
     }
 
     /// BLAKE3 digest of the whole object, to be compared with one that the origin gives for a file.
@@ -157,9 +160,9 @@ impl PinnedObject {
         match self.absent(pieces)?.first() {
             None => Ok(()),
             Some(run) => {
-                let bytes = self.view.extent.run(run);
+                let bytes = self.table.extent.run(run);
                 Err(CacheError::NotPresent {
-                    key: self.view.key.clone(),
+                    key: self.table.key.clone(),
                     start: bytes.start,
                     end: bytes.end,
                 })
@@ -168,10 +171,10 @@ impl PinnedObject {
     }
 
     fn pieces(&self, range: &Range<u64>) -> Result<Range<u32>, CacheError> {
-        let extent = &self.view.extent;
+        let extent = &self.table.extent;
         if range.start > range.end || range.end > extent.bytes {
             return Err(CacheError::OutsideObject {
-                key: self.view.key.clone(),
+                key: self.table.key.clone(),
                 start: range.start,
                 end: range.end,
                 bytes: extent.bytes,
@@ -182,20 +185,20 @@ impl PinnedObject {
 
     /// Pieces that are not present, in runs. Those that are present are verified.
     fn absent(&self, pieces: Range<u32>) -> Result<Vec<Range<u32>>, CacheError> {
-        let view = &*self.view;
-        if pieces.clone().all(|piece| view.is_verified(piece)) {
+        let table = &*self.table;
+        if pieces.clone().all(|piece| table.is_verified(piece)) {
             return Ok(Vec::new());
         }
-        if !pieces.clone().all(|piece| view.is_present(piece)) {
-            let locked = self.shared.lock()?;
-            if let Some(object) = locked.index.objects.get(&view.id) {
-                view.copy(object, pieces.clone());
+        if !pieces.clone().all(|piece| table.is_present(piece)) {
+            let locked = self.inner.lock()?;
+            if let Some(object) = locked.index.objects.get(&table.id) {
+                table.copy(object, pieces.clone());
             }
         }
         let mut buffer = Vec::new();
         let mut absent = Vec::new();
         for piece in pieces {
-            let verdict = match view.verify(piece, &mut buffer) {
+            let verdict = match table.verify(piece, &mut buffer) {
                 Verdict::Mismatch => self.settle(piece, &mut buffer)?,
                 verdict => verdict,
             };
@@ -208,20 +211,21 @@ impl PinnedObject {
 
     /// Decides about a piece whose bytes and checksum do not match, while nobody changes either.
     fn settle(&self, piece: u32, buffer: &mut Vec<u8>) -> Result<Verdict, CacheError> {
-        let view = &*self.view;
-        let mut locked = self.shared.lock()?;
-        let Some(object) = locked.index.objects.get(&view.id) else {
-            view.clear(piece);
+        let table = &*self.table;
+        let mut locked = self.inner.lock()?;
+        let Some(object) = locked.index.objects.get(&table.id) else {
+            table.clear(piece);
             return Ok(Verdict::Absent);
         };
-        view.copy(object, piece..piece + 1);
-        let verdict = view.verify(piece, buffer);
+        table.copy(object, piece..piece + 1);
+        let verdict = table.verify(piece, buffer);
         if verdict != Verdict::Mismatch {
             return Ok(verdict);
         }
-        view.clear(piece);
-        locked.commit(vec![Op::Dropped {
-            object: view.id,
+        // On a full disk this cannot be told to others yet: who reserves the piece tries again.
+        table.set_damaged(piece);
+        locked.commit_if_room(vec![Op::Dropped {
+            object: table.id,
             piece,
         }])?;
         Ok(Verdict::Absent)

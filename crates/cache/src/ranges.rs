@@ -2,24 +2,6 @@
 
 use std::ops::Range;
 
-/// Merges ranges that touch or overlap, or that lie at most `max_gap` bytes apart: fewer requests to the origin, for up to
-/// `max_gap` bytes each that were not asked for. The result is sorted.
-#[must_use]
-pub fn merge_ranges(ranges: &[Range<u64>], max_gap: u64) -> Vec<Range<u64>> {
-    let mut sorted: Vec<_> = ranges.iter().filter(|r| r.start < r.end).cloned().collect();
-    sorted.sort_by_key(|range| range.start);
-    let mut merged: Vec<Range<u64>> = Vec::with_capacity(sorted.len());
-    for range in sorted {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end.saturating_add(max_gap) => {
-                last.end = last.end.max(range.end);
-            }
-            _ => merged.push(range),
-        }
-    }
-    merged
-}
-
 /// Runs of consecutive numbers in an ascending sequence.
 pub(crate) fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<Range<u32>> {
     let mut runs: Vec<Range<u32>> = Vec::new();
@@ -68,8 +50,6 @@ impl Extent {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
@@ -85,32 +65,5 @@ mod tests {
         assert_eq!(extent.pieces_of(&(3..5)), 0..2);
         assert_eq!(extent.pieces_of(&(4..4)), 0..0);
         assert_eq!(runs([1, 2, 4, 7, 8]), [1..3, 4..5, 7..9]);
-    }
-
-    proptest! {
-        #[test]
-        fn merged_ranges_cover_the_same_bytes_and_no_wide_gap(
-            ranges in prop::collection::vec((0u64..200, 0u64..30), 0..20),
-            max_gap in 0u64..10,
-        ) {
-            let ranges: Vec<_> = ranges.into_iter().map(|(start, len)| start..start + len).collect();
-            let merged = merge_ranges(&ranges, max_gap);
-            // The oracle marks bytes one at a time, then fills gaps that are narrow enough.
-            let mut covered = [false; 240];
-            ranges.iter().flat_map(Clone::clone).for_each(|at| covered[at as usize] = true);
-            let mut previous = None;
-            for at in 0..covered.len() {
-                if covered[at] {
-                    if let Some(last) = previous && at - last - 1 <= max_gap as usize {
-                        covered[last..at].fill(true);
-                    }
-                    previous = Some(at);
-                }
-            }
-            let mut got = [false; 240];
-            merged.iter().flat_map(Clone::clone).for_each(|at| got[at as usize] = true);
-            prop_assert_eq!(covered, got);
-            prop_assert!(merged.windows(2).all(|pair| pair[0].end + max_gap < pair[1].start));
-        }
     }
 }

@@ -5,12 +5,13 @@ use std::os::unix::fs::FileExt;
 
 use crate::check::Check;
 use crate::error::{CacheError, IoContext};
-use crate::journal::{Op, Piece};
+use crate::journal::{Op, OwnerId, Piece};
 use crate::object::{MAX_RESERVED, Object};
+use crate::piece_table::PieceTable;
 use crate::pinned::PinnedObject;
 use crate::ranges::{Extent, runs};
 use crate::space::is_full;
-use crate::state::Locked;
+use crate::state::StateGuard;
 
 /// Pieces that nobody else fetches as long as this lives, with space on the disk. Dropping it gives back what has not been
 /// stored. The space stays with the object until it is evicted, since nothing is cut out of a file that may be mapped.
@@ -25,21 +26,27 @@ pub struct Reservation {
 
 impl Reservation {
     pub(crate) fn new(object: &PinnedObject, pieces: Range<u32>) -> Result<Self, CacheError> {
-        let id = object.view.id;
-        let mut locked = object.shared.lock()?;
-        let (extent, taken) = loop {
+        let id = object.table.id;
+        let mut locked = object.inner.lock()?;
+        let survey = loop {
             let known = (locked.index.objects.get(&id)).ok_or_else(|| object.lost())?;
-            let (free, owners) = survey(known, pieces.clone());
-            let extent = known.extent;
+            let survey = Survey::new(known, &object.table, pieces.clone());
             let mut has_dead = false;
-            for owner in owners {
-                has_dead |= locked.reap_owner(owner)?;
+            for owner in &survey.owners {
+                let reaped = locked.reap_owner(*owner);
+                has_dead |= reaped.map_err(|error| locked.disk_error(error, 0))?;
             }
             if !has_dead {
-                break (extent, free);
+                break survey;
             }
         };
-        let runs = runs(taken);
+        let Survey {
+            extent,
+            free,
+            damaged,
+            ..
+        } = survey;
+        let runs = runs(free);
         let mut reservation = Self {
             object: object.clone(),
             extent,
@@ -54,33 +61,34 @@ impl Reservation {
             .sum();
         locked.make_room(needed)?;
         let owner = locked.owner.id;
-        let reserved = (runs.iter())
-            .map(|run| Op::Reserved {
-                object: id,
-                first: run.start,
-                count: run.end - run.start,
-                owner,
-            })
-            .collect();
-        locked.commit_or_evict(reserved, needed)?;
+        let dropped = damaged.iter().map(|piece| Op::Dropped {
+            object: id,
+            piece: *piece,
+        });
+        let reserved = runs.iter().map(|run| Op::Reserved {
+            object: id,
+            first: run.start,
+            count: run.end - run.start,
+            owner,
+        });
+        locked.commit_or_evict(dropped.chain(reserved).collect(), needed)?;
+        damaged.iter().for_each(|piece| object.table.clear(*piece));
         drop(locked);
         reservation.runs = runs;
         // Outside the lock: it may take long. If it fails, dropping the reservation gives the pieces back.
-        reservation.allocate(needed)?;
+        reservation.allocate()?;
         Ok(reservation)
     }
 
     /// Has the file system reserve blocks, so that a full disk is found before anything is fetched. One attempt is made to
-    /// free them by evicting other objects.
-    fn allocate(&self, needed: u64) -> Result<(), CacheError> {
-        if needed == 0 {
-            return Ok(());
-        }
+    /// free them by evicting other objects. Pieces that the index has as allocated are asked for, too: when the disk was
+    /// full, they got no blocks.
+    fn allocate(&self) -> Result<(), CacheError> {
+        let ranges = self.ranges();
+        let needed = ranges.iter().map(|range| range.end - range.start).sum();
         self.with_room(needed, "reserve space in", |file| {
-            self.runs.iter().try_for_each(|run| {
-                let bytes = self.extent.run(run);
-                allocate(file, bytes.start, bytes.end - bytes.start)
-            })
+            (ranges.iter())
+                .try_for_each(|range| allocate(file, range.start, range.end - range.start))
         })
     }
 
@@ -91,18 +99,18 @@ impl Reservation {
         action: &'static str,
         change: impl Fn(&std::fs::File) -> std::io::Result<()>,
     ) -> Result<(), CacheError> {
-        let view = &self.object.view;
-        let shared = &self.object.shared;
-        match change(&view.file) {
+        let table = &self.object.table;
+        let inner = &self.object.inner;
+        match change(&table.file) {
             Err(error) if is_full(&error) => {}
-            result => return result.at_path(action, || shared.folder.object(&view.digest)),
+            result => return result.at_path(action, || inner.folder.object(&table.digest)),
         }
-        let mut locked = shared.lock()?;
+        let mut locked = inner.lock()?;
         locked.evict(needed)?;
         drop(locked);
-        change(&view.file)
-            .at_path(action, || shared.folder.object(&view.digest))
-            .map_err(|error| match shared.lock() {
+        change(&table.file)
+            .at_path(action, || inner.folder.object(&table.digest))
+            .map_err(|error| match inner.lock() {
                 Ok(locked) => locked.disk_error(error, needed),
                 Err(_) => error,
             })
@@ -114,7 +122,7 @@ impl Reservation {
         self.runs.is_empty()
     }
 
-    /// Ranges of bytes that are to be stored, each of whole pieces. [`merge_ranges`](crate::merge_ranges) joins near ones.
+    /// Ranges of bytes that are to be stored, each of whole pieces.
     #[must_use]
     pub fn ranges(&self) -> Vec<Range<u64>> {
         self.runs.iter().map(|run| self.extent.run(run)).collect()
@@ -127,19 +135,24 @@ impl Reservation {
     /// reserve blocks, [`CacheError::ObjectLost`], and errors of the system. The pieces stay reserved.
     pub fn store(&mut self, offset: u64, bytes: &[u8], check: Check<'_>) -> Result<(), CacheError> {
         let run = self.run_of(offset, bytes.len() as u64)?;
-        check.verify(offset, bytes)?;
+        let piece_bytes = self.extent.piece_bytes as usize;
+        let checksums: Vec<u32> = bytes.chunks(piece_bytes).map(crc32c::crc32c).collect();
+        // The checksum of all follows from those of the pieces.
+        let of_all = || {
+            let lengths = bytes.chunks(piece_bytes).map(<[u8]>::len);
+            let join = |all, (piece, len): (&u32, _)| crc32c::crc32c_combine(all, *piece, len);
+            checksums.iter().zip(lengths).fold(0, join)
+        };
+        check.verify(&self.object.table.key, offset, bytes, of_all)?;
         self.with_room(bytes.len() as u64, "write", |file| {
             file.write_all_at(bytes, offset)
         })?;
-        let checksums: Vec<u32> = (bytes.chunks(self.extent.piece_bytes as usize))
-            .map(crc32c::crc32c)
-            .collect();
-        let view = &self.object.view;
-        let mut locked = self.object.shared.lock()?;
+        let table = &self.object.table;
+        let mut locked = self.object.inner.lock()?;
         let stored = self.still_reserved(&locked, std::slice::from_ref(&run))?;
         let ops = (stored.iter())
             .map(|part| Op::Stored {
-                object: view.id,
+                object: table.id,
                 first: part.start,
                 checksums: checksums
                     [(part.start - run.start) as usize..(part.end - run.start) as usize]
@@ -147,11 +160,11 @@ impl Reservation {
             })
             .collect();
         locked.commit_or_evict(ops, 0)?;
-        if let Some(known) = locked.index.objects.get(&view.id) {
-            view.copy(known, run.clone());
+        if let Some(known) = locked.index.objects.get(&table.id) {
+            table.copy(known, run.clone());
         }
         // Before anyone else can say something of the pieces.
-        (stored.into_iter().flatten()).for_each(|piece| view.set_verified(piece));
+        (stored.into_iter().flatten()).for_each(|piece| table.set_verified(piece));
         drop(locked);
         self.runs = without(&self.runs, &run);
         Ok(())
@@ -160,11 +173,11 @@ impl Reservation {
     /// Those of the pieces that are still reserved by this: a last piece whose object grew meanwhile is not.
     fn still_reserved(
         &self,
-        locked: &Locked<'_>,
+        locked: &StateGuard<'_>,
         pieces: &[Range<u32>],
     ) -> Result<Vec<Range<u32>>, CacheError> {
         let known =
-            (locked.index.objects.get(&self.object.view.id)).ok_or_else(|| self.object.lost())?;
+            (locked.index.objects.get(&self.object.table.id)).ok_or_else(|| self.object.lost())?;
         let reserved = known.reserved_by(locked.owner.id, pieces);
         let is_same = |piece: &u32| known.extent.piece(*piece) == self.extent.piece(*piece);
         Ok(runs(reserved.into_iter().flatten().filter(is_same)))
@@ -186,6 +199,7 @@ impl Reservation {
             }
         }
         Err(CacheError::NotReserved {
+            key: self.object.table.key.clone(),
             start: offset,
             end,
             piece_bytes,
@@ -195,18 +209,20 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if self.runs.is_empty() || self.object.shared.check_process().is_err() {
+        if self.runs.is_empty() || self.object.inner.check_process().is_err() {
             return;
         }
-        let id = self.object.view.id;
-        match self.object.shared.lock() {
-            Ok(mut locked) => {
+        let id = self.object.table.id;
+        match self.object.inner.lock_existing() {
+            // The object went with its folder.
+            Ok(None) => {}
+            Ok(Some(mut locked)) => {
                 if let Ok(left) = self.still_reserved(&locked, &self.runs) {
                     locked.release(id, &left);
                 }
             }
             Err(_) => {
-                if let Ok(mut state) = self.object.shared.peek() {
+                if let Ok(mut state) = self.object.inner.peek() {
                     let left = self.runs.drain(..).map(|run| (id, run));
                     state.unreleased.extend(left);
                 }
@@ -218,26 +234,47 @@ impl Drop for Reservation {
 impl PinnedObject {
     pub(crate) fn lost(&self) -> CacheError {
         CacheError::ObjectLost {
-            path: self.shared.folder.root.clone(),
-            key: self.view.key.clone(),
+            path: self.inner.folder.root.clone(),
+            key: self.table.key.clone(),
         }
     }
 }
 
-/// Pieces that can be reserved, and who fetches others.
-fn survey(object: &Object, pieces: Range<u32>) -> (Vec<u32>, Vec<u64>) {
-    let (mut free, mut owners) = (Vec::new(), Vec::new());
-    for piece in pieces {
-        match object.pieces.get(&piece) {
-            None | Some(Piece::Allocated) => free.push(piece),
-            Some(Piece::Reserved(owner)) if !owners.contains(owner) => owners.push(*owner),
-            Some(Piece::Reserved(_) | Piece::Present(_)) => {}
+/// What can be reserved of some pieces.
+struct Survey {
+    extent: Extent,
+    /// Pieces that can be reserved.
+    free: Vec<u32>,
+    /// Those of them that are present by the index and damaged.
+    damaged: Vec<u32>,
+    /// Who fetches others.
+    owners: Vec<OwnerId>,
+}
+
+impl Survey {
+    fn new(object: &Object, table: &PieceTable, pieces: Range<u32>) -> Self {
+        let (mut free, mut damaged, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+        for piece in pieces {
+            match object.pieces.get(&piece) {
+                None | Some(Piece::Allocated) => free.push(piece),
+                Some(Piece::Present(crc)) if table.is_damaged(piece, *crc) => {
+                    free.push(piece);
+                    damaged.push(piece);
+                }
+                Some(Piece::Reserved(owner)) if !owners.contains(owner) => owners.push(*owner),
+                Some(Piece::Reserved(_) | Piece::Present(_)) => {}
+            }
+            if free.len() == MAX_RESERVED as usize {
+                break;
+            }
         }
-        if free.len() == MAX_RESERVED as usize {
-            break;
+        Self {
+            extent: object.extent,
+            free,
+            damaged,
+            owners,
         }
     }
-    (free, owners)
 }
 
 /// Ranges without one part that lies inside one of them.

@@ -6,16 +6,16 @@ use std::os::unix::fs::MetadataExt;
 use crate::error::CacheError;
 use crate::folder::remove;
 use crate::journal::{ObjectId, Op, OwnerId};
-use crate::locks::{Unlinked, is_alive, unlink_unpinned};
-use crate::state::{Locked, owners};
+use crate::locks::{UnlinkOutcome, is_alive, unlink_unpinned};
+use crate::state::StateGuard;
 
 /// What is evicted at least when the disk has no room for a record of the journal or for a new file.
 pub(crate) const MIN_EVICTED_BYTES: u64 = 64 << 10;
 
-impl Locked<'_> {
+impl StateGuard<'_> {
     /// Makes room for `needed` bytes more within the quota.
     pub(crate) fn make_room(&mut self, needed: u64) -> Result<(), CacheError> {
-        let quota = self.shared.quota_bytes;
+        let quota = self.inner.settings.quota_bytes;
         let excess = |locked: &Self| {
             (locked.index.usage.allocated.saturating_add(needed)).saturating_sub(quota)
         };
@@ -29,7 +29,7 @@ impl Locked<'_> {
         match excess(self) {
             0 => Ok(()),
             _ => Err(CacheError::CacheFull {
-                path: self.shared.folder.root.clone(),
+                path: self.inner.folder.root.clone(),
                 needed_bytes: needed,
                 allocated_bytes: self.index.usage.allocated,
                 quota_bytes: quota,
@@ -39,7 +39,7 @@ impl Locked<'_> {
 
     /// Unlinks unpinned objects until `bytes` are free, and says how many are.
     pub(crate) fn evict(&mut self, bytes: u64) -> Result<u64, CacheError> {
-        let shared = self.shared;
+        let inner = self.inner;
         let (mut freed, mut skipped, mut removed) = (0u64, Vec::new(), Vec::new());
         while freed < bytes
             && let Some(id) = self.index.queue.next_victim()
@@ -53,8 +53,8 @@ impl Locked<'_> {
             let Some(object) = state.index.objects.get(&id) else {
                 continue;
             };
-            let path = shared.folder.object(&object.digest);
-            if unlink_unpinned(&path) == Unlinked::Done {
+            let path = inner.folder.object(&object.digest);
+            if unlink_unpinned(&path) == UnlinkOutcome::Done {
                 freed += object.allocated;
                 removed.push(Op::Removed {
                     object: id,
@@ -72,37 +72,40 @@ impl Locked<'_> {
         Ok(freed)
     }
 
-    /// At opening: takes over from dead processes, and brings the folder in line with the index and the quota.
+    /// At opening: brings the folder in line with the index and the quota.
     pub(crate) fn clean_up(&mut self) -> Result<(), CacheError> {
-        self.reap()?;
         self.remove_orphans()?;
-        let excess = (self.index.usage.allocated).saturating_sub(self.shared.quota_bytes);
+        let quota = self.inner.settings.quota_bytes;
+        let excess = (self.index.usage.allocated).saturating_sub(quota);
         self.evict(excess)?;
         Ok(())
     }
 
-    /// Ends the reservations of processes that died.
-    fn reap(&mut self) -> Result<(), CacheError> {
+    /// Ends the reservations of processes that died; on a full disk those that can be recorded.
+    pub(crate) fn reap(&mut self) -> Result<(), CacheError> {
         let mut known = self.index.owners();
-        known.extend(owners(&self.shared.folder)?);
+        known.extend(self.inner.folder.owner_ids()?);
         known.sort_unstable();
         known.dedup();
         for owner in known {
-            self.reap_owner(owner)?;
+            match self.reap_owner(owner) {
+                Err(CacheError::Io { source, .. }) if is_full(&source) => {}
+                result => drop(result?),
+            }
         }
         Ok(())
     }
 
     /// Ends the reservations of a process if it died, and says whether it did.
     pub(crate) fn reap_owner(&mut self, owner: OwnerId) -> Result<bool, CacheError> {
-        if owner == self.owner.id || is_alive(&self.shared.folder, owner)? {
+        if owner == self.owner.id || is_alive(&self.inner.folder, owner)? {
             return Ok(false);
         }
         if self.index.owners().contains(&owner) {
             self.commit(vec![Op::OwnerDied { owner }])?;
         }
         // Failing leaves a file that the next one finds.
-        let _ = remove(&self.shared.folder.owner(owner));
+        let _ = remove(&self.inner.folder.owner(owner));
         Ok(true)
     }
 
@@ -110,15 +113,15 @@ impl Locked<'_> {
     /// the index says goes, too: a power cut may keep blocks of a reservation and lose the record of it.
     fn remove_orphans(&mut self) -> Result<(), CacheError> {
         let index = &self.index;
-        (self.shared.folder).remove_orphans(|digest| index.find(digest).is_some())?;
+        (self.inner.folder).remove_orphans(|digest| index.find(digest).is_some())?;
         let mut removed = Vec::new();
         for (id, object) in &index.objects {
-            let path = self.shared.folder.object(&object.digest);
+            let path = self.inner.folder.object(&object.digest);
             // File systems with larger blocks round up, by less than a piece.
             let most = object.allocated + object.extent.piece_bytes;
             let is_gone = match std::fs::metadata(&path) {
                 Ok(file) if file.blocks() * 512 < most => false,
-                Ok(_) => unlink_unpinned(&path) == Unlinked::Done,
+                Ok(_) => unlink_unpinned(&path) == UnlinkOutcome::Done,
                 Err(error) => error.kind() == std::io::ErrorKind::NotFound,
             };
             if is_gone {
@@ -128,7 +131,7 @@ impl Locked<'_> {
                 });
             }
         }
-        self.commit(removed)
+        self.commit_if_room(removed)
     }
 
     /// Commits; if the disk has no room for the journal, evicts something and tries once more.
@@ -167,10 +170,10 @@ impl Locked<'_> {
     pub(crate) fn disk_error(&self, error: CacheError, needed: u64) -> CacheError {
         match &error {
             CacheError::Io { source, .. } if is_full(source) => CacheError::DiskFull {
-                path: self.shared.folder.root.clone(),
+                path: self.inner.folder.root.clone(),
                 needed_bytes: needed,
                 allocated_bytes: self.index.usage.allocated,
-                quota_bytes: self.shared.quota_bytes,
+                quota_bytes: self.inner.settings.quota_bytes,
             },
             _ => error,
         }

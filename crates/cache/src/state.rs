@@ -9,20 +9,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use crate::cache::CacheOptions;
 use crate::changes::{ChangeLog, Sequence};
 use crate::error::CacheError;
-use crate::folder::{Folder, list, remove};
+use crate::folder::{Folder, remove};
 use crate::index::Index;
-use crate::journal::{Catchup, Header, JournalFile, ObjectId, Op, Settings};
+use crate::journal::{Header, JournalFile, JournalUpdate, ObjectId, Op, Settings};
 use crate::locks::{IndexLock, Owner};
-use crate::view::View;
+use crate::piece_table::PieceTable;
+use crate::space::is_full;
 
 /// Uses are told to other processes with the next change, or when this many objects were used.
 const MAX_UNTOLD_USES: usize = 256;
 
 /// What all handles of an open cache share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct CacheInner {
     pub(crate) folder: Folder,
-    pub(crate) quota_bytes: u64,
+    pub(crate) settings: Settings,
+    /// Whether this handle may create the cache, or empty one whose journal is damaged: it was opened with options.
+    may_create: bool,
     /// Kernel locks are shared with a fork, so a fork must not use them.
     process: u32,
     /// Pieces asked for and found or not found, since this was last told.
@@ -39,7 +42,7 @@ pub(crate) struct State {
     pub(crate) index: Index,
     pub(crate) changes: ChangeLog,
     /// Objects that are pinned by this process.
-    pub(crate) views: HashMap<ObjectId, Weak<View>>,
+    pub(crate) tables: HashMap<ObjectId, Weak<PieceTable>>,
     /// Objects that were used, since this was last told.
     pub(crate) used: BTreeSet<ObjectId>,
     /// Pieces whose reservation ended and could not be released, on a full disk.
@@ -50,12 +53,12 @@ pub(crate) struct State {
 
 /// The state while nobody else changes the cache.
 #[derive(Debug)]
-pub(crate) struct Locked<'a> {
-    pub(crate) shared: &'a Shared,
+pub(crate) struct StateGuard<'a> {
+    pub(crate) inner: &'a CacheInner,
     state: MutexGuard<'a, State>,
 }
 
-impl Shared {
+impl CacheInner {
     pub(crate) fn open(root: &Path, options: Option<CacheOptions>) -> Result<Self, CacheError> {
         let folder = Folder::new(root);
         if !folder.has_cache()? && options.is_none() {
@@ -65,22 +68,26 @@ impl Shared {
         }
         let mut lock = IndexLock::open(&folder)?;
         lock.acquire(&folder)?;
-        folder.create_inside()?;
-        let owner = Owner::create(&folder, random())?;
         let wanted = options.map(|options| options.settings());
         let loaded = load(&folder)?;
         let was_damaged = loaded.is_none() && folder.journal().exists();
-        let (journal, mut index) = match loaded {
-            Some(loaded) => loaded,
-            None => start_empty(&folder, wanted.unwrap_or(CacheOptions::new(0).settings()))?,
+        if loaded.is_none() && wanted.is_none() {
+            return Err(damaged(&folder));
+        }
+        folder.create_inside()?;
+        let owner = Owner::create(&folder, random())?;
+        let (journal, mut index) = match (loaded, wanted) {
+            (None, Some(settings)) => start_empty(&folder, settings)?,
+            (loaded, _) => loaded.ok_or_else(|| damaged(&folder))?,
         };
         let settings = wanted.unwrap_or(index.settings);
         // The order of eviction is this process's own.
         index.set_eviction(settings.eviction);
         let changes = ChangeLog::new(journal.sequence);
-        let shared = Self {
+        let inner = Self {
             folder,
-            quota_bytes: settings.quota_bytes,
+            settings,
+            may_create: wanted.is_some(),
             process: std::process::id(),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -90,24 +97,28 @@ impl Shared {
                 journal,
                 index,
                 changes,
-                views: HashMap::new(),
+                tables: HashMap::new(),
                 used: BTreeSet::new(),
                 unreleased: Vec::new(),
                 resets: u64::from(was_damaged),
             }),
         };
         // The lock is held from reading the journal to the end of this.
-        let mut locked = Locked {
-            shared: &shared,
-            state: shared.state.lock().unwrap_or_else(PoisonError::into_inner),
+        let mut locked = StateGuard {
+            inner: &inner,
+            state: inner.state.lock().unwrap_or_else(PoisonError::into_inner),
         };
-        let _ = remove(&locked.shared.folder.journal().with_extension("new"));
-        if locked.index.settings != settings {
-            locked.commit(vec![Op::Configured(settings)])?;
+        locked.reap()?;
+        // Who only looks at a cache leaves it as it is.
+        if inner.may_create {
+            let _ = remove(&inner.folder.journal().with_extension("new"));
+            if locked.index.settings != settings {
+                locked.commit_if_room(vec![Op::Configured(settings)])?;
+            }
+            locked.clean_up()?;
         }
-        locked.clean_up()?;
         drop(locked);
-        Ok(shared)
+        Ok(inner)
     }
 
     pub(crate) fn check_process(&self) -> Result<(), CacheError> {
@@ -127,14 +138,31 @@ impl Shared {
         Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for the index lock, and takes in what other processes changed.
-    pub(crate) fn lock(&self) -> Result<Locked<'_>, CacheError> {
+    /// Waits for the index lock, and takes in what other processes changed. Creates a folder that was removed.
+    pub(crate) fn lock(&self) -> Result<StateGuard<'_>, CacheError> {
+        if !self.may_create {
+            return self
+                .lock_existing()?
+                .ok_or_else(|| CacheError::NoSuchCache {
+                    path: self.folder.root.clone(),
+                });
+        }
         let mut state = self.peek()?;
         state.lock.acquire(&self.folder)?;
-        let mut locked = Locked {
-            shared: self,
-            state,
-        };
+        self.catch_up(state)
+    }
+
+    /// The same; `None` if the folder was removed.
+    pub(crate) fn lock_existing(&self) -> Result<Option<StateGuard<'_>>, CacheError> {
+        let state = self.peek()?;
+        match state.lock.acquire_existing(&self.folder)? {
+            true => self.catch_up(state).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn catch_up<'a>(&'a self, state: MutexGuard<'a, State>) -> Result<StateGuard<'a>, CacheError> {
+        let mut locked = StateGuard { inner: self, state };
         locked.refresh()?;
         let unreleased = std::mem::take(&mut locked.unreleased);
         for (object, run) in unreleased {
@@ -144,12 +172,12 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for CacheInner {
     fn drop(&mut self) {
         if self.check_process().is_err() {
             return;
         }
-        if let Ok(mut locked) = self.lock() {
+        if let Ok(Some(mut locked)) = self.lock_existing() {
             // Counts are lost if this fails, nothing else.
             let _ = locked.commit(Vec::new());
             locked.owner.close(&self.folder);
@@ -157,7 +185,7 @@ impl Drop for Shared {
     }
 }
 
-impl Deref for Locked<'_> {
+impl Deref for StateGuard<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
@@ -165,19 +193,19 @@ impl Deref for Locked<'_> {
     }
 }
 
-impl DerefMut for Locked<'_> {
+impl DerefMut for StateGuard<'_> {
     fn deref_mut(&mut self) -> &mut State {
         &mut self.state
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for StateGuard<'_> {
     fn drop(&mut self) {
         self.state.lock.release();
     }
 }
 
-impl Locked<'_> {
+impl StateGuard<'_> {
     pub(crate) fn sequence(&self) -> Sequence {
         Sequence {
             epoch: self.journal.header.epoch,
@@ -186,7 +214,7 @@ impl Locked<'_> {
     }
 
     fn refresh(&mut self) -> Result<(), CacheError> {
-        if let Catchup::Ops(records) = self.journal.catch_up()? {
+        if let JournalUpdate::Ops(records) = self.journal.catch_up()? {
             let applied = (records.iter()).try_for_each(|(at, ops)| self.apply(*at, ops));
             if applied.is_some() {
                 return Ok(());
@@ -202,13 +230,13 @@ impl Locked<'_> {
             state.changes.note(sequence, op, &state.index);
             state.index.apply(op).ok()?;
             if let Op::Removed { object, .. } = op {
-                state.views.remove(object);
+                state.tables.remove(object);
                 state.used.remove(object);
             }
             if let Op::Dropped { object, piece } = op
-                && let Some(view) = state.views.get(object).and_then(Weak::upgrade)
+                && let Some(table) = state.tables.get(object).and_then(Weak::upgrade)
             {
-                view.clear(*piece);
+                table.clear(*piece);
             }
         }
         Some(())
@@ -216,24 +244,27 @@ impl Locked<'_> {
 
     /// Reads the journal from its start, or starts empty if it cannot be used.
     fn reload(&mut self) -> Result<(), CacheError> {
-        let folder = &self.shared.folder;
+        let inner = self.inner;
+        let folder = &inner.folder;
+        let loaded = load(folder)?;
+        if loaded.is_none() && !inner.may_create {
+            return Err(damaged(folder));
+        }
         folder.create_inside()?;
-        let settings = self.index.settings;
-        let eviction = self.index.queue.policy();
-        let (journal, index) = match load(folder)? {
+        let (journal, index) = match loaded {
             Some(loaded) => loaded,
             None => {
                 self.resets += 1;
-                start_empty(folder, settings)?
+                start_empty(folder, inner.settings)?
             }
         };
         let state = &mut *self.state;
         state.owner.keep(folder)?;
         state.changes = ChangeLog::new(journal.sequence);
         (state.journal, state.index) = (journal, index);
-        state.index.set_eviction(eviction);
+        state.index.set_eviction(inner.settings.eviction);
         let index = &state.index;
-        (state.views).retain(|id, _| index.objects.contains_key(id));
+        (state.tables).retain(|id, _| index.objects.contains_key(id));
         state.used.retain(|id| index.objects.contains_key(id));
         Ok(())
     }
@@ -241,8 +272,8 @@ impl Locked<'_> {
     /// Appends operations to the journal, then takes them in. What this process has not told yet goes with them.
     pub(crate) fn commit(&mut self, mut ops: Vec<Op>) -> Result<(), CacheError> {
         let told = [
-            self.shared.hits.swap(0, Ordering::Relaxed),
-            self.shared.misses.swap(0, Ordering::Relaxed),
+            self.inner.hits.swap(0, Ordering::Relaxed),
+            self.inner.misses.swap(0, Ordering::Relaxed),
         ];
         let used = std::mem::take(&mut self.used);
         ops.extend(used.iter().map(|object| Op::Touched { object: *object }));
@@ -255,8 +286,8 @@ impl Locked<'_> {
         }
         if let Err(error) = self.journal.append(&ops) {
             self.used = used;
-            self.shared.hits.fetch_add(told[0], Ordering::Relaxed);
-            self.shared.misses.fetch_add(told[1], Ordering::Relaxed);
+            self.inner.hits.fetch_add(told[0], Ordering::Relaxed);
+            self.inner.misses.fetch_add(told[1], Ordering::Relaxed);
             return Err(error);
         }
         let sequence = self.journal.sequence;
@@ -272,18 +303,27 @@ impl Locked<'_> {
             };
             // If it fails, the journal stays long and the next commit tries again.
             let base = self.index.snapshot();
-            if let Ok(journal) = JournalFile::create(&self.shared.folder.journal(), header, &base) {
+            if let Ok(journal) = JournalFile::create(&self.inner.folder.journal(), header, &base) {
                 self.journal = journal;
             }
         }
         Ok(())
     }
 
+    /// Commits operations without which readers get the same bytes. On a full disk they are left out; what this process has
+    /// not told yet goes with a later commit.
+    pub(crate) fn commit_if_room(&mut self, ops: Vec<Op>) -> Result<(), CacheError> {
+        match self.commit(ops) {
+            Err(CacheError::Io { source, .. }) if is_full(&source) => Ok(()),
+            result => result,
+        }
+    }
+
     /// Notes that an object was used.
     pub(crate) fn touch(&mut self, object: ObjectId) -> Result<(), CacheError> {
         self.used.insert(object);
         match self.used.len() > MAX_UNTOLD_USES {
-            true => self.commit(Vec::new()),
+            true => self.commit_if_room(Vec::new()),
             false => Ok(()),
         }
     }
@@ -313,12 +353,10 @@ fn start_empty(folder: &Folder, settings: Settings) -> Result<(JournalFile, Inde
     Ok((journal, index))
 }
 
-/// Numbers of owners that are there, dead or alive.
-pub(crate) fn owners(folder: &Folder) -> Result<Vec<u64>, CacheError> {
-    let paths = list(&folder.owners())?;
-    let number =
-        |path: &std::path::PathBuf| u64::from_str_radix(path.file_name()?.to_str()?, 16).ok();
-    Ok(paths.iter().filter_map(number).collect())
+fn damaged(folder: &Folder) -> CacheError {
+    CacheError::DamagedJournal {
+        path: folder.root.clone(),
+    }
 }
 
 fn random() -> u64 {

@@ -52,10 +52,9 @@ fn placements() -> impl Strategy<Value = DispatchOptions> {
     ];
     (prop::sample::select(&NAMES[..]), 0u64..20, 1usize..3).prop_map(|(name, wait, replicas)| {
         DispatchOptions {
-            policy: name.parse().unwrap(),
             max_wait: wait * 1_000_000,
             max_replicas: replicas,
-            ..DispatchOptions::default()
+            ..DispatchOptions::for_policy(name.parse().unwrap())
         }
     })
 }

@@ -32,9 +32,8 @@ const POLICIES: [&str; 5] = [
 
 fn policy(name: &str, max_wait_ms: u64) -> DispatchOptions {
     DispatchOptions {
-        policy: name.parse().unwrap(),
         max_wait: max_wait_ms * 1_000_000,
-        ..DispatchOptions::default()
+        ..DispatchOptions::for_policy(name.parse().unwrap())
     }
 }
 

@@ -42,7 +42,7 @@ pub enum PlacementError {
     #[error(
         "cannot free {needed} bytes: {evictable} of {bytes} bytes in the cache are not in use; unpin objects, or give the cache more bytes"
     )]
-    Pinned {
+    NotEvictable {
         /// Bytes to free.
         needed: u64,
         /// Bytes that could be freed.
@@ -91,7 +91,7 @@ impl PlacementError {
             Self::UnknownHost { .. } => "unknown_host",
             Self::TaskState { .. } => "task_state",
             Self::Parameter { .. } => "parameter",
-            Self::Pinned { .. } => "pinned",
+            Self::NotEvictable { .. } => "not_evictable",
             Self::AlreadyCached { .. } => "already_cached",
             Self::NotCached { .. } => "not_cached",
             Self::NotPinned { .. } => "not_pinned",
@@ -132,12 +132,12 @@ mod tests {
                 "window=0 must be at least 1 (placement); change window",
             ),
             (
-                E::Pinned {
+                E::NotEvictable {
                     needed: 10,
                     evictable: 4,
                     bytes: 12,
                 },
-                "pinned",
+                "not_evictable",
                 "cannot free 10 bytes: 4 of 12 bytes in the cache are not in use; unpin objects, or give the cache more bytes",
             ),
             (

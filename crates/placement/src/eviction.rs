@@ -203,7 +203,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
     /// impossible, nothing is taken out.
     pub fn evict(&mut self, needed: u64) -> Result<Vec<(K, u64)>, PlacementError> {
         if needed > self.evictable_bytes() {
-            return Err(PlacementError::Pinned {
+            return Err(PlacementError::NotEvictable {
                 needed,
                 evictable: self.evictable_bytes(),
                 bytes: self.bytes,

@@ -7,7 +7,7 @@ use crate::{Dispatcher, HostId, ObjectId, PlacementError};
 /// How hosts are added and released.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProvisionOptions {
-    /// Fewest hosts; at least 1.
+    /// Fewest hosts that take tasks; at least 1. Hosts that are starting do not count when others are released.
     pub min_hosts: usize,
     /// Most hosts; at least `min_hosts`.
     pub max_hosts: usize,
@@ -132,9 +132,10 @@ impl Provisioner {
     /// once in a second or so.
     pub fn plan(&self, dispatcher: &Dispatcher, starting: usize, now: u64) -> HostPlan {
         let counts = dispatcher.counts();
-        let wanted = self.wanted(counts.window + counts.behind + counts.running);
+        let wanted = self.wanted(counts.window + counts.backlog + counts.running);
         let open: Vec<_> = dispatcher.open_hosts().collect();
-        let there = open.len() + starting;
+        let open_hosts = open.len();
+        let there = open_hosts + starting;
         if wanted >= there {
             return HostPlan {
                 add: (wanted - there).min(self.options.max_step),
@@ -149,8 +150,10 @@ impl Provisioner {
         idle.sort_unstable();
         let mut leaving = FxHashSet::default();
         let mut release = Vec::new();
+        // Hosts that are starting may never come, so they do not count for the fewest.
+        let most = (there - wanted).min(open_hosts.saturating_sub(self.options.min_hosts));
         for (since, host) in idle {
-            if release.len() == there - wanted {
+            if release.len() == most {
                 break;
             }
             let kept_for = now.saturating_sub(since) as f64;

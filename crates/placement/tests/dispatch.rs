@@ -14,9 +14,8 @@ fn dispatcher(options: DispatchOptions, hosts: u32, slots: u32) -> Dispatcher {
 
 fn options(policy: Policy) -> DispatchOptions {
     DispatchOptions {
-        policy,
         max_wait: 100,
-        ..DispatchOptions::default()
+        ..DispatchOptions::for_policy(policy)
     }
 }
 
@@ -177,7 +176,7 @@ fn the_window_hides_younger_tasks() {
     hold(&mut d, 0, 0, 5, 10);
     let cold = [d.admit(&[ObjectId(1)], 0), d.admit(&[ObjectId(2)], 0)];
     let hit = d.admit(&[ObjectId(5)], 0);
-    assert_eq!((d.counts().window, d.counts().behind), (2, 1));
+    assert_eq!((d.counts().window, d.counts().backlog), (2, 1));
     assert_eq!(all(&mut d, 0), [(cold[0], 0)]);
     d.finish(cold[0], 1).unwrap();
     assert_eq!(all(&mut d, 1), [(hit, 0)]);
@@ -243,4 +242,47 @@ fn slots_join_and_leave_a_host() {
         d.set_slots(HostId(7), 1).unwrap_err().code(),
         "unknown_host"
     );
+}
+
+#[test]
+fn a_draining_host_gets_no_task_and_its_copies_still_count() {
+    for policy in [Policy::MaxCacheHit, Policy::GoodCacheCompute] {
+        let options = DispatchOptions {
+            max_replicas: 1,
+            ..options(policy)
+        };
+        let mut d = dispatcher(options, 2, 1);
+        hold(&mut d, 0, 0, 5, 10);
+        d.set_draining(HostId(0), true).unwrap();
+        let task = d.admit(&[ObjectId(5)], 0);
+        assert_eq!(all(&mut d, 99), [], "{policy:?}");
+        let decision = d.next(100).unwrap();
+        assert_eq!((decision.task, decision.host), (task, HostId(1)));
+        assert_eq!(decision.inputs[0].sources.as_slice(), [HostId(0)]);
+    }
+    // One that does not wait for holders copies at once.
+    let mut d = dispatcher(options(Policy::MaxComputeUtil), 2, 1);
+    hold(&mut d, 0, 0, 5, 10);
+    d.set_draining(HostId(0), true).unwrap();
+    let task = d.admit(&[ObjectId(5)], 0);
+    assert_eq!(all(&mut d, 0), [(task, 1)]);
+}
+
+#[test]
+fn the_cap_on_copies_is_for_hosts_without_any_bytes_of_a_task() {
+    let options = DispatchOptions {
+        max_replicas: 1,
+        utilization: 1.0,
+        ..options(Policy::GoodCacheCompute)
+    };
+    let mut d = dispatcher(options, 3, 1);
+    hold(&mut d, 0, 0, 1, 10);
+    hold(&mut d, 1, 0, 2, 5);
+    let tasks: Vec<_> = (0..3)
+        .map(|_| d.admit(&[ObjectId(1), ObjectId(2)], 0))
+        .collect();
+    // Host 1 has the smaller object, so it copies the larger one. Host 2 has neither, until a task has waited.
+    assert_eq!(all(&mut d, 0), [(tasks[0], 0), (tasks[1], 1)]);
+    assert_eq!(d.index().replicas(ObjectId(1)), 2);
+    assert_eq!(all(&mut d, 100), [(tasks[2], 2)]);
 }

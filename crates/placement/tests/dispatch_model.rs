@@ -22,6 +22,7 @@ enum Step {
     AddHost(u32),
     RemoveHost(usize),
     Drain(usize, bool),
+    SetSlots(usize, u32),
     Wait(u64),
 }
 
@@ -39,6 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1..4u32).prop_map(Step::AddHost),
         1 => any::<usize>().prop_map(Step::RemoveHost),
         1 => (any::<usize>(), any::<bool>()).prop_map(|(host, on)| Step::Drain(host, on)),
+        1 => (any::<usize>(), 1..5u32).prop_map(|(host, slots)| Step::SetSlots(host, slots)),
         2 => (0..30u64).prop_map(Step::Wait),
     ]
 }
@@ -190,7 +192,7 @@ impl Pair {
                 }
             }
             Step::Cancel(pick) => {
-                let waits = |state| matches!(state, State::Waiting | State::Behind);
+                let waits = |state| matches!(state, State::Waiting | State::Backlog);
                 if let Some(task) = self.task(pick, waits) {
                     self.real.cancel(self.ids[task], now).unwrap();
                     self.model.cancel(task, now);
@@ -228,6 +230,15 @@ impl Pair {
                     self.model.set_draining(host, on);
                 }
             }
+            Step::SetSlots(pick, slots) => {
+                if let Some(host) = self.host(pick) {
+                    let id = HostId(host as u32);
+                    self.real.set_slots(id, slots).unwrap();
+                    self.model.set_slots(host, slots);
+                    let busy = self.model.hosts[host].busy;
+                    assert_eq!(self.real.slots(id), Ok((busy, slots)));
+                }
+            }
             Step::Wait(time) => self.now += time,
         }
         self.check();
@@ -237,7 +248,7 @@ impl Pair {
         let counts = self.real.counts();
         let running = |state| matches!(state, State::Running(_));
         assert_eq!(counts.window, self.model.waiting().count());
-        assert_eq!(counts.behind, self.model.count(|s| s == State::Behind));
+        assert_eq!(counts.backlog, self.model.count(|s| s == State::Backlog));
         assert_eq!(counts.running, self.model.count(running));
         self.model.note_pairs();
         if !matches!(

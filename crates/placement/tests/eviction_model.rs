@@ -131,7 +131,7 @@ fn run(policy: EvictionPolicy, seed: u64, steps: &[Step]) {
                 let evictable: u64 = order.iter().map(|entry| entry.bytes).sum();
                 let found = cache.evict(needed);
                 if evictable < needed {
-                    assert_eq!(found.unwrap_err().code(), "pinned");
+                    assert_eq!(found.unwrap_err().code(), "not_evictable");
                     continue;
                 }
                 let found = found.unwrap();

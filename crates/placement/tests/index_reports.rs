@@ -6,19 +6,19 @@ use isochrony_placement::{CacheIndex, Change, HostId, ObjectId, Reply};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum Delivery {
     Arrives,
     Lost,
     Twice,
     Late,
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn delivery() -> impl Strategy<Value = Delivery> {
     prop_oneof![
-        6 => Just(Fate::Arrives),
-        1 => Just(Fate::Lost),
-        1 => Just(Fate::Twice),
-        1 => Just(Fate::Late),
+        6 => Just(Delivery::Arrives),
+        1 => Just(Delivery::Lost),
+        1 => Just(Delivery::Twice),
+        1 => Just(Delivery::Late),
     ]
 }
 
@@ -35,7 +35,7 @@ proptest! {
     #[test]
     fn a_manifest_after_a_missing_delta_restores_the_truth(
         steps in prop::collection::vec(
-            (0..3usize, prop::collection::vec((0..8u32, any::<bool>()), 0..4), fate()),
+            (0..3usize, prop::collection::vec((0..8u32, any::<bool>()), 0..4), delivery()),
             1..80,
         ),
     ) {
@@ -47,7 +47,7 @@ proptest! {
         }
         let mut late: Vec<(usize, u64, Vec<Change>)> = Vec::new();
         let mut manifests = Vec::new();
-        for (host, changes, fate) in steps {
+        for (host, changes, delivery) in steps {
             let id = HostId(host as u32);
             let cache = &mut caches[host];
             let mut delta = Vec::new();
@@ -62,11 +62,11 @@ proptest! {
             }
             let number = cache.next;
             cache.next += 1;
-            let times = match fate {
-                Fate::Arrives => 1,
-                Fate::Twice => 2,
-                Fate::Lost => 0,
-                Fate::Late => {
+            let times = match delivery {
+                Delivery::Arrives => 1,
+                Delivery::Twice => 2,
+                Delivery::Lost => 0,
+                Delivery::Late => {
                     late.push((host, number, delta.clone()));
                     0
                 }

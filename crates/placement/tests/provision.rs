@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use isochrony_placement::{
-    Change, DispatchOptions, Dispatcher, HostId, ObjectId, ProvisionOptions, Provisioner,
+    Change, DispatchOptions, Dispatcher, HostId, ObjectId, Policy, ProvisionOptions, Provisioner,
 };
 use proptest::prelude::*;
 
@@ -44,6 +44,29 @@ fn grows_with_queued_work() {
         dispatcher.admit(&[], 0);
     }
     assert_eq!(provisioner.plan(&dispatcher, 0, 0).add, 10);
+}
+
+#[test]
+fn keeps_the_fewest_hosts_while_others_are_starting() {
+    let options = ProvisionOptions {
+        min_hosts: 2,
+        ..options()
+    };
+    let provisioner = Provisioner::new(options).unwrap();
+    let mut dispatcher = Dispatcher::new(DispatchOptions::default()).unwrap();
+    let hosts: Vec<_> = (0..3).map(|_| dispatcher.add_host(2, 0).unwrap()).collect();
+    let now = 100 * SECOND;
+    let released = |dispatcher: &Dispatcher, starting| provisioner.plan(dispatcher, starting, now);
+    assert_eq!(released(&dispatcher, 0).release, hosts[..1]);
+    // Work that asked for more has ended; those that are starting may fail.
+    assert_eq!(released(&dispatcher, 4).release, hosts[..1]);
+    dispatcher.set_draining(hosts[0], true).unwrap();
+    for starting in [1, 4] {
+        let plan = released(&dispatcher, starting);
+        assert_eq!((plan.add, plan.release), (0, vec![]));
+    }
+    dispatcher.remove_host(hosts[1], now).unwrap();
+    assert_eq!(released(&dispatcher, 0).add, 1);
 }
 
 #[test]
@@ -98,11 +121,8 @@ proptest! {
         let options = options();
         let provisioner = Provisioner::new(options).unwrap();
         // Window 0 would be refused; first-available keeps no tasks by object, so hot is what was read.
-        let mut dispatcher = Dispatcher::new(DispatchOptions {
-            policy: isochrony_placement::Policy::FirstAvailable,
-            ..DispatchOptions::default()
-        })
-        .unwrap();
+        let options_of_dispatch = DispatchOptions::for_policy(Policy::FirstAvailable);
+        let mut dispatcher = Dispatcher::new(options_of_dispatch).unwrap();
         let bytes = |object: u32| sizes[object as usize] * 50_000_000_000;
         for host in 0..6 {
             dispatcher.add_host(1, 0).unwrap();

@@ -3,15 +3,8 @@
 use isochrony_placement::simulation::{ClusterModel, SimulationReport, Workload, simulate};
 use isochrony_placement::{DispatchOptions, EvictionPolicy, ObjectId, Policy, ProvisionOptions};
 
-fn options(policy: Policy) -> DispatchOptions {
-    DispatchOptions {
-        policy,
-        ..DispatchOptions::default()
-    }
-}
-
 fn run(cluster: &ClusterModel, policy: Policy, workload: &Workload) -> SimulationReport {
-    simulate(cluster, options(policy), workload).unwrap()
+    simulate(cluster, DispatchOptions::for_policy(policy), workload).unwrap()
 }
 
 /// A cluster in which only what a test sets takes time.
@@ -143,7 +136,7 @@ fn a_small_cache_evicts_and_reads_again() {
     let mut cluster = free(1, 1);
     cluster.cache_bytes = 5_000_000;
     // Ten objects in a circle through a cache of five: LRU keeps none of them until it is read again.
-    let mut options = options(Policy::MaxComputeUtil);
+    let mut options = DispatchOptions::for_policy(Policy::MaxComputeUtil);
     options.window = 1;
     let workload = work(Workload::scan(10, 3));
     let report = simulate(&cluster, options, &workload).unwrap();

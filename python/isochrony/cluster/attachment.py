@@ -119,7 +119,8 @@ def attach(
         sends, receives: transfers that a worker sends, and receives, at a time.
         per_source: of those that it receives, from one peer.
         storage_reads: reads of storage of a worker at a time.
-        max_replicas: copies of a file from which ``good-cache-compute`` makes no further ones.
+        max_replicas: copies of a file from which ``good-cache-compute`` gives items that read it to no worker without
+            any of their bytes, unless they have waited long.
         timeout: seconds without progress after which a transfer is given up.
 
     Raises:

@@ -39,7 +39,7 @@ class FileQueue:
         window: tasks that it chooses from.
         batch: tasks of a batch; None: by how long they take.
         max_wait: seconds that a task may be passed over.
-        max_replicas: copies from which no further ones are made.
+        max_replicas: copies of a file from which items go to no worker without any of their bytes.
     """
 
     def __init__(self, policy: str, window: int, batch: int | None, max_wait: float, max_replicas: int) -> None:

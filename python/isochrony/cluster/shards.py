@@ -33,7 +33,8 @@ class ShardPlacement:
         attachment: its name.
         policy: that places tasks.
         max_wait: seconds after which the oldest task goes to any free slot.
-        max_replicas: copies of a shard from which ``good-cache-compute`` makes no further ones.
+        max_replicas: copies of a shard from which ``good-cache-compute`` gives tasks that read it to no host without
+            any of their bytes, unless they have waited long.
     """
 
     attachment: str
@@ -112,8 +113,10 @@ class ShardHost:
         from ..native_errors import CacheError
 
         try:
-            cached = self._cache.pin_shard(store, signal, shard, version, length)
+            cached = self._cache.pin_existing_shard(store, signal, shard, version, length)
         except CacheError:
+            return None
+        if cached is None:
             return None
         try:
             if cached.bytes == length and not any(cached.missing(int(start), int(stop)) for start, stop in ranges):

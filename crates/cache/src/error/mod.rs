@@ -25,6 +25,9 @@ pub enum CacheError {
     /// There is no cache to look at.
     #[error("no cache at {}; check the path, or open one with a quota", path.display())]
     NoSuchCache { path: PathBuf },
+    /// A journal that is missing or damaged, found by a handle that must not start an empty cache.
+    #[error("the journal of the cache at {} is missing or damaged, so what it holds is not known; open the cache with a quota, which starts it empty, or remove the folder", path.display())]
+    DamagedJournal { path: PathBuf },
     /// The folder is on a network file system.
     #[error("cannot cache in {}: it is on {file_system}, whose locks and mappings are not the kernel's own; give a folder on a local disk", path.display())]
     NetworkFolder {
@@ -108,9 +111,10 @@ pub enum CacheError {
     },
     /// Bytes that are not whole reserved pieces.
     #[error(
-        "bytes {start}..{end} are not whole reserved pieces of {piece_bytes} bytes; store the ranges that the reservation lists, cut at multiples of the piece length"
+        "bytes {start}..{end} of {key} are not whole reserved pieces of {piece_bytes} bytes; store the ranges that the reservation lists, cut at multiples of the piece length"
     )]
     NotReserved {
+        key: String,
         start: u64,
         end: u64,
         piece_bytes: u64,
@@ -122,9 +126,10 @@ pub enum CacheError {
     NotStored { key: String, start: u64, end: u64 },
     /// Fetched bytes are not the origin's.
     #[error(
-        "bytes {start}..{end} failed their check and were not cached: {reason}; fetch them again"
+        "bytes {start}..{end} of {key} failed their check and were not cached: {reason}; fetch them again"
     )]
     CheckFailed {
+        key: String,
         start: u64,
         end: u64,
         reason: String,
@@ -165,6 +170,7 @@ impl CacheError {
             Self::Io { .. } => "io",
             Self::NotACache { .. } => "not_a_cache",
             Self::NoSuchCache { .. } => "no_such_cache",
+            Self::DamagedJournal { .. } => "damaged_journal",
             Self::NetworkFolder { .. } => "network_folder",
             Self::NewerFormat { .. } => "newer_format",
             Self::InvalidPieceBytes { .. } => "invalid_piece_bytes",

@@ -1,3 +1,5 @@
+//! Texts and codes of all errors.
+
 use super::*;
 
 fn path() -> PathBuf {
@@ -30,6 +32,10 @@ fn every_message_says_what_where_and_how_to_fix_it() {
         (
             CacheError::NoSuchCache { path: path() },
             "no_such_cache: no cache at /c; check the path, or open one with a quota",
+        ),
+        (
+            CacheError::DamagedJournal { path: path() },
+            "damaged_journal: the journal of the cache at /c is missing or damaged, so what it holds is not known; open the cache with a quota, which starts it empty, or remove the folder",
         ),
         (
             CacheError::NetworkFolder {
@@ -109,11 +115,12 @@ fn every_message_says_what_where_and_how_to_fix_it() {
         ),
         (
             CacheError::NotReserved {
+                key: key(),
                 start: 1,
                 end: 2,
                 piece_bytes: 4,
             },
-            "not_reserved: bytes 1..2 are not whole reserved pieces of 4 bytes; store the ranges that the reservation lists, cut at multiples of the piece length",
+            "not_reserved: bytes 1..2 of k are not whole reserved pieces of 4 bytes; store the ranges that the reservation lists, cut at multiples of the piece length",
         ),
         (
             CacheError::NotStored {
@@ -125,11 +132,12 @@ fn every_message_says_what_where_and_how_to_fix_it() {
         ),
         (
             CacheError::CheckFailed {
+                key: key(),
                 start: 1,
                 end: 2,
                 reason: "r".into(),
             },
-            "check_failed: bytes 1..2 failed their check and were not cached: r; fetch them again",
+            "check_failed: bytes 1..2 of k failed their check and were not cached: r; fetch them again",
         ),
         (
             CacheError::NotPresent {

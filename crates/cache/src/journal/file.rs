@@ -31,7 +31,7 @@ pub(crate) struct JournalFile {
 
 /// What others appended since this process last read.
 #[derive(Debug)]
-pub(crate) enum Catchup {
+pub(crate) enum JournalUpdate {
     /// These operations.
     Ops(Vec<(u64, Vec<Op>)>),
     /// Too much to tell, or another epoch: read the journal anew.
@@ -116,43 +116,43 @@ impl JournalFile {
     }
 
     /// Reads what others appended. A torn record at the end is cut off, so that the next one begins where it began.
-    pub(crate) fn catch_up(&mut self) -> Result<Catchup, CacheError> {
+    pub(crate) fn catch_up(&mut self) -> Result<JournalUpdate, CacheError> {
         let ours = self.file.metadata().at("look at", &self.path)?;
         let current = match std::fs::metadata(&self.path) {
             Ok(current) => current,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Catchup::Reload);
+                return Ok(JournalUpdate::Reload);
             }
             Err(error) => return Err(error).at("look at", &self.path),
         };
         let mut ops = Vec::new();
         if ours.len() < self.end {
-            return Ok(Catchup::Reload);
+            return Ok(JournalUpdate::Reload);
         }
         if ours.len() > self.end {
             let bytes = read_from(&self.file, self.end).at("read", &self.path)?;
             match self.parse(&bytes, 0) {
                 Some(parsed) => ops = parsed,
-                None => return Ok(Catchup::Reload),
+                None => return Ok(JournalUpdate::Reload),
             }
             if self.end < ours.len() {
                 self.file.set_len(self.end).at("shorten", &self.path)?;
             }
         }
         if (ours.dev(), ours.ino()) == (current.dev(), current.ino()) {
-            return Ok(Catchup::Ops(ops));
+            return Ok(JournalUpdate::Ops(ops));
         }
         // Compacted: the old file has been read to its end, and the base of the new one is what that led to.
         let Some((journal, _, more)) = Self::open(&self.path)? else {
-            return Ok(Catchup::Reload);
+            return Ok(JournalUpdate::Reload);
         };
         let was = (self.header.epoch, self.sequence);
         if (journal.header.epoch, journal.header.sequence) != was {
-            return Ok(Catchup::Reload);
+            return Ok(JournalUpdate::Reload);
         }
         *self = journal;
         ops.extend(more);
-        Ok(Catchup::Ops(ops))
+        Ok(JournalUpdate::Ops(ops))
     }
 
     /// Appends operations that count together.

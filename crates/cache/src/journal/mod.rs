@@ -13,13 +13,14 @@ mod op;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use file::{Catchup, JournalFile};
+pub(crate) use file::{JournalFile, JournalUpdate};
 pub(crate) use op::{Counters, ObjectId, Op, OwnerId, Piece, Settings, Snapshot, StoredObject};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-const MAGIC: [u8; 8] = *b"ISOCACH\n";
+/// First bytes of every format.
+pub(crate) const MAGIC: [u8; 8] = *b"ISOCACH\n";
 pub(crate) const FORMAT: u32 = 1;
 const RECORD_HEAD: usize = 16;
 

@@ -1,3 +1,5 @@
+//! Journals that are cut or flipped, operations that the index refuses, and snapshots that are read back.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -114,7 +114,9 @@ fn missing_files_and_unknown_files_are_found_when_opening() {
     std::fs::rename(&file, &orphan).expect("renamed");
     std::fs::write(file.with_file_name("garbage"), "x").expect("written");
     let cache = open(&place.folder);
-    assert_eq!(object_files(&place.folder), Vec::<PathBuf>::new());
+    // It is no object's name, so it may be somebody's.
+    let garbage = file.with_file_name("garbage");
+    assert_eq!(object_files(&place.folder), [garbage]);
     assert_eq!(cache.info().expect("info").objects, 0);
     assert_eq!(cache.info().expect("info").resets, 0);
 }
@@ -273,7 +275,7 @@ fn foreign_files_among_the_caches_own_do_no_harm() {
     let cache = open(&place.folder);
     let object = cache.pin(&key(1), 4 * PIECE + 100).expect("pinned");
     assert!(read(&object, 1, 0..object.bytes()).is_some());
-    assert!(!objects.join("stray").exists() && place.folder.join("notes").exists());
+    assert!(objects.join("stray").exists() && place.folder.join("notes").exists());
 }
 
 #[test]

@@ -1,11 +1,17 @@
 //! A disk with less space than the quota.
 
-use std::path::Path;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use std::time::{Duration, Instant};
 
 use isochrony_cache::{Cache, CacheError};
 
-use crate::common::{PIECE, check_folder, disk_bytes, fetch, key, options, read};
+use crate::common::{
+    PIECE, check_folder, disk_bytes, fetch, key, object_files, only, options, read,
+};
 
 /// A small file system, unmounted at the end.
 struct SmallDisk<'a>(&'a Path);
@@ -19,6 +25,14 @@ impl<'a> SmallDisk<'a> {
         mounted
             .is_ok_and(|done| done.status.success())
             .then_some(Self(at))
+    }
+
+    /// Takes what space is left, until the result is removed.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("filler");
+        let mut file = std::fs::File::create(&path).expect("a file");
+        while file.write_all(&[1; PIECE as usize]).is_ok() {}
+        path
     }
 }
 
@@ -74,17 +88,10 @@ fn a_full_disk_evicts_then_tells_and_leaves_the_cache_whole() {
     }
     assert_eq!(cache.info().expect("info").reserved_bytes, 0);
     // Something else takes the last block: a full disk never stops reading, nor giving back.
-    let filler = disk.0.join("filler");
-    let _ = std::fs::write(&filler, vec![1; 64 * PIECE as usize]);
+    let filler = disk.fill();
     let (number, object) = pinned.pop().expect("a pinned object");
     assert!(read(&object, number, 0..10 * PIECE).is_some());
-    let reopened = Cache::open(&folder, options(QUOTA));
-    if let Err(error) = &reopened {
-        assert!(
-            matches!(error, CacheError::Io { .. } | CacheError::DiskFull { .. }),
-            "{error}"
-        );
-    }
+    let reopened = Cache::open(&folder, options(QUOTA)).expect("a cache");
     drop((object, pinned, reopened));
     // Its space comes back, and with it the cache.
     std::fs::remove_file(&filler).expect("removed");
@@ -93,4 +100,70 @@ fn a_full_disk_evicts_then_tells_and_leaves_the_cache_whole() {
     drop((object, cache));
     assert!(disk_bytes(&folder) <= 64 * PIECE);
     check_folder(&folder, QUOTA, 0..41);
+}
+
+#[test]
+fn each_reservation_asks_for_blocks_also_after_a_full_disk() {
+    const QUOTA: u64 = 1024 * PIECE;
+    let temporary = tempfile::tempdir().expect("a folder");
+    let Some(disk) = SmallDisk::mount(temporary.path(), 32 * PIECE) else {
+        eprintln!("skipped: mounting a small disk needs root");
+        return;
+    };
+    let folder = disk.0.join("cache");
+    let cache = Cache::open(&folder, options(QUOTA)).expect("a cache");
+    let object = cache.pin(&key(0), 40 * PIECE).expect("pinned");
+    for _ in 0..3 {
+        let error = object.reserve(0..40 * PIECE).expect_err("no room");
+        assert_eq!(error.code(), "disk_full");
+    }
+    // Space that another object gives back is used.
+    let part = object.reserve(0..4 * PIECE).expect("reserved");
+    drop((part, object));
+    let other = cache.pin(&key(1), 20 * PIECE).expect("pinned");
+    fetch(&other, 1, 0..20 * PIECE).expect("room by eviction");
+}
+
+#[test]
+fn a_full_disk_stops_no_read_of_what_is_cached() {
+    const QUOTA: u64 = 1024 * PIECE;
+    let temporary = tempfile::tempdir().expect("a folder");
+    let Some(disk) = SmallDisk::mount(temporary.path(), 64 * PIECE) else {
+        eprintln!("skipped: mounting a small disk needs root");
+        return;
+    };
+    let folder = disk.0.join("cache");
+    let cache = Cache::open(&folder, options(QUOTA)).expect("a cache");
+    let object = cache.pin(&key(0), 8 * PIECE).expect("pinned");
+    fetch(&object, 0, 0..8 * PIECE).expect("fetched");
+    let filler = disk.fill();
+    // Enough bookkeeping to fill the journal's last block.
+    for _ in 0..400 {
+        let pinned = cache.pin(&key(0), 8 * PIECE).expect("pinned");
+        assert!(pinned.missing(0..8 * PIECE).expect("missing").is_empty());
+        assert!(read(&pinned, 0, 0..8 * PIECE).is_some());
+        assert_eq!(cache.info().expect("info").objects, 1);
+    }
+    // Opening with other options, and a piece that is damaged.
+    let mut options_of_file = std::fs::File::options();
+    let file = (options_of_file.write(true).open(&object_files(&folder)[0])).expect("the object");
+    file.write_all_at(&[0; 8], 2 * PIECE).expect("damaged");
+    let other = Cache::open(&folder, options(QUOTA / 2)).expect("a cache");
+    let same = other.pin(&key(0), 8 * PIECE).expect("pinned");
+    for _ in 0..2 {
+        assert!(read(&same, 0, 0..2 * PIECE).is_some());
+        assert!(read(&same, 0, 3 * PIECE..8 * PIECE).is_some());
+        let missing = same.missing(0..8 * PIECE).expect("missing");
+        assert_eq!(missing, only(2 * PIECE..3 * PIECE));
+    }
+    // Fetching it says what is wrong, and at once.
+    let start = Instant::now();
+    let error = fetch(&same, 0, 0..8 * PIECE).expect_err("no room for a record");
+    assert_eq!(error.code(), "disk_full");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    std::fs::remove_file(&filler).expect("removed");
+    fetch(&same, 0, 0..8 * PIECE).expect("fetched");
+    assert!(read(&same, 0, 0..8 * PIECE).is_some());
+    drop((object, same, cache, other));
+    check_folder(&folder, QUOTA, 0..1);
 }

@@ -1,8 +1,10 @@
-//! The cache as its users see it: one process, several handles.
+//! Tests of the public interface: single properties, random operations against a model, damage on disk, full disks, opening
+//! and closing, and several processes.
 
 mod common;
 mod faults;
 mod full_disk;
 mod model;
+mod opening;
 mod processes;
 mod use_cases;

@@ -315,3 +315,29 @@ fn a_long_journal_is_compacted_under_open_handles() {
     assert!(manifests.iter().all(|manifest| *manifest == manifests[0]));
     assert_eq!(manifests[0].objects.len(), 5);
 }
+
+#[test]
+fn pinning_what_exists_creates_nothing_and_lets_nothing_grow() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
+    let other = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
+    let existing = |cache: &Cache, bytes| cache.pin_existing(&key(0), bytes).expect("a look");
+    assert!(existing(&cache, 0).is_none());
+    assert_eq!(cache.info().expect("info").objects, 0);
+    let object = other.pin(&key(0), 3 * PIECE).expect("pinned");
+    fetch(&object, 0, 0..PIECE).expect("fetched");
+    drop(object);
+    for handle in [&cache, &other] {
+        assert!(existing(handle, 3 * PIECE + 1).is_none());
+        let pinned = existing(handle, 2 * PIECE).expect("an object");
+        assert_eq!(pinned.bytes(), 3 * PIECE);
+        assert!(existing(handle, 3 * PIECE + 1).is_none());
+        assert!(read(&pinned, 0, 0..PIECE).is_some());
+        // It is a pin as any other.
+        assert_eq!(handle.clear().expect("cleared").kept_objects, 1);
+    }
+    std::fs::remove_file(&object_files(folder.path())[0]).expect("removed");
+    assert!(existing(&cache, 0).is_none());
+    assert_eq!(cache.info().expect("info").objects, 0);
+    assert_eq!(object_files(folder.path()).len(), 0);
+}

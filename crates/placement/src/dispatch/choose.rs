@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::hosts::Standing;
+use super::hosts::HostQueue;
 use super::policy::Policy;
 use super::tasks::State;
 use super::{Decision, Dispatcher, Input, MAX_SOURCES};
@@ -33,12 +33,12 @@ impl Dispatcher {
                 return Some(self.assign(slot, host, now));
             }
             let second = !computes && self.locality.top_local(host).is_some();
-            let standing = if second {
-                Standing::Second
+            let queue = if second {
+                HostQueue::Second
             } else {
-                Standing::Parked
+                HostQueue::Parked
             };
-            self.hosts.stand(host, standing);
+            self.hosts.move_to(host, queue);
         }
         let entered = self.tasks.tasks[oldest as usize].entered;
         if now.saturating_sub(entered) >= self.options.max_wait {
@@ -51,9 +51,9 @@ impl Dispatcher {
     fn whose_turn(&mut self, computes: bool) -> Option<HostId> {
         let anywhere = self.locality.top_cold().is_some()
             || (computes && self.locality.top_elsewhere().is_some());
-        let awake = self.hosts.first(Standing::Awake);
-        let second = self.hosts.first(Standing::Second);
-        let parked = self.hosts.first(Standing::Parked);
+        let awake = self.hosts.first(HostQueue::Awake);
+        let second = self.hosts.first(HostQueue::Second);
+        let parked = self.hosts.first(HostQueue::Parked);
         let turns = [
             awake,
             second.filter(|_| computes || anywhere),

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::{HostId, PlacementError};
 
-/// Where a host stands.
+/// The queue of free hosts that a host is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum HostQueue {
     /// No free slot, or draining, or removed.
     Closed,
     /// Free slots, for which there may be a task.
@@ -22,14 +22,14 @@ pub(crate) struct Slots {
     pub(crate) total: u32,
     pub(crate) busy: u32,
     pub(crate) draining: bool,
-    standing: Standing,
+    queue: HostQueue,
     /// Its turn among the free hosts: it changes when a slot is taken, so that hosts take turns.
     turn: u64,
     /// Since when no slot has been busy.
     pub(crate) idle_since: u64,
 }
 
-/// All hosts, and the free ones by standing and turn.
+/// All hosts, and the free ones by queue, each ordered by turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostPool {
     hosts: Vec<Slots>,
@@ -40,12 +40,12 @@ pub(crate) struct HostPool {
     busy: u64,
 }
 
-fn set(standing: Standing) -> Option<usize> {
-    match standing {
-        Standing::Closed => None,
-        Standing::Awake => Some(0),
-        Standing::Second => Some(1),
-        Standing::Parked => Some(2),
+fn position(queue: HostQueue) -> Option<usize> {
+    match queue {
+        HostQueue::Closed => None,
+        HostQueue::Awake => Some(0),
+        HostQueue::Second => Some(1),
+        HostQueue::Parked => Some(2),
     }
 }
 
@@ -56,7 +56,7 @@ impl HostPool {
             total: slots,
             busy: 0,
             draining: false,
-            standing: Standing::Closed,
+            queue: HostQueue::Closed,
             turn: 0,
             idle_since: now,
         });
@@ -77,16 +77,16 @@ impl HostPool {
     }
 
     pub(crate) fn is_free(&self, host: HostId) -> bool {
-        self.get(host).standing != Standing::Closed
+        self.get(host).queue != HostQueue::Closed
     }
 
     pub(crate) fn turn(&self, host: HostId) -> u64 {
         self.get(host).turn
     }
 
-    /// Whose turn it is among the free hosts of a standing.
-    pub(crate) fn first(&self, standing: Standing) -> Option<(u64, HostId)> {
-        self.free[set(standing)?].first().copied()
+    /// Whose turn it is in a queue.
+    pub(crate) fn first(&self, queue: HostQueue) -> Option<(u64, HostId)> {
+        self.free[position(queue)?].first().copied()
     }
 
     /// Whose turn it is among all free hosts.
@@ -95,17 +95,17 @@ impl HostPool {
         firsts.min().copied()
     }
 
-    pub(crate) fn stand(&mut self, host: HostId, standing: Standing) {
+    pub(crate) fn move_to(&mut self, host: HostId, queue: HostQueue) {
         let slots = &mut self.hosts[host.0 as usize];
         let entry = (slots.turn, host);
-        let old = std::mem::replace(&mut slots.standing, standing);
-        if old == standing {
+        let old = std::mem::replace(&mut slots.queue, queue);
+        if old == queue {
             return;
         }
-        if let Some(old) = set(old) {
+        if let Some(old) = position(old) {
             self.free[old].remove(&entry);
         }
-        if let Some(new) = set(standing) {
+        if let Some(new) = position(queue) {
             self.free[new].insert(entry);
         }
     }
@@ -113,17 +113,17 @@ impl HostPool {
     /// A free host may have a task now.
     pub(crate) fn wake(&mut self, host: HostId) {
         if self.is_free(host) {
-            self.stand(host, Standing::Awake);
+            self.move_to(host, HostQueue::Awake);
         }
     }
 
     fn open(&mut self, host: HostId) {
-        self.stand(host, Standing::Closed);
+        self.move_to(host, HostQueue::Closed);
         let slots = &mut self.hosts[host.0 as usize];
         if slots.busy < slots.total && !slots.draining {
             slots.turn = self.next_turn;
             self.next_turn += 1;
-            self.stand(host, Standing::Awake);
+            self.move_to(host, HostQueue::Awake);
         }
     }
 

@@ -50,7 +50,7 @@ pub struct QueueCounts {
     /// Waiting in the window, where decisions see them.
     pub window: usize,
     /// Waiting behind the window.
-    pub behind: usize,
+    pub backlog: usize,
     /// Running.
     pub running: usize,
 }
@@ -128,7 +128,11 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Gives a host no further tasks, or gives it tasks again. What it holds still serves as a source.
+    /// Gives a host no further tasks, or gives it tasks again; those that run there go on.
+    ///
+    /// What it holds still serves as a source and counts as a copy: where a policy waits for the host with most bytes
+    /// of a task, it also waits for one that is draining, at most `max_wait`. Its slots do not count for `utilization`.
+    /// [`Provisioner::plan`](crate::Provisioner::plan) does not count its copies, since they are about to go.
     pub fn set_draining(&mut self, host: HostId, draining: bool) -> Result<(), PlacementError> {
         self.index().check(host)?;
         self.hosts.set_draining(host, draining);
@@ -206,7 +210,7 @@ impl Dispatcher {
 
     /// Ends a waiting task.
     pub fn cancel(&mut self, task: TaskId, now: u64) -> Result<(), PlacementError> {
-        let waits = |state| matches!(state, State::Behind | State::Waiting);
+        let waits = |state| matches!(state, State::Backlog | State::Waiting);
         match self.tasks.state(task, "waiting", waits)? {
             State::Waiting => {
                 self.tasks.leave(task.slot, now);
@@ -216,7 +220,7 @@ impl Dispatcher {
                 self.tasks.end(task.slot);
                 self.fill_window(now);
             }
-            _ => self.tasks.cancel_behind(task.slot),
+            _ => self.tasks.cancel_backlog(task.slot),
         }
         Ok(())
     }
@@ -233,7 +237,7 @@ impl Dispatcher {
     pub fn counts(&self) -> QueueCounts {
         QueueCounts {
             window: self.tasks.waiting,
-            behind: self.tasks.behind(),
+            backlog: self.tasks.backlog(),
             running: self.tasks.running,
         }
     }

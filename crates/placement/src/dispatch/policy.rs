@@ -20,8 +20,8 @@ pub enum Policy {
     /// No slot is idle while a task waits; among free hosts, the one with most of the task's bytes.
     MaxComputeUtil,
     /// [`Policy::MaxComputeUtil`] while less than [`DispatchOptions::utilization`] of the slots are busy, else
-    /// [`Policy::MaxCacheHit`]; and a task is not sent away from the holders of an object that has
-    /// [`DispatchOptions::max_replicas`] copies already.
+    /// [`Policy::MaxCacheHit`]; and a host without any of a task's bytes gets the task only while each of its objects
+    /// has fewer than [`DispatchOptions::max_replicas`] copies, or none.
     GoodCacheCompute,
 }
 
@@ -79,7 +79,10 @@ pub struct DispatchOptions {
     pub max_wait: u64,
     /// Share of busy slots from which [`Policy::GoodCacheCompute`] prefers cache hits; 0 to 1.
     pub utilization: f64,
-    /// Copies of an object from which [`Policy::GoodCacheCompute`] makes no further ones; at least 1.
+    /// Copies of an object, also ones that are being fetched, from which [`Policy::GoodCacheCompute`] gives the tasks
+    /// that read it to no host that has none of their bytes; at least 1. More copies come about all the same: a host that
+    /// has another object of a task takes it and copies the rest, and so does any host after `max_wait`. An object that
+    /// is widespread does not count.
     pub max_replicas: usize,
     /// Copies of an object above which it no longer says where to run a task; at least `max_replicas`. It bounds the
     /// cost of a decision in a large cluster: see [`CacheIndex::new`](crate::CacheIndex::new).
@@ -100,6 +103,15 @@ impl Default for DispatchOptions {
 }
 
 impl DispatchOptions {
+    /// The defaults, with this policy.
+    #[must_use]
+    pub fn for_policy(policy: Policy) -> Self {
+        Self {
+            policy,
+            ..Self::default()
+        }
+    }
+
     /// Refuses options outside their range.
     pub(crate) fn check(&self) -> Result<(), PlacementError> {
         let wrong = |parameter, got: String, allowed| {

@@ -15,7 +15,7 @@ pub(crate) type Objects = SmallVec<[ObjectId; 2]>;
 pub(crate) enum State {
     Ended,
     /// Behind the window.
-    Behind,
+    Backlog,
     /// In the window.
     Waiting,
     Running(HostId),
@@ -27,7 +27,7 @@ impl State {
     fn name(self) -> &'static str {
         match self {
             Self::Ended | Self::Cancelled => "ended",
-            Self::Behind | Self::Waiting => "waiting",
+            Self::Backlog | Self::Waiting => "waiting",
             Self::Running(_) => "running",
         }
     }
@@ -103,9 +103,9 @@ pub(crate) struct TaskTable {
     free: Vec<u32>,
     next_number: u64,
     /// Tasks behind the window.
-    behind: VecDeque<u32>,
+    backlog: VecDeque<u32>,
     /// Those of them that were not cancelled.
-    behind_count: usize,
+    backlog_count: usize,
     /// Tasks in the window.
     window: List,
     links: Links,
@@ -121,8 +121,8 @@ impl TaskTable {
             tasks: Vec::new(),
             free: Vec::new(),
             next_number: 0,
-            behind: VecDeque::new(),
-            behind_count: 0,
+            backlog: VecDeque::new(),
+            backlog_count: 0,
             window: List::EMPTY,
             links: Vec::new(),
             waiting: 0,
@@ -146,7 +146,7 @@ impl TaskTable {
             (self.tasks.len() - 1) as u32
         });
         let task = &mut self.tasks[slot as usize];
-        task.state = State::Behind;
+        task.state = State::Backlog;
         task.number = self.next_number;
         self.next_number += 1;
         task.objects.clear();
@@ -155,17 +155,17 @@ impl TaskTable {
             task.objects.sort_unstable();
             task.objects.dedup();
         }
-        self.behind.push_back(slot);
-        self.behind_count += 1;
+        self.backlog.push_back(slot);
+        self.backlog_count += 1;
         self.id(slot)
     }
 
     /// Moves the next task into a window of `size` tasks, if there is room.
     pub(crate) fn enter(&mut self, size: usize, now: u64) -> Option<u32> {
         while self.waiting < size {
-            let slot = self.behind.pop_front()?;
-            if self.tasks[slot as usize].state == State::Behind {
-                self.behind_count -= 1;
+            let slot = self.backlog.pop_front()?;
+            if self.tasks[slot as usize].state == State::Backlog {
+                self.backlog_count -= 1;
                 self.wait(slot, now);
                 return Some(slot);
             }
@@ -197,9 +197,9 @@ impl TaskTable {
     }
 
     /// Cancels a task behind the window.
-    pub(crate) fn cancel_behind(&mut self, slot: u32) {
+    pub(crate) fn cancel_backlog(&mut self, slot: u32) {
         self.tasks[slot as usize].state = State::Cancelled;
-        self.behind_count -= 1;
+        self.backlog_count -= 1;
     }
 
     /// Frees the slot of a task.
@@ -215,8 +215,8 @@ impl TaskTable {
         (self.window.first != NONE).then_some(self.window.first)
     }
 
-    pub(crate) fn behind(&self) -> usize {
-        self.behind_count
+    pub(crate) fn backlog(&self) -> usize {
+        self.backlog_count
     }
 
     pub(crate) fn id(&self, slot: u32) -> TaskId {

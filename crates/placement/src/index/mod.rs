@@ -6,7 +6,7 @@
 
 mod reports;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 pub use reports::{Change, Reply};
@@ -34,7 +34,7 @@ struct Object {
 #[derive(Debug, Clone)]
 struct Host {
     /// Objects held or fetched, with their bytes as far as they are ready.
-    objects: FxHashMap<ObjectId, ()>,
+    objects: FxHashSet<ObjectId>,
     /// Bytes that the host has reported.
     ready_bytes: u64,
     /// Number of the delta that is due.
@@ -91,7 +91,7 @@ impl CacheIndex {
     /// Adds a host with an empty cache.
     pub fn add_host(&mut self) -> HostId {
         self.hosts.push(Host {
-            objects: FxHashMap::default(),
+            objects: FxHashSet::default(),
             ready_bytes: 0,
             next_delta: 0,
             awaits_manifest: false,
@@ -108,7 +108,7 @@ impl CacheIndex {
         entry.removed = true;
         entry.ready_bytes = 0;
         // In order, so that what follows from it does not depend on a hash table's layout.
-        let mut held: Vec<_> = held.into_keys().collect();
+        let mut held: Vec<_> = held.into_iter().collect();
         held.sort_unstable();
         for object in held {
             self.drop_holder(object, host);
@@ -161,7 +161,7 @@ impl CacheIndex {
     /// Objects that a host has reported, in no order.
     pub fn held_by(&self, host: HostId) -> impl Iterator<Item = ObjectId> {
         let objects = self.hosts.get(host.0 as usize).map(|host| &host.objects);
-        let held = objects.into_iter().flat_map(|held| held.keys().copied());
+        let held = objects.into_iter().flat_map(|held| held.iter().copied());
         held.filter(move |&object| self.is_ready(object, host))
     }
 
@@ -294,7 +294,7 @@ impl CacheIndex {
                 entry.holders.insert(at, new);
                 let spread = !entry.widespread && entry.holders.len() > limit;
                 entry.widespread |= spread;
-                self.hosts[host.0 as usize].objects.insert(object, ());
+                self.hosts[host.0 as usize].objects.insert(object);
                 self.note(Effect::Gained(object, host));
                 if spread {
                     self.note(Effect::Revalued(object));

@@ -6,7 +6,7 @@ use isochrony_placement::{DispatchOptions, Policy};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    Behind,
+    Backlog,
     Waiting,
     Running(usize),
     Ended,
@@ -112,6 +112,15 @@ impl Model {
         }
     }
 
+    /// A host that becomes free by it goes to the end of the line.
+    pub(crate) fn set_slots(&mut self, host: usize, slots: u32) {
+        let was_free = self.hosts[host].is_free();
+        self.hosts[host].total = slots;
+        if !was_free {
+            self.turn(host);
+        }
+    }
+
     pub(crate) fn remove_host(&mut self, host: usize, now: u64) -> Vec<usize> {
         for object in 0..64 {
             if self.copies.remove(&(object, host)).is_some() {
@@ -176,7 +185,7 @@ impl Model {
     pub(crate) fn admit(&mut self, objects: &[u32], now: u64) {
         self.tasks.push(Task {
             objects: objects.iter().copied().collect(),
-            state: State::Behind,
+            state: State::Backlog,
             entered: 0,
         });
         self.fill(now);
@@ -187,7 +196,7 @@ impl Model {
             let next = self
                 .tasks
                 .iter()
-                .position(|task| task.state == State::Behind);
+                .position(|task| task.state == State::Backlog);
             match next {
                 Some(next) => self.wait(next, now),
                 None => break,

@@ -130,8 +130,8 @@ impl NativeCache {
         self.pin(py, ObjectKey::File { url, version }, bytes)
     }
 
-    /// Pins a shard of a signal.
-    fn pin_shard(
+    /// Pins a shard of a signal if the cache has one of at least so many bytes; creates nothing.
+    fn pin_existing_shard(
         &self,
         py: Python<'_>,
         store: [u8; 16],
@@ -139,14 +139,15 @@ impl NativeCache {
         shard: u64,
         content_version: u64,
         bytes: u64,
-    ) -> Result<NativeCachedObject> {
+    ) -> Result<Option<NativeCachedObject>> {
         let key = ObjectKey::Shard {
             store,
             signal,
             shard,
             content_version,
         };
-        self.pin(py, key, bytes)
+        let object = detach(py, || self.cache.pin_existing(&key, bytes))?;
+        Ok(object.map(|object| NativeCachedObject::new(&key, object)))
     }
 
     /// The cache as stores read through it, under a name that tells caches of hosts from each other. `address`: where other
@@ -274,12 +275,7 @@ impl NativeCache {
 impl NativeCache {
     fn pin(&self, py: Python<'_>, key: ObjectKey, bytes: u64) -> Result<NativeCachedObject> {
         let object = detach(py, || self.cache.pin(&key, bytes))?;
-        let path = object.path();
-        Ok(NativeCachedObject {
-            name: name(&key),
-            path,
-            object: Mutex::new(Some(object)),
-        })
+        Ok(NativeCachedObject::new(&key, object))
     }
 }
 
@@ -292,6 +288,14 @@ pub(crate) struct NativeCachedObject {
 }
 
 impl NativeCachedObject {
+    fn new(key: &ObjectKey, object: PinnedObject) -> Self {
+        Self {
+            name: name(key),
+            path: object.path(),
+            object: Mutex::new(Some(object)),
+        }
+    }
+
     fn object(&self) -> Result<PinnedObject> {
         let object = self.object.lock().unwrap_or_else(PoisonError::into_inner);
         object.clone().ok_or_else(|| {

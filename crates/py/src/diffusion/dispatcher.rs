@@ -213,7 +213,7 @@ impl NativeDispatcher {
         let state = self.lock();
         let counts = state.dispatcher.counts();
         let copies = state.dispatcher.index().copies();
-        (counts.window + counts.behind, counts.running, copies)
+        (counts.window + counts.backlog, counts.running, copies)
     }
 
     /// Hosts that have an object.

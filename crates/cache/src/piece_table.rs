@@ -14,21 +14,25 @@ use crate::locks::unlock;
 use crate::object::Object;
 use crate::ranges::Extent;
 
+/// The piece's CRC-32C.
+const CHECKSUM: u64 = u32::MAX as u64;
 const PRESENT: u64 = 1 << 32;
 const VERIFIED: u64 = 1 << 33;
+/// Instead of `PRESENT`: this process found that the bytes do not have the checksum, and the index may not know it.
+const DAMAGED: u64 = 1 << 34;
 /// Bytes are compared with their checksum through a buffer of this length, which stays in a core's own cache.
 const VERIFY_BYTES: usize = 64 << 10;
 
-/// A pinned object. The shared kernel lock on its file is the pin: it goes when the last user drops the view, or dies.
+/// A pinned object. The shared kernel lock on its file is the pin: it goes when the last user drops the table, or dies.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct PieceTable {
     pub(crate) id: ObjectId,
     pub(crate) digest: [u8; 32],
     /// For messages.
     pub(crate) key: String,
     pub(crate) file: File,
     pub(crate) extent: Extent,
-    /// A fork of this process has the view, too, but not the pin.
+    /// A fork of this process has the table, too, but not the pin.
     process: u32,
     /// Length of the last piece, which another process may know to be longer.
     last_bytes: AtomicU64,
@@ -44,10 +48,10 @@ pub(crate) enum Verdict {
     Mismatch,
 }
 
-impl View {
+impl PieceTable {
     pub(crate) fn new(id: ObjectId, object: &Object, file: File) -> Self {
         let pieces = object.extent.pieces() as u32;
-        let view = Self {
+        let table = Self {
             id,
             digest: object.digest,
             key: object.key.to_string(),
@@ -57,8 +61,8 @@ impl View {
             last_bytes: AtomicU64::new(0),
             words: (0..pieces).map(|_| AtomicU64::new(0)).collect(),
         };
-        view.copy(object, 0..pieces);
-        view
+        table.copy(object, 0..pieces);
+        table
     }
 
     /// Copies what the index has of these pieces. The caller holds the index.
@@ -77,11 +81,11 @@ impl View {
             let state = present.next_if(|(at, _)| **at == piece).map(|(_, s)| *s);
             let word = &self.words[piece as usize];
             let known = word.load(Ordering::Acquire);
-            let wanted = match state {
-                Some(Piece::Present(crc)) => PRESENT | u64::from(crc),
-                _ => 0,
+            let (wanted, damaged) = match state {
+                Some(Piece::Present(crc)) => (PRESENT | u64::from(crc), DAMAGED | u64::from(crc)),
+                _ => (0, 0),
             };
-            if known & !VERIFIED != wanted {
+            if known & !VERIFIED != wanted && known != damaged {
                 word.store(wanted, Ordering::Release);
             }
         }
@@ -111,6 +115,20 @@ impl View {
         if let Some(word) = self.words.get(piece as usize) {
             word.store(0, Ordering::Release);
         }
+    }
+
+    /// Marks a present piece whose bytes do not have their checksum.
+    pub(crate) fn set_damaged(&self, piece: u32) {
+        if let Some(word) = self.words.get(piece as usize) {
+            let known = word.load(Ordering::Acquire);
+            word.store(known & CHECKSUM | DAMAGED, Ordering::Release);
+        }
+    }
+
+    /// Whether the bytes of a piece are not those of this checksum, as this process found.
+    pub(crate) fn is_damaged(&self, piece: u32, checksum: u32) -> bool {
+        (self.words.get(piece as usize))
+            .is_some_and(|word| word.load(Ordering::Acquire) == DAMAGED | u64::from(checksum))
     }
 
     /// Compares the bytes of a piece with its checksum, unless this process has done so.
@@ -143,7 +161,7 @@ impl View {
     }
 }
 
-impl Drop for View {
+impl Drop for PieceTable {
     fn drop(&mut self) {
         if self.process == std::process::id() {
             unlock(&self.file);
