@@ -66,9 +66,43 @@ pub fn is_url(path: &Path) -> bool {
     rest.starts_with('/') && SCHEMES.contains(&scheme)
 }
 
+/// The scheme of a URL that names no store: `ftp://host/a`, or `ftp:/host/a`, as `pathlib` writes it.
+fn unknown_scheme(path: &Path) -> Option<&str> {
+    let (scheme, rest) = path.to_str()?.split_once(':')?;
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && (scheme.chars()).all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    (is_scheme && rest.starts_with('/') && !SCHEMES.contains(&scheme)).then_some(scheme)
+}
+
+fn refuse_scheme(scheme: &str) -> StoreError {
+    let legal = SCHEMES.map(|scheme| format!("{scheme}://")).join(", ");
+    let message = match scheme.to_ascii_lowercase().as_str() {
+        "file" => format!(
+            "stores on this machine's disks are opened by their path: leave file:// out; URLs of stores begin with {legal}"
+        ),
+        _ => format!(
+            "{scheme}:// is not known; URLs of stores begin with {legal}; a folder whose name begins with {scheme}: is ./{scheme}:"
+        ),
+    };
+    StoreError::Remote {
+        action: "open",
+        // Without what may be a secret.
+        path: format!("{scheme}://...").into(),
+        kind: io::ErrorKind::InvalidInput,
+        error: RemoteError {
+            code: "bad_url",
+            message,
+        },
+    }
+}
+
 /// A path of a store, absolute; a URL with two slashes behind its scheme and none at its end.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     if !is_url(path) {
+        if let Some(scheme) = unknown_scheme(path) {
+            return Err(refuse_scheme(scheme));
+        }
         return std::path::absolute(path).at("look at", path);
     }
     let text = path.to_string_lossy();
@@ -148,6 +182,36 @@ mod tests {
         assert_eq!(same(azure).to_str(), Some(azure));
         for path in ["/a/s3:/b", "c:/a", "s3:bucket", "ftp://a/b", "a.iso"] {
             assert!(!is_url(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn urls_of_other_schemes_are_no_paths() {
+        for url in [
+            "ftp://x/y.iso",
+            "ftp:/x/y.iso",
+            "gcs://b/y.iso",
+            "S3://b/y.iso",
+            "file:///a/y.iso",
+        ] {
+            let error = absolute(Path::new(url)).unwrap_err();
+            assert_eq!(error.code(), "bad_url", "{url}");
+            let message = error.to_string();
+            for scheme in SCHEMES {
+                assert!(message.contains(&format!("{scheme}://")), "{message}");
+            }
+            let is_file = message.contains("by their path: leave file:// out");
+            assert_eq!(is_file, url.starts_with("file"), "{message}");
+        }
+        for path in [
+            "c:/a",
+            "./ftp:/a",
+            "a/ftp://b",
+            "10:30/a",
+            "a:b",
+            "/ftp://a",
+        ] {
+            assert!(absolute(Path::new(path)).unwrap().is_absolute(), "{path}");
         }
     }
 
