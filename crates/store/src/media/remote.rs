@@ -66,43 +66,10 @@ pub fn is_url(path: &Path) -> bool {
     rest.starts_with('/') && SCHEMES.contains(&scheme)
 }
 
-/// The scheme of a URL that names no store: `ftp://host/a`, or `ftp:/host/a`, as `pathlib` writes it.
-fn unknown_scheme(path: &Path) -> Option<&str> {
-    let (scheme, rest) = path.to_str()?.split_once(':')?;
-    let is_scheme = scheme.len() > 1
-        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && (scheme.chars()).all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    (is_scheme && rest.starts_with('/') && !SCHEMES.contains(&scheme)).then_some(scheme)
-}
-
-fn refuse_scheme(scheme: &str) -> StoreError {
-    let legal = SCHEMES.map(|scheme| format!("{scheme}://")).join(", ");
-    let message = match scheme.to_ascii_lowercase().as_str() {
-        "file" => format!(
-            "stores on this machine's disks are opened by their path: leave file:// out; URLs of stores begin with {legal}"
-        ),
-        _ => format!(
-            "{scheme}:// is not known; URLs of stores begin with {legal}; a folder whose name begins with {scheme}: is ./{scheme}:"
-        ),
-    };
-    StoreError::Remote {
-        action: "open",
-        // Without what may be a secret.
-        path: format!("{scheme}://...").into(),
-        kind: io::ErrorKind::InvalidInput,
-        error: RemoteError {
-            code: "bad_url",
-            message,
-        },
-    }
-}
-
 /// A path of a store, absolute; a URL with two slashes behind its scheme and none at its end.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    refuse_unknown_scheme(path)?;
     if !is_url(path) {
-        if let Some(scheme) = unknown_scheme(path) {
-            return Err(refuse_scheme(scheme));
-        }
         return std::path::absolute(path).at("look at", path);
     }
     let text = path.to_string_lossy();
@@ -141,6 +108,41 @@ pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     }
     let open = REMOTE.get().copied().unwrap_or(no_remote);
     open(&path.to_string_lossy()).at("open", path)
+}
+
+/// Refuses a URL that names no store: `ftp://host/a`, or `ftp:/host/a`, as `pathlib` writes it.
+fn refuse_unknown_scheme(path: &Path) -> Result<(), StoreError> {
+    let parts = path.to_str().and_then(|text| text.split_once(':'));
+    let is_unknown = |scheme: &str| {
+        scheme.len() > 1
+            && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && (scheme.chars()).all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && !SCHEMES.contains(&scheme)
+    };
+    let Some((scheme, _)) =
+        parts.filter(|(scheme, rest)| rest.starts_with('/') && is_unknown(scheme))
+    else {
+        return Ok(());
+    };
+    let legal = SCHEMES.map(|scheme| format!("{scheme}://")).join(", ");
+    let message = match scheme.to_ascii_lowercase().as_str() {
+        "file" => format!(
+            "stores on this machine's disks are opened by their path: leave file:// out; URLs of stores begin with {legal}"
+        ),
+        _ => format!(
+            "{scheme}:// is not known; URLs of stores begin with {legal}; a folder whose name begins with {scheme}: is ./{scheme}:"
+        ),
+    };
+    Err(StoreError::Remote {
+        action: "open",
+        // Without what may be a secret.
+        path: format!("{scheme}://...").into(),
+        kind: io::ErrorKind::InvalidInput,
+        error: RemoteError {
+            code: "bad_url",
+            message,
+        },
+    })
 }
 
 fn no_remote(_url: &str) -> io::Result<Arc<dyn Media>> {
