@@ -152,7 +152,7 @@ pub(super) struct Bounds {
 }
 
 /// Where it lies.
-pub(super) struct Place {
+pub(super) struct ShardRange {
     pub(super) shard: u64,
     pub(super) offset: u64,
     pub(super) len: usize,
@@ -180,9 +180,9 @@ impl Bounds {
         }
     }
 
-    pub(super) fn place(&self, flat: Flat, sample_bytes: usize) -> Place {
+    pub(super) fn place(&self, flat: Flat, sample_bytes: usize) -> ShardRange {
         let at = self.start.cast_unsigned() * sample_bytes as u64;
-        Place {
+        ShardRange {
             shard: at / flat.shard_bytes(),
             offset: flat.payload_start + at % flat.shard_bytes(),
             len: self.count * sample_bytes,

@@ -72,3 +72,23 @@ impl Refusal {
         error.get_ref()?.downcast_ref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::room_for;
+
+    #[test]
+    fn nothing_is_read_whole_that_is_longer_than_its_kind_or_than_memory() {
+        let path = Path::new("/a.iso/zarr.json");
+        assert_eq!(room_for(path, 7, 7).unwrap(), [0; 7]);
+        let refused = |len, limit| {
+            let error = room_for(path, len, limit).unwrap_err();
+            Refusal::of(&error).cloned()
+        };
+        let too_long = refused(8, 7);
+        assert!(matches!(too_long, Some(Refusal::TooLong { len: 8, .. })));
+        let no_memory = refused(1 << 60, 1 << 61);
+        assert!(matches!(no_memory, Some(Refusal::NoMemory { .. })));
+    }
+}
