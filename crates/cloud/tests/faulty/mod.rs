@@ -15,11 +15,19 @@ use object_store::{
     ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-#[derive(Debug, Default)]
+type Hook = (String, Box<dyn FnOnce() + Send>);
+
+#[derive(Default)]
 pub(crate) struct Faulty {
     objects: InMemory,
     /// Requests since they were last counted.
     pub(crate) requests: AtomicU64,
+    /// Bytes of answers.
+    pub(crate) bytes: AtomicU64,
+    /// What is done before the next object whose name ends so is read.
+    before_read: Mutex<Option<Hook>>,
+    /// Folders that were listed in which nothing is.
+    pub(crate) empty_folders: Mutex<Vec<String>>,
     /// Listings of everything give more than fits.
     pub(crate) is_large: AtomicBool,
     answers: AtomicU64,
@@ -37,6 +45,11 @@ impl Faulty {
     pub(crate) fn break_off(&self, numbers: &[u64]) {
         self.answers.store(0, Ordering::Relaxed);
         *self.broken.lock().unwrap() = numbers.iter().copied().collect();
+    }
+
+    /// Does something before the next object whose name ends so is read.
+    pub(crate) fn before_read(&self, end: &str, hook: impl FnOnce() + Send + 'static) {
+        *self.before_read.lock().unwrap() = Some((end.to_owned(), Box::new(hook)));
     }
 
     pub(crate) fn all(&self) -> Vec<(String, Vec<u8>)> {
@@ -65,6 +78,12 @@ fn now<T>(ready: impl Future<Output = T>) -> T {
     futures_util::FutureExt::now_or_never(ready).unwrap()
 }
 
+impl fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for Faulty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Faulty")
@@ -88,6 +107,13 @@ impl ObjectStore for Faulty {
     async fn get_opts(&self, key: &Path, how: GetOptions) -> Result<GetResult> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let is_head = how.head;
+        if !is_head {
+            let hook = (self.before_read.lock().unwrap())
+                .take_if(|(end, _)| key.as_ref().ends_with(&*end));
+            if let Some((_, hook)) = hook {
+                hook();
+            }
+        }
         let found = self.objects.get_opts(key, how).await?;
         if is_head {
             return Ok(found);
@@ -104,6 +130,7 @@ impl ObjectStore for Faulty {
         if is_broken {
             bytes.truncate(bytes.len() / 2);
         }
+        (self.bytes).fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let parts: Vec<_> = bytes
             .chunks(50_000)
             .map(|part| Ok(bytes.slice_ref(part)))
@@ -149,7 +176,12 @@ impl ObjectStore for Faulty {
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        self.objects.list_with_delimiter(prefix).await
+        let found = self.objects.list_with_delimiter(prefix).await?;
+        if found.objects.is_empty() && found.common_prefixes.is_empty() {
+            let folder = prefix.map(Path::to_string).unwrap_or_default();
+            self.empty_folders.lock().unwrap().push(folder);
+        }
+        Ok(found)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, how: CopyOptions) -> Result<()> {
