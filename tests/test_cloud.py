@@ -343,13 +343,13 @@ def test_an_endpoint_without_encryption_is_refused_before_a_request(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://localhost:{cloud.line.port}@192.0.2.1")
     before = len(cloud.line.requests)
-    with pytest.raises(iso.StoreError, match="http://192.0.2.1 is not encrypted.*AWS_ALLOW_HTTP=true") as refused:
+    with pytest.raises(iso.StoreError, match=r"http://192.0.2.1 is not encrypted.*AWS_ALLOW_HTTP=true") as refused:
         iso.open(cloud.url)
     assert refused.value.code == "bad_cloud_settings"
     check_secrets(refused.value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{cloud.line.port}")
     monkeypatch.setenv("AWS_ALLOW_HTTP", "perhaps")
-    with pytest.raises(iso.StoreError, match="AWS_ALLOW_HTTP is .perhaps., not true or false"):
+    with pytest.raises(iso.StoreError, match=r"AWS_ALLOW_HTTP is .perhaps., not true or false"):
         iso.open(cloud.url)
     assert len(cloud.line.requests) == before
     monkeypatch.setenv("AWS_ALLOW_HTTP", "Yes")
@@ -363,7 +363,7 @@ def test_urls_of_other_schemes_are_refused_and_make_no_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for path in (url, Path(url)):
-        with pytest.raises(ValueError, match="s3://, .*gs://, az://.*https://") as refused:
+        with pytest.raises(ValueError, match=r"s3://, .*gs://, az://.*https://") as refused:
             iso.open(path, mode)
         assert refused.value.code == "bad_url"
     assert list(tmp_path.iterdir()) == []

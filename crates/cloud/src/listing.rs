@@ -15,7 +15,7 @@ use crate::error::{CloudError, error_status, is_of_transport};
 use crate::requests::{Requests, Version};
 
 /// Objects of a store that is listed whole, at most: some 20 requests, and 4 MB of memory.
-const MOST_LISTED: usize = 20_000;
+const MAX_LISTED_OBJECTS: usize = 20_000;
 
 /// What is under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,13 +62,13 @@ impl StoreLocation {
         }
     }
 
-    /// All objects, or `None` if there are more than `MOST_LISTED`.
+    /// All objects, or `None` if there are more than `MAX_LISTED_OBJECTS`.
     async fn list_whole(self) -> Result<Option<BTreeMap<String, Version>>, CloudError> {
         let mut found = BTreeMap::new();
         let mut all = self.requests.client.list(Some(&self.prefix));
         while let Some(meta) = all.next().await {
             let meta = meta.map_err(|error| self.requests.error(&error))?;
-            if found.len() == MOST_LISTED {
+            if found.len() == MAX_LISTED_OBJECTS {
                 return Ok(None);
             }
             if let Some(name) = self.name(&meta.location) {

@@ -13,8 +13,8 @@ use crate::blocks::{BLOCK_BYTES, CACHE_BYTES};
 /// Bytes that one reader has ahead, at most, and at least.
 const MAX_WINDOW_BYTES: u64 = 8 << 20;
 const MIN_WINDOW_BYTES: u64 = 2 * BLOCK_BYTES;
-/// Bytes that all readers have ahead. A reader asks for more when half of its window is left, so this is two thirds of
-/// what is there at times.
+/// Bytes of the windows of all readers. Half a window more is in the cache at times, since the next one is requested when half
+/// of the last one is left.
 const TOTAL_WINDOW_BYTES: u64 = CACHE_BYTES / 2;
 /// Readers of one file that are told apart, such as threads with a part of it each.
 const MAX_STREAMS: usize = 16;

@@ -17,9 +17,9 @@ use crate::client::Service;
 use crate::error::CloudError;
 
 /// Times that an answer which ended early, or broke off, is asked for again.
-const RETRIES: u32 = 5;
+const MAX_RETRIES: u32 = 5;
 /// Before the first of them; doubled each time.
-const BACKOFF: Duration = Duration::from_millis(50);
+const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Which bytes an object has: they are replaced as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -236,10 +236,10 @@ impl Requests {
         is_broken: bool,
         retries: &mut u32,
     ) -> Result<(), CloudError> {
-        if !is_broken || *retries >= RETRIES {
+        if !is_broken || *retries >= MAX_RETRIES {
             return Err(failure);
         }
-        sleep(BACKOFF * 2u32.pow(*retries)).await;
+        sleep(FIRST_BACKOFF * 2u32.pow(*retries)).await;
         *retries += 1;
         Ok(())
     }
