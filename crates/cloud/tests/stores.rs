@@ -10,7 +10,9 @@ use faulty::Faulty;
 use isochrony_cloud::CloudMedia;
 use isochrony_segment::DType;
 use isochrony_store::media::{Access, Media};
-use isochrony_store::{Codec, CreateOptions, Mode, Readers, Store, Strategy, VerifyOptions};
+use isochrony_store::{
+    Codec, CreateOptions, Mode, Readers, Store, StoreError, Strategy, VerifyOptions,
+};
 use isochrony_time::{Rate, civil};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -90,9 +92,13 @@ impl StoreCopy {
         publish(&self.local(), &self.objects);
     }
 
-    fn open(&self) -> Store {
+    fn try_open(&self, mode: Mode) -> Result<Store, StoreError> {
         let media = CloudMedia::on(self.objects.clone(), PREFIX, Path::new(ROOT)).unwrap();
-        Store::open_on(Path::new(ROOT), Mode::Read, Arc::new(media)).unwrap()
+        Store::open_on(Path::new(ROOT), mode, Arc::new(media))
+    }
+
+    fn open(&self) -> Store {
+        self.try_open(Mode::Read).unwrap()
     }
 
     fn values(store: &Store) -> Vec<Vec<i16>> {
@@ -278,10 +284,8 @@ fn another_store_in_the_place_of_an_open_one_is_no_mixture() {
 #[test]
 fn writing_is_refused_in_one_line() {
     let copy = StoreCopy::new(&[(10, 1)], false);
-    let media = CloudMedia::on(copy.objects.clone(), PREFIX, Path::new(ROOT)).unwrap();
     for mode in [Mode::ReadWrite, Mode::Append, Mode::Create] {
-        let opened = Store::open_on(Path::new(ROOT), mode, Arc::new(media.clone()));
-        let error = opened.map(drop).unwrap_err();
+        let error = copy.try_open(mode).map(drop).unwrap_err();
         assert_eq!(error.code(), "remote_read_only");
         assert!(
             error
@@ -324,6 +328,14 @@ fn what_is_published_while_a_store_opens_is_not_missed() {
     let signal = store.signal("c/d").unwrap();
     let shown = signal.select(0..40_000).unwrap().counts(-1i16).unwrap();
     assert_eq!(shown, samples(40_000, 5));
+}
+
+#[test]
+fn a_store_of_which_nobody_knows_whether_it_is_a_whole_backup_does_not_open() {
+    let copy = StoreCopy::new(&[(1000, 10)], false);
+    *copy.objects.denied.lock().unwrap() = Some("/BACKUP".into());
+    let error = copy.try_open(Mode::Read).map(drop).unwrap_err();
+    assert_eq!(error.code(), "access_denied");
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(crate) struct Faulty {
     pub(crate) bytes: AtomicU64,
     /// What is done before the next object whose name ends so is read.
     before_read: Mutex<Option<Hook>>,
+    /// Objects whose names end so are refused.
+    pub(crate) denied: Mutex<Option<String>>,
     /// Folders that were listed in which nothing is.
     pub(crate) empty_folders: Mutex<Vec<String>>,
     /// Listings of everything give more than fits.
@@ -113,6 +115,13 @@ impl ObjectStore for Faulty {
             if let Some((_, hook)) = hook {
                 hook();
             }
+        }
+        let denied = self.denied.lock().unwrap().clone();
+        if denied.is_some_and(|end| key.as_ref().ends_with(&end)) {
+            return Err(object_store::Error::PermissionDenied {
+                path: key.to_string(),
+                source: "403".into(),
+            });
         }
         let found = self.objects.get_opts(key, how).await?;
         if is_head {
