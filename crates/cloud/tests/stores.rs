@@ -36,29 +36,6 @@ fn samples(count: i64, seed: i64) -> Vec<i16> {
     (0..count).map(sample).collect()
 }
 
-fn publish(local: &Path, objects: &Faulty) {
-    let mut files = Vec::new();
-    let mut open = vec![local.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => open.push(path),
-                false => files.push(path),
-            }
-        }
-    }
-    files.sort_by_key(|path| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        (name == "MANIFEST", name.starts_with("log."))
-    });
-    for path in files {
-        let name = path.strip_prefix(local).unwrap();
-        let key = format!("{PREFIX}/{}", name.to_str().unwrap());
-        objects.put(&key, std::fs::read(&path).unwrap());
-    }
-}
-
 impl StoreCopy {
     /// Stretches of samples with gaps between them.
     fn new(stretches: &[(i64, i64)], sealed: bool) -> Self {
@@ -89,7 +66,7 @@ impl StoreCopy {
 
     /// Copies what is new or changed; what names the live state last.
     fn publish(&self) {
-        publish(&self.local(), &self.objects);
+        self.objects.publish(&self.local(), PREFIX);
     }
 
     fn try_open(&self, mode: Mode) -> Result<Store, StoreError> {
@@ -322,7 +299,7 @@ fn what_is_published_while_a_store_opens_is_not_missed() {
         writer.append(&samples(40_000, 5)).unwrap();
         store.commit(true).unwrap();
         store.close().unwrap();
-        publish(&local, &objects);
+        objects.publish(&local, PREFIX);
     });
     let store = copy.open();
     let signal = store.signal("c/d").unwrap();

@@ -43,6 +43,30 @@ impl Faulty {
         now(self.objects.put(&key, bytes.into())).unwrap();
     }
 
+    /// Copies what is new or changed in a store on a disk; what names the live state last.
+    pub(crate) fn publish(&self, local: &std::path::Path, prefix: &str) {
+        let mut files = Vec::new();
+        let mut open = vec![local.to_owned()];
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => open.push(path),
+                    false => files.push(path),
+                }
+            }
+        }
+        files.sort_by_key(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            (name == "MANIFEST", name.starts_with("log."))
+        });
+        for path in files {
+            let name = path.strip_prefix(local).unwrap();
+            let key = format!("{prefix}/{}", name.to_str().unwrap());
+            self.put(&key, std::fs::read(&path).unwrap());
+        }
+    }
+
     /// The next answers of these numbers break off.
     pub(crate) fn break_off(&self, numbers: &[u64]) {
         self.answers.store(0, Ordering::Relaxed);
