@@ -1,7 +1,7 @@
-"""A web server of files that takes its time: ``python range_server.py FOLDER DELAY RATE`` prints its port.
+"""A web server of files that takes its time: ``python range_server.py FOLDER DELAY RATE [STATUS]`` prints its port.
 
 A process of its own, so that what it costs is not the reader's: `DELAY` seconds before each answer, and `RATE` bytes a
-second of all answers together.
+second of all answers together. Other methods than GET and HEAD are answered with `STATUS`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _SLACK = 0.01
 
 
 class _Server:
-    def __init__(self, folder: Path, delay: float, rate: float) -> None:
-        self.folder, self.delay, self.rate = folder, delay, rate
+    def __init__(self, folder: Path, delay: float, rate: float, status: str) -> None:
+        self.folder, self.delay, self.rate, self.status = folder, delay, rate, status
         self.due = 0.0
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,7 +37,7 @@ class _Server:
         method, target, _ = head.split(" ", 2)
         path = self.folder / unquote(target).lstrip("/")
         if method not in ("GET", "HEAD") or not path.is_file():
-            status = "404 Not Found" if method in ("GET", "HEAD") else "405 Method Not Allowed"
+            status = "404 Not Found" if method in ("GET", "HEAD") else self.status
             writer.write(f"HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n".encode())
             return
         found = path.stat()
@@ -66,7 +66,8 @@ class _Server:
 
 
 async def _main() -> None:
-    server = _Server(Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]))
+    status = sys.argv[4] if len(sys.argv) > 4 else "405 Method Not Allowed"
+    server = _Server(Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), status)
     started = await asyncio.start_server(server.meet, "127.0.0.1", 0)
     print(started.sockets[0].getsockname()[1], flush=True)
     await started.serve_forever()

@@ -13,6 +13,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -328,6 +329,46 @@ def test_an_object_that_was_replaced_is_no_mixture(cloud: Cloud) -> None:
     assert failed.value.code in ("changed_remotely", "damaged_file", "wrong_shard"), failed.value
 
 
+def test_the_endpoint_of_s3_alone_counts_before_that_of_all_services(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = os.environ["AWS_ENDPOINT_URL"]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://nobody.invalid")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
+    assert list(iso.open(cloud.url)) == list(iso.open(cloud.local))
+
+
+def test_an_endpoint_without_encryption_is_refused_before_a_request(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://localhost:{cloud.line.port}@192.0.2.1")
+    before = len(cloud.line.requests)
+    with pytest.raises(iso.StoreError, match=r"http://192.0.2.1 is not encrypted.*AWS_ALLOW_HTTP=true") as refused:
+        iso.open(cloud.url)
+    assert refused.value.code == "bad_cloud_settings"
+    check_secrets(refused.value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{cloud.line.port}")
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "perhaps")
+    with pytest.raises(iso.StoreError, match=r"AWS_ALLOW_HTTP is .perhaps., not true or false"):
+        iso.open(cloud.url)
+    assert len(cloud.line.requests) == before
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "Yes")
+    assert list(iso.open(cloud.url)) == list(iso.open(cloud.local))
+
+
+@pytest.mark.parametrize("mode", ["r", "x"])
+@pytest.mark.parametrize("url", ["ftp://x/y.iso", "gcs://x/y.iso", "file:///tmp/y.iso", "S3://x/y.iso"])
+def test_urls_of_other_schemes_are_refused_and_make_no_folder(
+    url: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in (url, Path(url)):
+        with pytest.raises(ValueError, match=r"s3://, .*gs://, az://.*https://") as refused:
+            iso.open(path, mode)
+        assert refused.value.code == "bad_url"
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("change", "where", "kind", "code", "says"),
     [
@@ -382,19 +423,23 @@ def test_ctrl_c_ends_waiting_for_a_server_within_a_tenth_of_a_second(cloud: Clou
             lambda: one.view(None, pixels=1000),
             lambda: iso.open({cloud.url!r}),
         ):
-            pressed = []
-            def press():
-                time.sleep(0.3)
-                pressed.append(time.perf_counter())
-                os.kill(os.getpid(), signal.SIGINT)
-            thread = threading.Thread(target=press)
-            thread.start()
-            try:
-                call()
-                print("no interrupt", flush=True)
-            except KeyboardInterrupt:
-                print(time.perf_counter() - pressed[0], flush=True)
-            thread.join()
+            took = []
+            for _ in range(3):
+                pressed = []
+                def press():
+                    time.sleep(0.3)
+                    pressed.append(time.perf_counter())
+                    os.kill(os.getpid(), signal.SIGINT)
+                thread = threading.Thread(target=press)
+                thread.start()
+                try:
+                    call()
+                    print("no interrupt", flush=True)
+                except KeyboardInterrupt:
+                    took.append(time.perf_counter() - pressed[0])
+                thread.join()
+            # Others may keep this machine busy at one time, not at all three.
+            print(min(took), flush=True)
     """
     code = [sys.executable, "-c", textwrap.dedent(program)]
     with subprocess.Popen(code, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
@@ -408,24 +453,43 @@ def test_ctrl_c_ends_waiting_for_a_server_within_a_tenth_of_a_second(cloud: Clou
         finally:
             cloud.line.hangs = False
             child.send_signal(signal.SIGKILL)
-    assert max(took) < 0.1 + 0.2, took
+    assert max(took) < 0.1, took
 
 
-@pytest.fixture
-def web(tmp_path: Path) -> Iterator[str]:
-    """A web server of the folder ``www``: 30 ms a request, 200 MB/s in all."""
-    (tmp_path / "www").mkdir()
-    command = [
-        sys.executable,
-        str(Path(__file__).with_name("range_server.py")),
-        str(tmp_path / "www"),
-        "0.030",
-        "200e6",
-    ]
+@contextmanager
+def web_server(tmp_path: Path, delay: str, *status: str) -> Iterator[str]:
+    """A web server of the folder ``www``, 200 MB/s in all; gives its URL."""
+    (tmp_path / "www").mkdir(exist_ok=True)
+    program = str(Path(__file__).with_name("range_server.py"))
+    command = [sys.executable, program, str(tmp_path / "www"), delay, "200e6", *status]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield f"http://127.0.0.1:{int(server.stdout.readline())}"
         server.terminate()
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[str]:
+    """A web server that takes 30 ms for a request."""
+    with web_server(tmp_path, "0.030") as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "code"),
+    [
+        ("405 Method Not Allowed", OSError, "cannot_list"),
+        ("403 Forbidden", PermissionError, "access_denied"),
+    ],
+)
+def test_a_web_server_that_refuses_a_list_is_not_said_to_have_none(
+    tmp_path: Path, status: str, kind: Any, code: str
+) -> None:
+    with web_server(tmp_path, "0", status) as url:
+        make(tmp_path / "www" / "a.iso")
+        with pytest.raises(kind) as failed:
+            iso.open(url + "/a.iso")["radio"].sizes()
+        assert failed.value.code == code, failed.value
 
 
 def test_a_web_server_that_lists_nothing_is_read(web: str, tmp_path: Path) -> None:

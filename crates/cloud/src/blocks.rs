@@ -1,117 +1,61 @@
 //! Blocks of objects in memory: for tables, indexes and what is decoded, which are read in small parts, often next to each
-//! other. Bounded; those used longest ago go first.
+//! other.
 
-use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use isochrony_runtime::{POLL_INTERVAL, is_stop_requested};
+use tokio::sync::Semaphore;
 
+use self::table::{BlockFetch, BlockKey, BlockTable, PendingBlock};
 use crate::driver;
 use crate::error::CloudError;
-use crate::listing::Place;
-use crate::requests::{Pin, Version};
+use crate::listing::StoreLocation;
+use crate::read_ahead::ActiveReaders;
+use crate::requests::{Version, VersionPin};
+
+mod table;
 
 /// Bytes of a block.
-pub(crate) const BLOCK: u64 = 256 << 10;
+pub(crate) const BLOCK_BYTES: u64 = 256 << 10;
 /// Bytes that are kept, with those that are on their way. Readers hold on to at most one block each beyond that.
-pub(crate) const KEPT: u64 = 32 << 20;
+pub(crate) const CACHE_BYTES: u64 = 32 << 20;
 /// Blocks of one request.
-const RUN: u64 = 16;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct BlockKey {
-    name: Arc<str>,
-    /// Of the version of the object, so that blocks of different ones are never mixed.
-    version: u64,
-    block: u64,
-}
-
-/// A block that is there or on its way.
-#[derive(Debug, Default)]
-struct Slot {
-    content: Mutex<Option<Result<Bytes, CloudError>>>,
-    arrived: Condvar,
-}
-
-impl Slot {
-    fn fill(&self, content: Result<Bytes, CloudError>) {
-        *lock(&self.content) = Some(content);
-        self.arrived.notify_all();
-    }
-
-    fn wait(&self) -> Result<Bytes, CloudError> {
-        let mut content = lock(&self.content);
-        loop {
-            if let Some(content) = &*content {
-                return content.clone();
-            }
-            if is_stop_requested() {
-                return Err(CloudError::Interrupted);
-            }
-            let waited = self.arrived.wait_timeout(content, POLL_INTERVAL);
-            content = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    now: u64,
-    slots: HashMap<BlockKey, (u64, Arc<Slot>)>,
-    by_use: BTreeMap<u64, BlockKey>,
-}
-
-impl Kept {
-    fn use_again(&mut self, key: &BlockKey) -> Option<Arc<Slot>> {
-        let now = self.now + 1;
-        let (used, slot) = self.slots.get_mut(key)?;
-        self.by_use.remove(used);
-        *used = now;
-        self.now = now;
-        self.by_use.insert(now, key.clone());
-        Some(slot.clone())
-    }
-
-    fn put(&mut self, key: BlockKey, slot: Arc<Slot>) {
-        while self.slots.len() as u64 * BLOCK >= KEPT
-            && let Some((_, oldest)) = self.by_use.pop_first()
-        {
-            self.slots.remove(&oldest);
-        }
-        self.now += 1;
-        self.by_use.insert(self.now, key.clone());
-        self.slots.insert(key, (self.now, slot));
-    }
-
-    fn remove(&mut self, key: &BlockKey, slot: &Arc<Slot>) {
-        if let Some((used, found)) = self.slots.get(key)
-            && Arc::ptr_eq(found, slot)
-        {
-            let used = *used;
-            self.by_use.remove(&used);
-            self.slots.remove(key);
-        }
-    }
-}
+const REQUEST_BLOCKS: u64 = 16;
+/// Requests in flight for objects that nobody has asked for yet.
+const MAX_PREFETCHES: usize = 16;
 
 /// The blocks of one store.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Blocks(Arc<Mutex<Kept>>);
+#[derive(Debug, Clone)]
+pub(crate) struct BlockCache {
+    table: Arc<Mutex<BlockTable>>,
+    prefetches: Arc<Semaphore>,
+    /// Who reads files of the store from front to back.
+    pub(crate) readers: Arc<ActiveReaders>,
+}
+
+impl Default for BlockCache {
+    fn default() -> Self {
+        Self {
+            table: Arc::default(),
+            prefetches: Arc::new(Semaphore::new(MAX_PREFETCHES)),
+            readers: Arc::default(),
+        }
+    }
+}
 
 /// An object in one version.
 #[derive(Debug, Clone)]
 pub(crate) struct Object {
     pub(crate) name: Arc<str>,
-    pub(crate) pin: Arc<Pin>,
+    pub(crate) pin: Arc<VersionPin>,
 }
 
 impl Object {
     pub(crate) fn new(name: &str, version: Version) -> Self {
         Self {
             name: name.into(),
-            pin: Arc::new(Pin::new(version)),
+            pin: Arc::new(VersionPin::new(version)),
         }
     }
 
@@ -131,11 +75,11 @@ impl Object {
     }
 }
 
-impl Blocks {
+impl BlockCache {
     /// Fills `bytes` from `offset` on, within the object's length, and begins to read `ahead` bytes behind them.
     pub(crate) fn read(
         &self,
-        place: &Place,
+        location: &StoreLocation,
         object: &Object,
         offset: u64,
         bytes: &mut [u8],
@@ -143,14 +87,15 @@ impl Blocks {
     ) -> Result<(), CloudError> {
         let end = offset + bytes.len() as u64;
         let last = (end + ahead).min(object.size());
-        let slots = self.request(place, object, offset / BLOCK..last.div_ceil(BLOCK))?;
+        let blocks = offset / BLOCK_BYTES..last.div_ceil(BLOCK_BYTES);
+        let blocks = self.request(location, object, blocks, None)?;
         let mut at = offset;
-        for slot in slots {
+        for block in blocks {
             if at >= end {
                 break;
             }
-            let block = slot.wait()?;
-            let within = (at % BLOCK) as usize;
+            let block = block.wait()?;
+            let within = (at % BLOCK_BYTES) as usize;
             let count = (block.len() - within).min((end - at) as usize);
             let to = (at - offset) as usize;
             bytes[to..to + count].copy_from_slice(&block[within..within + count]);
@@ -161,96 +106,107 @@ impl Blocks {
 
     /// Forgets all blocks.
     pub(crate) fn forget(&self) {
-        *lock(&self.0) = Kept::default();
+        *lock(&self.table) = BlockTable::default();
     }
 
     /// Begins to read a whole small object.
-    pub(crate) fn prefetch(&self, place: &Place, object: &Object) -> Result<(), CloudError> {
-        let blocks = 0..object.size().div_ceil(BLOCK);
-        self.request(place, object, blocks).map(drop)
+    pub(crate) fn prefetch(
+        &self,
+        location: &StoreLocation,
+        object: &Object,
+    ) -> Result<(), CloudError> {
+        let blocks = 0..object.size().div_ceil(BLOCK_BYTES);
+        let permits = Some(&self.prefetches);
+        self.request(location, object, blocks, permits).map(drop)
     }
 
     /// Begins to read the first and the last block of an object.
-    pub(crate) fn prefetch_ends(&self, place: &Place, object: &Object) -> Result<(), CloudError> {
-        let count = object.size().div_ceil(BLOCK);
-        self.request(place, object, 0..count.min(1))?;
-        self.request(place, object, count.saturating_sub(1)..count)
-            .map(drop)
+    pub(crate) fn prefetch_ends(
+        &self,
+        location: &StoreLocation,
+        object: &Object,
+    ) -> Result<(), CloudError> {
+        let count = object.size().div_ceil(BLOCK_BYTES);
+        let permits = Some(&self.prefetches);
+        for blocks in [0..count.min(1), count.saturating_sub(1)..count] {
+            self.request(location, object, blocks, permits)?;
+        }
+        Ok(())
     }
 
-    /// The slots of blocks; requests are begun for those that are not there.
+    /// Blocks of an object; requests are begun for those that are not there, each with a permit if they need one.
     fn request(
         &self,
-        place: &Place,
+        location: &StoreLocation,
         object: &Object,
         blocks: Range<u64>,
-    ) -> Result<Vec<Arc<Slot>>, CloudError> {
-        let mut slots = Vec::new();
-        let mut missing: Vec<Vec<(BlockKey, Arc<Slot>)>> = Vec::new();
-        let mut kept = lock(&self.0);
-        for block in blocks {
-            let key = object.block(block);
-            if let Some(slot) = kept.use_again(&key) {
-                slots.push(slot);
+        permits: Option<&Arc<Semaphore>>,
+    ) -> Result<Vec<Arc<PendingBlock>>, CloudError> {
+        let mut found = Vec::new();
+        let mut missing: Vec<BlockFetch> = Vec::new();
+        let mut table = lock(&self.table);
+        for number in blocks {
+            let key = object.block(number);
+            if let Some(block) = table.get(&key) {
+                found.push(block);
                 continue;
             }
-            let slot = Arc::new(Slot::default());
-            kept.put(key.clone(), slot.clone());
-            slots.push(slot.clone());
-            let joins = |run: &&mut Vec<(BlockKey, Arc<Slot>)>| {
-                let next = run.last().map(|(key, _)| key.block + 1);
-                next == Some(block) && (run.len() as u64) < RUN
-            };
+            let block = Arc::new(PendingBlock::default());
+            let bytes = object.size().saturating_sub(number * BLOCK_BYTES);
+            table.insert(key.clone(), bytes.min(BLOCK_BYTES), block.clone());
+            found.push(block.clone());
+            let joins =
+                |run: &&mut BlockFetch| run.next() == Some(number) && run.count() < REQUEST_BLOCKS;
             match missing.last_mut().filter(joins) {
-                Some(run) => run.push((key, slot)),
-                None => missing.push(vec![(key, slot)]),
-            }
-        }
-        drop(kept);
-        for run in missing {
-            self.begin(place, object, run)?;
-        }
-        Ok(slots)
-    }
-
-    fn begin(
-        &self,
-        place: &Place,
-        object: &Object,
-        run: Vec<(BlockKey, Arc<Slot>)>,
-    ) -> Result<(), CloudError> {
-        let (requests, key) = (place.requests.clone(), place.key(&object.name)?);
-        let (pin, kept) = (object.pin.clone(), self.0.clone());
-        let first = run[0].0.block;
-        let end = ((first + run.len() as u64) * BLOCK).min(pin.listed.size);
-        driver::spawn(async move {
-            let range = first * BLOCK..end;
-            let mut bytes = Vec::with_capacity((end - range.start) as usize);
-            let take = |part: Bytes| bytes.extend_from_slice(&part);
-            let read = requests.range(&key, Some(&pin), range, take).await;
-            let bytes = Bytes::from(bytes);
-            for (number, (key, slot)) in run.into_iter().enumerate() {
-                match &read {
-                    Ok(()) => {
-                        let from = number * BLOCK as usize;
-                        let until = (from + BLOCK as usize).min(bytes.len());
-                        // A copy of its own, so that one block that is kept keeps no others.
-                        slot.fill(Ok(Bytes::copy_from_slice(&bytes[from..until])));
-                    }
-                    Err(error) => {
-                        lock(&kept).remove(&key, &slot);
-                        slot.fill(Err(error.clone()));
-                    }
+                Some(run) => run.push(key, block),
+                None => {
+                    let mut run = BlockFetch::new(self.table.clone());
+                    run.push(key, block);
+                    missing.push(run);
                 }
             }
-        })?;
-        Ok(())
+        }
+        drop(table);
+        for run in missing {
+            begin(location, object, run, permits.cloned())?;
+        }
+        Ok(found)
     }
 
     #[cfg(test)]
     fn count(&self) -> usize {
-        lock(&self.0).slots.len()
+        lock(&self.table).count()
     }
+}
+
+fn begin(
+    location: &StoreLocation,
+    object: &Object,
+    run: BlockFetch,
+    permits: Option<Arc<Semaphore>>,
+) -> Result<(), CloudError> {
+    let key = match location.key(&object.name) {
+        Ok(key) => key,
+        Err(error) => {
+            run.fail(&error);
+            return Err(error);
+        }
+    };
+    let (requests, pin) = (location.requests.clone(), object.pin.clone());
+    let start = run.first() * BLOCK_BYTES;
+    let end = (start + run.count() * BLOCK_BYTES).min(pin.listed.size);
+    driver::spawn_detached(async move {
+        let _permit = match &permits {
+            Some(permits) => permits.acquire().await.ok(),
+            None => None,
+        };
+        let mut bytes = Vec::with_capacity((end - start) as usize);
+        let take = |part: Bytes| bytes.extend_from_slice(&part);
+        match requests.range(&key, Some(&pin), start..end, take).await {
+            Ok(()) => run.fill(&Bytes::from(bytes)),
+            Err(error) => run.fail(&error),
+        }
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

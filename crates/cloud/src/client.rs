@@ -1,16 +1,19 @@
 //! Clients of object stores, by URL. Each host finds its own credentials: in the variables of its environment, in files
 //! that those name, or from its cloud's own service. None is part of a URL, is sent elsewhere or is shown.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use object_store::aws::AmazonS3Builder;
-use object_store::azure::MicrosoftAzureBuilder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
+use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::path::Path as Key;
-use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
+use reqwest::Url;
 
+use crate::credentials::MarkedProvider;
 use crate::error::CloudError;
 
 /// Most time for connecting.
@@ -49,6 +52,11 @@ impl Service {
     /// Whether a listing is one request for many objects. Web servers list by WebDAV, if at all.
     pub(crate) fn lists(self) -> bool {
         self != Self::Http
+    }
+
+    /// Whether tags come from listings, too, which may write them otherwise than headers do.
+    pub(crate) fn lists_tags(self) -> bool {
+        matches!(self, Self::S3 | Self::Gcs | Self::Azure)
     }
 }
 
@@ -101,31 +109,39 @@ impl Location {
             reason: short(&error.to_string()),
             variables: service.variables(),
         };
-        let insecure = |endpoint: &str| options().with_allow_http(is_local(endpoint));
         Ok(match service {
             Service::S3 => {
-                let builder = AmazonS3Builder::from_env()
-                    .with_url(base)
-                    .with_retry(retry());
-                let builder = match http_endpoint(&["AWS_ENDPOINT_URL", "AWS_ENDPOINT"]) {
-                    Some((endpoint, allowed)) => builder.with_client_options(
-                        insecure(&endpoint).with_allow_http(allowed || is_local(&endpoint)),
-                    ),
-                    None => builder.with_client_options(options()),
-                };
-                Arc::new(builder.build().map_err(settings)?)
+                let builder = AmazonS3Builder::from_env().with_url(base);
+                let value = |key: S3Key| builder.get_config_value(&key);
+                let endpoint = value(S3Key::S3Endpoint).or_else(|| value(S3Key::Endpoint));
+                let permission = value(S3Key::Client(ClientConfigKey::AllowHttp));
+                let http = Permission::of("AWS_ALLOW_HTTP", permission, service)?;
+                let options = options().with_allow_http(http.admits(endpoint.as_deref(), service)?);
+                let builder = builder.with_retry(retry()).with_client_options(options);
+                let client = builder.clone().build().map_err(settings)?;
+                let marked = MarkedProvider::new(client.credentials());
+                Arc::new(builder.with_credentials(marked).build().map_err(settings)?)
             }
             Service::Gcs => {
                 let builder = GoogleCloudStorageBuilder::from_env().with_url(base);
                 let builder = builder.with_retry(retry()).with_client_options(options());
-                Arc::new(builder.build().map_err(settings)?)
+                let client = builder.clone().build().map_err(settings)?;
+                let marked = MarkedProvider::new(client.credentials());
+                Arc::new(builder.with_credentials(marked).build().map_err(settings)?)
             }
             Service::Azure => {
                 let builder = MicrosoftAzureBuilder::from_env().with_url(base);
-                let builder = builder.with_retry(retry());
-                let emulated = std::env::var("AZURE_STORAGE_USE_EMULATOR").is_ok();
-                let builder = builder.with_client_options(options().with_allow_http(emulated));
-                Arc::new(builder.build().map_err(settings)?)
+                let value = |key: AzureKey| builder.get_config_value(&key);
+                let emulated = value(AzureKey::UseEmulator);
+                let emulated = Permission::of("AZURE_STORAGE_USE_EMULATOR", emulated, service)?;
+                let permission = value(AzureKey::Client(ClientConfigKey::AllowHttp));
+                let http = Permission::of("AZURE_ALLOW_HTTP", permission, service)?;
+                let http = http.admits(value(AzureKey::Endpoint).as_deref(), service)?;
+                let options = options().with_allow_http(http || emulated.is_given);
+                let builder = builder.with_retry(retry()).with_client_options(options);
+                let client = builder.clone().build().map_err(settings)?;
+                let marked = MarkedProvider::new(client.credentials());
+                Arc::new(builder.with_credentials(marked).build().map_err(settings)?)
             }
             Service::Http | Service::Given => {
                 let builder = HttpBuilder::new().with_url(base).with_retry(retry());
@@ -137,27 +153,65 @@ impl Location {
     }
 }
 
-/// The first of these variables that is set, and whether AWS_ALLOW_HTTP allows an endpoint that is not encrypted.
-fn http_endpoint(names: &[&str]) -> Option<(String, bool)> {
-    let endpoint = names.iter().find_map(|name| std::env::var(name).ok())?;
-    let allowed =
-        std::env::var("AWS_ALLOW_HTTP").is_ok_and(|value| value == "true" || value == "1");
-    Some((endpoint, allowed))
+/// A variable that says yes or no.
+#[derive(Debug)]
+struct Permission {
+    variable: &'static str,
+    is_given: bool,
 }
 
-/// Whether requests to it stay on this machine.
-fn is_local(endpoint: &str) -> bool {
-    let Some(rest) = endpoint.strip_prefix("http://") else {
-        return false;
-    };
-    let host = rest.split(['/', '?']).next().unwrap_or("");
-    let is = |name: &str| {
-        host == name
-            || host
-                .strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with(':'))
-    };
-    is("localhost") || is("127.0.0.1") || is("[::1]")
+impl Permission {
+    /// In the forms that `object_store` knows.
+    fn of(
+        variable: &'static str,
+        value: Option<String>,
+        service: Service,
+    ) -> Result<Self, CloudError> {
+        let is_given = match value.unwrap_or_default().to_ascii_lowercase().as_str() {
+            "1" | "true" | "on" | "yes" | "y" => true,
+            "" | "0" | "false" | "off" | "no" | "n" => false,
+            other => {
+                return Err(CloudError::BadSettings {
+                    reason: short(&format!("{variable} is {other:?}, not true or false")),
+                    variables: service.variables(),
+                });
+            }
+        };
+        Ok(Self { variable, is_given })
+    }
+
+    /// Whether requests to an endpoint may go without encryption; an error if it has none and may not.
+    fn admits(&self, endpoint: Option<&str>, service: Service) -> Result<bool, CloudError> {
+        let Some(endpoint) = endpoint else {
+            return Ok(self.is_given);
+        };
+        let bad = |reason: String| CloudError::BadSettings {
+            reason,
+            variables: service.variables(),
+        };
+        let url = Url::parse(endpoint);
+        let url = url.map_err(|error| bad(format!("the endpoint is no URL: {error}")))?;
+        let host = url.host_str().unwrap_or_default();
+        if url.scheme() != "http" || self.is_given || is_local(host) {
+            return Ok(self.is_given || url.scheme() == "http");
+        }
+        // Without what may be a password.
+        let place = match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        let variable = self.variable;
+        Err(bad(format!(
+            "the endpoint http://{place} is not encrypted, and would be sent signed requests; use https://, or allow it by {variable}=true"
+        )))
+    }
+}
+
+/// Whether requests to a host stay on this machine.
+fn is_local(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    let address = address.parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// HTTP/1: many transfers over one HTTP/2 connection share its window and its one stream of packets.
@@ -235,21 +289,56 @@ mod tests {
         }
     }
 
+    fn admits(endpoint: &str, permission: &str) -> Result<bool, CloudError> {
+        let value = (!permission.is_empty()).then(|| permission.to_owned());
+        Permission::of("AWS_ALLOW_HTTP", value, Service::S3)?.admits(Some(endpoint), Service::S3)
+    }
+
     #[test]
     fn only_endpoints_of_this_machine_may_go_unencrypted_unasked() {
         for endpoint in [
             "http://localhost:9000",
             "http://127.0.0.1:1/x",
             "http://[::1]:80",
+            "HTTP://LOCALHOST/",
         ] {
-            assert!(is_local(endpoint), "{endpoint}");
+            assert_eq!(admits(endpoint, ""), Ok(true), "{endpoint}");
         }
+        assert_eq!(admits("https://s3.example.org", ""), Ok(false));
         for endpoint in [
             "http://localhost.evil.org",
-            "https://localhost",
             "http://10.0.0.1:9000",
+            "http://localhost:x@evil.org",
+            "http://localhost@evil.org:80/",
+            "http://evil.org\\@localhost",
+            "http://evil.org#@localhost",
+            "http://evil.org?@localhost",
         ] {
-            assert!(!is_local(endpoint), "{endpoint}");
+            let error = admits(endpoint, "no").unwrap_err();
+            assert_eq!(error.code(), "bad_cloud_settings");
+            let message = error.to_string();
+            assert!(
+                message.contains("is not encrypted") && message.contains("AWS_ALLOW_HTTP=true"),
+                "{endpoint}: {message}"
+            );
+            assert!(!message.contains(":x@"), "{message}");
+            assert_eq!(admits(endpoint, "YES"), Ok(true), "{endpoint}");
         }
+    }
+
+    #[test]
+    fn a_permission_has_the_forms_that_others_know() {
+        for value in ["1", "true", "True", "on", "yes", "Y"] {
+            assert_eq!(admits("http://10.0.0.1", value), Ok(true), "{value}");
+        }
+        for value in ["", "0", "false", "OFF", "no", "n"] {
+            assert!(admits("http://10.0.0.1", value).is_err(), "{value}");
+        }
+        let error = admits("https://10.0.0.1", "maybe").unwrap_err();
+        assert!(
+            error.to_string().contains("AWS_ALLOW_HTTP is \"maybe\""),
+            "{error}"
+        );
+        assert!(admits("nowhere", "").is_err());
     }
 }

@@ -29,19 +29,36 @@ fn start() -> Result<Handle, CloudError> {
     Ok(handle)
 }
 
-/// Starts a task.
-pub(crate) fn spawn<T: Send + 'static>(
-    work: impl Future<Output = T> + Send + 'static,
-) -> Result<JoinHandle<T>, CloudError> {
-    Ok(DRIVER.get(start)?.spawn(work))
+/// A task that is cancelled when this is dropped: nobody waits for its result any more.
+#[derive(Debug)]
+#[must_use = "a task that is dropped is cancelled"]
+pub(crate) struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
-/// Waits for what a task sends. `None`: it ended without.
-pub(crate) fn receive<T>(from: &Receiver<T>) -> Result<Option<T>, CloudError> {
+/// Starts a task.
+pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Result<Task, CloudError> {
+    Ok(Task(DRIVER.get(start)?.spawn(work)))
+}
+
+/// Starts a task that goes on to its end.
+pub(crate) fn spawn_detached(
+    work: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), CloudError> {
+    drop(DRIVER.get(start)?.spawn(work));
+    Ok(())
+}
+
+/// Waits for what a task sends; an error if it ends without.
+pub(crate) fn receive<T>(from: &Receiver<T>) -> Result<T, CloudError> {
     loop {
         match from.recv_timeout(POLL_INTERVAL) {
-            Ok(sent) => return Ok(Some(sent)),
-            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Ok(sent) => return Ok(sent),
+            Err(RecvTimeoutError::Disconnected) => return Err(CloudError::unanswered()),
             Err(RecvTimeoutError::Timeout) if is_stop_requested() => {
                 return Err(CloudError::Interrupted);
             }
@@ -55,19 +72,10 @@ pub(crate) fn wait<T: Send + 'static>(
     work: impl Future<Output = Result<T, CloudError>> + Send + 'static,
 ) -> Result<T, CloudError> {
     let (send, from) = channel();
-    let task = spawn(async move {
+    let _task = spawn(async move {
         let _ = send.send(work.await);
     })?;
-    match receive(&from) {
-        Ok(Some(result)) => result,
-        Ok(None) => Err(CloudError::Server {
-            reason: "a request ended without an answer".into(),
-        }),
-        Err(error) => {
-            task.abort();
-            Err(error)
-        }
-    }
+    receive(&from)?
 }
 
 #[cfg(test)]
@@ -92,5 +100,16 @@ mod tests {
         assert_eq!(stopped, Err(CloudError::Interrupted));
         assert!(begun.elapsed() < Duration::from_secs(5));
         assert_eq!(wait(async { Ok(7) }), Ok(7));
+    }
+
+    #[test]
+    fn a_task_that_is_dropped_does_not_go_on() {
+        let (send, from) = channel::<()>();
+        let task = spawn(async move {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            drop(send);
+        });
+        drop(task.unwrap());
+        assert_eq!(receive(&from), Err(CloudError::unanswered()));
     }
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use isochrony_store::media::RemoteError;
 use object_store::client::{HttpError, HttpErrorKind};
 
+use crate::credentials::CredentialsError;
+
 /// An error of reading objects. Messages go behind "cannot read s3://bucket/a.iso/...: ". They are made of status codes,
 /// the server's own short names of errors and what the system says of a connection: never of headers, queries or bodies,
 /// which may hold secrets.
@@ -42,8 +44,11 @@ pub enum CloudError {
         variables: &'static str,
     },
     /// Nothing says who this host is.
-    #[error("this host has no credentials for it; set {variables}")]
-    NoCredentials { variables: &'static str },
+    #[error("this host has no credentials for it ({reason}); set {variables}")]
+    NoCredentials {
+        reason: String,
+        variables: &'static str,
+    },
     /// No answer.
     #[error(
         "the server cannot be reached ({reason}); check the network and the URL, and try again"
@@ -133,28 +138,34 @@ impl CloudError {
         }
     }
 
+    /// A request that ended with neither an answer nor an error.
+    pub(crate) fn unanswered() -> Self {
+        Self::Server {
+            reason: "a request ended without an answer".into(),
+        }
+    }
+
     /// What an error of `object_store` means. `variables`: those that hold credentials of the service.
     pub(crate) fn of(error: &object_store::Error, variables: &'static str) -> Self {
         use object_store::Error as Of;
         let text = chain(error);
         let reason = || status(&text).unwrap_or_else(|| innermost(error));
-        let is_of_instance = ["169.254.", "metadata.google.internal", "IMDS"];
+        if cause_of::<CredentialsError>(error).is_some() {
+            let reason = reason();
+            return Self::NoCredentials { reason, variables };
+        }
         match error {
             Of::NotFound { .. } | Of::Generic { .. } if names_no_bucket(&text) => {
                 Self::NoBucket { variables }
             }
             Of::NotFound { .. } => Self::Missing,
             Of::Precondition { .. } | Of::NotModified { .. } => Self::ChangedRemotely,
-            // Where nothing else says who this host is, its cloud's own service is asked; elsewhere there is none.
-            _ if is_of_instance.iter().any(|one| text.contains(one)) => {
-                Self::NoCredentials { variables }
-            }
             Of::PermissionDenied { .. } | Of::Unauthenticated { .. } => {
                 let reason = reason();
                 Self::Denied { reason, variables }
             }
             _ if status(&text).is_some() => Self::Server { reason: reason() },
-            _ => match http_kind(error) {
+            _ => match cause_of::<HttpError>(error).map(HttpError::kind) {
                 Some(HttpErrorKind::Timeout) => Self::Unreachable {
                     reason: "no answer in time".into(),
                 },
@@ -193,15 +204,27 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-fn http_kind(error: &(dyn Error + 'static)) -> Option<HttpErrorKind> {
+/// The cause of a type that an error has.
+fn cause_of<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut cause = Some(error);
     while let Some(one) = cause {
-        if let Some(http) = one.downcast_ref::<HttpError>() {
-            return Some(http.kind());
+        if let Some(found) = one.downcast_ref() {
+            return Some(found);
         }
         cause = one.source();
     }
     None
+}
+
+/// Whether an error is of the connection, or of an answer that broke off, rather than of what a server answered.
+pub(crate) fn is_of_transport(error: &object_store::Error) -> bool {
+    cause_of::<HttpError>(error).is_some()
+}
+
+/// The status of the answer that an error tells of.
+pub(crate) fn error_status(error: &object_store::Error) -> Option<u16> {
+    let status = status(&chain(error))?;
+    status.split(' ').next()?.parse().ok()
 }
 
 fn names_no_bucket(text: &str) -> bool {

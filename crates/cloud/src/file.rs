@@ -1,37 +1,34 @@
 //! Objects as files of the store.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
-use isochrony_store::media::{MediaFile, Site};
+use isochrony_store::media::MediaFile;
 
-use crate::blocks::{BLOCK, Object};
-use crate::driver;
+use crate::blocks::Object;
+use crate::driver::{self, Task};
 use crate::error::CloudError;
 use crate::media::Remote;
+use crate::read_ahead::ReadAhead;
 use crate::requests::Version;
 
 /// Reads of so many bytes go past the blocks.
-const LARGE: usize = 4 << 20;
+const LARGE_READ_BYTES: usize = 4 << 20;
 /// Bytes of one request of a large read, and how many of those are made at a time.
-const PART: u64 = 8 << 20;
-const PARTS: usize = 4;
-/// Most bytes that are read ahead of one who reads a file in small parts from front to back.
-const AHEAD: u64 = 8 << 20;
+const PART_BYTES: u64 = 8 << 20;
+const PARTS_IN_FLIGHT: usize = 4;
 
 /// An object in the version that it had when it was opened: one that is replaced gives an error.
 #[derive(Debug)]
 pub(crate) struct CloudFile {
     remote: Arc<Remote>,
     object: Object,
-    /// End of the last read, and of what was read ahead.
-    last: AtomicU64,
-    ahead: AtomicU64,
-    window: AtomicU64,
+    read_ahead: ReadAhead,
 }
 
 impl CloudFile {
@@ -39,9 +36,7 @@ impl CloudFile {
         Self {
             remote,
             object: Object::new(name, version),
-            last: AtomicU64::new(u64::MAX),
-            ahead: AtomicU64::new(0),
-            window: AtomicU64::new(0),
+            read_ahead: ReadAhead::default(),
         }
     }
 
@@ -51,54 +46,36 @@ impl CloudFile {
         usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())
     }
 
-    /// Bytes to read ahead behind `end`: more each time that a read goes on where the last one ended. Only a hint, so the
-    /// values need not belong together where threads read at a time.
-    fn read_ahead(&self, offset: u64, end: u64) -> u64 {
-        let last = self.last.swap(end, Ordering::Relaxed);
-        if last > offset || offset - last > BLOCK {
-            self.window.store(0, Ordering::Relaxed);
-            self.ahead.store(0, Ordering::Relaxed);
-            return 0;
-        }
-        let window = (self.window.load(Ordering::Relaxed) * 2).clamp(2 * BLOCK, AHEAD);
-        self.window.store(window, Ordering::Relaxed);
-        if self.ahead.load(Ordering::Relaxed) > end + window / 2 {
-            return 0;
-        }
-        self.ahead.store(end + window, Ordering::Relaxed);
-        window
-    }
-
     /// Reads a range by as few requests as there are parts in it, several at a time.
     fn stream(&self, offset: u64, bytes: &mut [u8]) -> Result<(), CloudError> {
         let end = offset + bytes.len() as u64;
-        let part = |at: u64| at..(at + PART).min(end);
+        let part = |at: u64| at..(at + PART_BYTES).min(end);
         let mut next = offset;
-        let mut begun = std::collections::VecDeque::new();
+        let mut begun = VecDeque::new();
         let mut at = 0;
         loop {
-            while begun.len() < PARTS && next < end {
+            while begun.len() < PARTS_IN_FLIGHT && next < end {
                 begun.push_back(self.begin(part(next))?);
                 next = part(next).end;
             }
-            let Some(from) = begun.pop_front() else {
+            let Some(part) = begun.pop_front() else {
                 return Ok(());
             };
-            at = receive(&from, bytes, at)?;
+            at = part.receive(bytes, at)?;
         }
     }
 
-    fn begin(&self, range: Range<u64>) -> Result<Receiver<Part>, CloudError> {
+    fn begin(&self, range: Range<u64>) -> Result<PartRequest, CloudError> {
         let (send, from) = channel();
-        let place = &self.remote.session()?.place;
-        let (requests, key) = (place.requests.clone(), place.key(&self.object.name)?);
+        let location = &self.remote.session()?.location;
+        let (requests, key) = (location.requests.clone(), location.key(&self.object.name)?);
         let pin = self.object.pin.clone();
-        driver::spawn(async move {
-            let take = |part: Bytes| _ = send.send(Part::Bytes(part));
+        let task = driver::spawn(async move {
+            let take = |part: Bytes| _ = send.send(PartEvent::Bytes(part));
             let read = requests.range(&key, Some(&pin), range, take).await;
-            let _ = send.send(Part::End(read));
+            let _ = send.send(PartEvent::End(read));
         })?;
-        Ok(from)
+        Ok(PartRequest { from, _task: task })
     }
 
     /// What a read says; of an object that was replaced, what is listed is forgotten.
@@ -113,25 +90,29 @@ impl CloudFile {
     }
 }
 
+/// The request for a part of a large read; it ends when this is dropped, as where the read is stopped.
 #[derive(Debug)]
-enum Part {
+struct PartRequest {
+    from: Receiver<PartEvent>,
+    _task: Task,
+}
+
+#[derive(Debug)]
+enum PartEvent {
     Bytes(Bytes),
     End(Result<(), CloudError>),
 }
 
-/// Copies what arrives behind `at`; gives where it ends.
-fn receive(from: &Receiver<Part>, bytes: &mut [u8], mut at: usize) -> Result<usize, CloudError> {
-    loop {
-        match driver::receive(from)? {
-            Some(Part::Bytes(part)) => {
-                bytes[at..at + part.len()].copy_from_slice(&part);
-                at += part.len();
-            }
-            Some(Part::End(end)) => return end.map(|()| at),
-            None => {
-                return Err(CloudError::Server {
-                    reason: "a request ended without an answer".into(),
-                });
+impl PartRequest {
+    /// Copies what arrives behind `at`; gives where it ends.
+    fn receive(&self, bytes: &mut [u8], mut at: usize) -> Result<usize, CloudError> {
+        loop {
+            match driver::receive(&self.from)? {
+                PartEvent::Bytes(part) => {
+                    bytes[at..at + part.len()].copy_from_slice(&part);
+                    at += part.len();
+                }
+                PartEvent::End(end) => return end.map(|()| at),
             }
         }
     }
@@ -140,13 +121,14 @@ fn receive(from: &Receiver<Part>, bytes: &mut [u8], mut at: usize) -> Result<usi
 impl MediaFile for CloudFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let count = self.within(offset, bytes);
-        if count == 0 || count >= LARGE {
+        if count == 0 || count >= LARGE_READ_BYTES {
             return self.read_once(offset, bytes);
         }
         let session = self.remote.session()?;
-        let ahead = self.read_ahead(offset, offset + count as u64);
-        let (blocks, place) = (&session.blocks, &session.place);
-        let read = blocks.read(place, &self.object, offset, &mut bytes[..count], ahead);
+        let (blocks, location) = (&session.blocks, &session.location);
+        let end = offset + count as u64;
+        let ahead = (self.read_ahead).advance(offset, end, &blocks.readers, Instant::now());
+        let read = blocks.read(location, &self.object, offset, &mut bytes[..count], ahead);
         self.done(read, count)
     }
 
@@ -161,18 +143,6 @@ impl MediaFile for CloudFile {
 
     fn is_remote(&self) -> bool {
         true
-    }
-
-    fn write_at(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
-        Err(CloudError::ReadOnly.into())
-    }
-
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        Err(CloudError::ReadOnly.into())
-    }
-
-    fn sync(&self, _site: Site) -> io::Result<()> {
-        Err(CloudError::ReadOnly.into())
     }
 }
 
@@ -206,10 +176,7 @@ impl LogFile {
             return Ok(known.size);
         };
         let size = now.size;
-        if !now.fits(&known) {
-            session.forget_listing();
-            *self.version.lock().unwrap_or_else(PoisonError::into_inner) = now;
-        }
+        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = now;
         Ok(size)
     }
 }
@@ -221,12 +188,12 @@ impl MediaFile for LogFile {
         if offset >= end {
             return Ok(0);
         }
-        let place = self.remote.session()?.place.clone();
-        let key = place.key(&self.name)?;
+        let location = &self.remote.session()?.location;
+        let (requests, key) = (location.requests.clone(), location.key(&self.name)?);
         let read = driver::wait(async move {
             let mut read = Vec::with_capacity((end - offset) as usize);
             let take = |part: Bytes| read.extend_from_slice(&part);
-            place.requests.range(&key, None, offset..end, take).await?;
+            requests.range(&key, None, offset..end, take).await?;
             Ok(read)
         });
         match read {
@@ -246,17 +213,5 @@ impl MediaFile for LogFile {
 
     fn is_remote(&self) -> bool {
         true
-    }
-
-    fn write_at(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
-        Err(CloudError::ReadOnly.into())
-    }
-
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        Err(CloudError::ReadOnly.into())
-    }
-
-    fn sync(&self, _site: Site) -> io::Result<()> {
-        Err(CloudError::ReadOnly.into())
     }
 }

@@ -5,7 +5,7 @@
 //! the version that was listed, which the server compares (`If-Match`).
 //!
 //! ```text
-//!  store ──▶ CloudMedia ──▶ Session (one per process) ── Listing │ Blocks (32 MiB)
+//!  store ──▶ CloudMedia ──▶ Session (one per process) ── Listing │ BlockCache (32 MiB)
 //!               │                                           │        │
 //!               ▼                                           ▼        ▼
 //!           CloudFile ── parts of 8 MiB ──────────────▶ Requests ── driver thread ──▶ object_store
@@ -13,12 +13,14 @@
 
 mod blocks;
 mod client;
+mod credentials;
 mod driver;
 mod error;
 mod file;
 mod listing;
 mod media;
 mod per_process;
+mod read_ahead;
 mod requests;
 mod session;
 mod writer;

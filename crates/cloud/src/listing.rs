@@ -9,16 +9,17 @@ use futures_util::StreamExt;
 use object_store::ObjectStore;
 use object_store::path::Path as Key;
 
+use crate::client::Service;
 use crate::driver;
-use crate::error::CloudError;
+use crate::error::{CloudError, error_status, is_of_transport};
 use crate::requests::{Requests, Version};
 
 /// Objects of a store that is listed whole, at most: some 20 requests, and 4 MB of memory.
-const MOST_LISTED: usize = 20_000;
+const MAX_LISTED_OBJECTS: usize = 20_000;
 
 /// What is under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Entry {
     File(Version),
     Folder,
 }
@@ -28,19 +29,19 @@ pub(crate) struct Listing {
     whole: Option<BTreeMap<String, Version>>,
     /// There are more than are listed whole.
     is_large: bool,
-    folders: HashMap<String, BTreeMap<String, Found>>,
+    folders: HashMap<String, BTreeMap<String, Entry>>,
     /// Objects that were asked about one by one.
     single: HashMap<String, Option<Version>>,
 }
 
-/// Where the objects are.
+/// The objects of a store: those of a bucket whose names begin with its prefix.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct StoreLocation {
     pub(crate) requests: Requests,
     pub(crate) prefix: Key,
 }
 
-impl Place {
+impl StoreLocation {
     /// The full name of an object. `name` is below the store's prefix, which is ""'s name.
     pub(crate) fn key(&self, name: &str) -> Result<Key, CloudError> {
         let full = match (self.prefix.as_ref(), name) {
@@ -74,23 +75,26 @@ impl Place {
                 return Ok(None);
             }
             if let Some(name) = self.name(&meta.location) {
-                found.insert(name.to_owned(), Version::of(&meta));
+                found.insert(name.to_owned(), self.requests.version(&meta));
             }
         }
         Ok(Some(found))
     }
 
-    async fn list_folder(self, folder: String) -> Result<BTreeMap<String, Found>, CloudError> {
+    async fn list_folder(self, folder: String) -> Result<BTreeMap<String, Entry>, CloudError> {
         let key = self.key(&folder)?;
         let listed = self.requests.client.list_with_delimiter(Some(&key)).await;
-        let listed = listed.map_err(|error| self.requests.error(&error))?;
+        let listed = listed.map_err(|error| match self.requests.service {
+            Service::Http if is_unlisting(&error) => CloudError::CannotList,
+            _ => self.requests.error(&error),
+        })?;
         let mut found = BTreeMap::new();
         let folders = listed
             .common_prefixes
             .iter()
-            .map(|key| (key, Found::Folder));
+            .map(|key| (key, Entry::Folder));
         let files = listed.objects.iter();
-        let files = files.map(|meta| (&meta.location, Found::File(Version::of(meta))));
+        let files = files.map(|meta| (&meta.location, Entry::File(self.requests.version(meta))));
         for (key, what) in folders.chain(files) {
             if let Some(name) = key.filename() {
                 found.insert(name.to_owned(), what);
@@ -102,30 +106,38 @@ impl Place {
 
 impl Listing {
     /// What is under a name.
-    pub(crate) fn find(&mut self, place: &Place, name: &str) -> Result<Option<Found>, CloudError> {
-        if !place.requests.service.lists() {
-            return self.ask(place, name);
+    pub(crate) fn find(
+        &mut self,
+        location: &StoreLocation,
+        name: &str,
+    ) -> Result<Option<Entry>, CloudError> {
+        if !location.requests.service.lists() {
+            return self.ask(location, name);
         }
-        self.load(place)?;
+        self.load(location)?;
         if let Some(whole) = &self.whole {
             if let Some(version) = whole.get(name) {
-                return Ok(Some(Found::File(version.clone())));
+                return Ok(Some(Entry::File(version.clone())));
             }
-            return Ok(has_folder(whole, name).then_some(Found::Folder));
+            return Ok(has_folder(whole, name).then_some(Entry::Folder));
         }
         let Some((folder, own)) = name.rsplit_once('/').or(Some(("", name))) else {
             return Ok(None);
         };
         if own.is_empty() {
-            return Ok(Some(Found::Folder));
+            return Ok(Some(Entry::Folder));
         }
-        Ok(self.folder(place, folder)?.get(own).cloned())
+        Ok(self.folder(location, folder)?.get(own).cloned())
     }
 
     /// Names in a folder.
-    pub(crate) fn names(&mut self, place: &Place, folder: &str) -> Result<Vec<String>, CloudError> {
-        if place.requests.service.lists() {
-            self.load(place)?;
+    pub(crate) fn names(
+        &mut self,
+        location: &StoreLocation,
+        folder: &str,
+    ) -> Result<Vec<String>, CloudError> {
+        if location.requests.service.lists() {
+            self.load(location)?;
             if let Some(whole) = &self.whole {
                 return match names_in(whole, folder) {
                     names if names.is_empty() => Err(CloudError::Missing),
@@ -133,27 +145,16 @@ impl Listing {
                 };
             }
         }
-        let lists = place.requests.service.lists();
-        match self.folder(place, folder) {
-            Ok(found) if found.is_empty() => Err(CloudError::Missing),
-            Ok(found) => Ok(found.keys().cloned().collect()),
-            Err(_) if !lists => Err(CloudError::CannotList),
-            Err(error) => Err(error),
+        let found = self.folder(location, folder)?;
+        match found.is_empty() {
+            true => Err(CloudError::Missing),
+            false => Ok(found.keys().cloned().collect()),
         }
     }
 
-    /// Objects below a folder that are at most `most` bytes long, if all are known.
-    pub(crate) fn small_below(&self, folder: &str, most: u64) -> Vec<(String, Version)> {
-        let Some(whole) = &self.whole else {
-            return Vec::new();
-        };
-        let begin = format!("{folder}/");
-        let below = whole.range(begin.clone()..);
-        let below = below.take_while(|(name, _)| name.starts_with(&begin));
-        let small = below.filter(|(_, version)| version.size <= most);
-        small
-            .map(|(name, version)| (name.clone(), version.clone()))
-            .collect()
+    /// All objects, where they are few enough to be known.
+    pub(crate) fn whole(&self) -> Option<&BTreeMap<String, Version>> {
+        self.whole.as_ref()
     }
 
     /// Whether objects are listed without tags: then two versions may look the same, of one second and one length.
@@ -162,8 +163,8 @@ impl Listing {
         let single = self.single.values().flatten();
         let files = self.folders.values().flat_map(BTreeMap::values);
         let files = files.filter_map(|found| match found {
-            Found::File(version) => Some(version),
-            Found::Folder => None,
+            Entry::File(version) => Some(version),
+            Entry::Folder => None,
         });
         let mut all = whole.chain(single).chain(files);
         all.any(|version| !version.has_tag())
@@ -174,9 +175,9 @@ impl Listing {
         *self = Self::default();
     }
 
-    fn load(&mut self, place: &Place) -> Result<(), CloudError> {
+    fn load(&mut self, location: &StoreLocation) -> Result<(), CloudError> {
         if self.whole.is_none() && !self.is_large {
-            self.whole = driver::wait(place.clone().list_whole(MOST_LISTED))?;
+            self.whole = driver::wait(location.clone().list_whole(MAX_LISTED_OBJECTS))?;
             self.is_large = self.whole.is_none();
         }
         Ok(())
@@ -184,43 +185,58 @@ impl Listing {
 
     fn folder(
         &mut self,
-        place: &Place,
+        location: &StoreLocation,
         folder: &str,
-    ) -> Result<&BTreeMap<String, Found>, CloudError> {
+    ) -> Result<&BTreeMap<String, Entry>, CloudError> {
         if !self.folders.contains_key(folder) {
-            let found = driver::wait(place.clone().list_folder(folder.to_owned()))?;
+            let found = driver::wait(location.clone().list_folder(folder.to_owned()))?;
             self.folders.insert(folder.to_owned(), found);
         }
         Ok(&self.folders[folder])
     }
 
-    fn ask(&mut self, place: &Place, name: &str) -> Result<Option<Found>, CloudError> {
+    fn ask(&mut self, location: &StoreLocation, name: &str) -> Result<Option<Entry>, CloudError> {
         if let Some(Some(known)) = self.single.get(name) {
-            return Ok(Some(Found::File(known.clone())));
+            return Ok(Some(Entry::File(known.clone())));
         }
         // A server that lists nothing knows no folders; what is in one proves it.
         let begin = format!("{name}/");
         let mut files = self.single.iter().filter(|(_, found)| found.is_some());
         if files.any(|(file, _)| file.starts_with(&begin)) {
-            return Ok(Some(Found::Folder));
+            return Ok(Some(Entry::Folder));
         }
-        let found = self.ask_for(place, name)?;
+        let found = self.ask_for(location, name)?;
         if found.is_none() && may_be_node(name) {
             // Every group and every array of Zarr has one.
-            let node = self.ask_for(place, &format!("{name}/zarr.json"))?;
-            return Ok(node.map(|_| Found::Folder));
+            let node = self.ask_for(location, &format!("{name}/zarr.json"))?;
+            return Ok(node.map(|_| Entry::Folder));
         }
-        Ok(found.map(Found::File))
+        Ok(found.map(Entry::File))
     }
 
-    fn ask_for(&mut self, place: &Place, name: &str) -> Result<Option<Version>, CloudError> {
+    fn ask_for(
+        &mut self,
+        location: &StoreLocation,
+        name: &str,
+    ) -> Result<Option<Version>, CloudError> {
         if let Some(known) = self.single.get(name) {
             return Ok(known.clone());
         }
-        let (requests, key) = (place.requests.clone(), place.key(name)?);
+        let (requests, key) = (location.requests.clone(), location.key(name)?);
         let found = driver::wait(async move { requests.head(&key).await })?;
         self.single.insert(name.to_owned(), found.clone());
         Ok(found)
+    }
+}
+
+/// Whether a web server says that it does not list folders, rather than that it fails or refuses this host: it does not
+/// know the method (WebDAV's PROPFIND), or answers with something else than a list.
+fn is_unlisting(error: &object_store::Error) -> bool {
+    match error_status(error) {
+        Some(401 | 403 | 404 | 408 | 429) => false,
+        Some(501) => true,
+        Some(status) => (400..500).contains(&status),
+        None => !is_of_transport(error),
     }
 }
 
@@ -270,6 +286,8 @@ pub(crate) fn names_in<V>(whole: &BTreeMap<String, V>, folder: &str) -> Vec<Stri
 mod tests {
     use std::collections::BTreeSet;
 
+    use object_store::client::{HttpError, HttpErrorKind};
+
     use proptest::prelude::*;
 
     use super::*;
@@ -282,11 +300,47 @@ mod tests {
             e_tag: None,
             version: None,
         };
-        let version = Version::of(&meta);
+        let version = Version::of(&meta, Service::Given);
         names
             .iter()
             .map(|name| (name.clone(), version.clone()))
             .collect()
+    }
+
+    #[test]
+    fn only_what_does_not_know_lists_is_said_not_to_list() {
+        let is_unlisting = |source: Box<dyn std::error::Error + Send + Sync>| {
+            is_unlisting(&object_store::Error::Generic {
+                store: "HTTP",
+                source,
+            })
+        };
+        let answered = |status: &str| {
+            is_unlisting(format!("Server returned non-2xx status code: {status}: ").into())
+        };
+        for status in [
+            "405 Method Not Allowed",
+            "400 Bad Request",
+            "501 Not Implemented",
+        ] {
+            assert!(answered(status), "{status}");
+        }
+        for status in [
+            "403 Forbidden",
+            "401 Unauthorized",
+            "503 Slow Down",
+            "429 Too Many Requests",
+        ] {
+            assert!(!answered(status), "{status}");
+        }
+        assert!(is_unlisting(
+            "Error decoding PROPFIND response: a page".into()
+        ));
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        assert!(!is_unlisting(Box::new(HttpError::new(
+            HttpErrorKind::Connect,
+            refused
+        ))));
     }
 
     proptest! {

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use isochrony_store::media::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site};
+use isochrony_segment::free_memory;
+use isochrony_store::media::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site, room_for};
 use object_store::ObjectStore;
 use object_store::path::Path as Key;
 
@@ -13,13 +14,15 @@ use crate::blocks::Object;
 use crate::client::{Location, Service};
 use crate::error::CloudError;
 use crate::file::{CloudFile, LogFile};
-use crate::listing::{Found, Place};
+use crate::listing::{Entry, StoreLocation};
 use crate::per_process::PerProcess;
 use crate::requests::Requests;
 use crate::session::Session;
 
 /// Folder of the engine's own files.
 pub(crate) const ENGINE: &str = ".isochrony/";
+/// Bytes of a long object that are requested at a time: less than the cache of blocks holds.
+const WHOLE_READ_BYTES: usize = 16 << 20;
 
 type MakeClient = Box<dyn Fn() -> Result<Arc<dyn ObjectStore>, CloudError> + Send + Sync>;
 
@@ -46,7 +49,7 @@ impl Remote {
                 client: (self.client)()?,
                 service: self.service,
             };
-            Ok(Session::new(Place {
+            Ok(Session::new(StoreLocation {
                 requests,
                 prefix: self.prefix.clone(),
             }))
@@ -122,17 +125,26 @@ impl CloudMedia {
     }
 }
 
-/// The two that say what is published: they are asked for each time.
+/// Those that say what is published: they are asked for each time, and nothing is listed before the store is known by them.
 fn is_root_record(name: &str) -> bool {
-    let Some(own) = name.strip_prefix(ENGINE) else {
-        return false;
-    };
-    own == "MANIFEST" || is_log(name)
+    let own = name.strip_prefix(ENGINE);
+    own.is_some_and(|own| own == "MANIFEST" || own == "BACKUP") || is_log(name)
 }
 
 pub(crate) fn is_log(name: &str) -> bool {
     let own = name.strip_prefix(ENGINE);
     own.is_some_and(|own| own.starts_with("log.") && !own.contains('/'))
+}
+
+/// Reads an object a few blocks at a time: those that are on their way are not evicted by others of a long object.
+fn read_whole(session: &Session, object: &Object, bytes: &mut [u8]) -> Result<(), CloudError> {
+    let mut offset = 0;
+    for part in bytes.chunks_mut(WHOLE_READ_BYTES) {
+        let blocks = &session.blocks;
+        blocks.read(&session.location, object, offset, part, 0)?;
+        offset += part.len() as u64;
+    }
+    Ok(())
 }
 
 fn read_only<T>() -> io::Result<T> {
@@ -150,17 +162,17 @@ impl Media for CloudMedia {
         }
         let (name, session) = (self.0.name(path)?, self.session()?);
         let found = match is_root_record(&name) {
-            true => session.head(&name)?.map(Found::File),
+            true => session.head(&name)?.map(Entry::File),
             false => session.find(&name)?,
         };
         match found {
-            Some(Found::File(version)) if is_log(&name) => {
+            Some(Entry::File(version)) if is_log(&name) => {
                 Ok(Arc::new(LogFile::new(self.0.clone(), &name, version)))
             }
-            Some(Found::File(version)) => {
+            Some(Entry::File(version)) => {
                 Ok(Arc::new(CloudFile::new(self.0.clone(), &name, version)))
             }
-            Some(Found::Folder) => {
+            Some(Entry::Folder) => {
                 let (path, found) = (path.into(), "a folder");
                 Err(Refusal::Kind { path, found }.into())
             }
@@ -177,9 +189,9 @@ impl Media for CloudMedia {
         }
         // Of a bucket that is missing only a listing tells.
         Ok(match session.find(&name)? {
-            Some(Found::File(_)) if is_root_record(&name) => None,
-            Some(Found::File(version)) => Some(Kind::File(version.size)),
-            Some(Found::Folder) => Some(Kind::Folder),
+            Some(Entry::File(_)) if is_root_record(&name) => None,
+            Some(Entry::File(version)) => Some(Kind::File(version.size)),
+            Some(Entry::Folder) => Some(Kind::Folder),
             None => None,
         })
     }
@@ -190,19 +202,13 @@ impl Media for CloudMedia {
 
     fn read(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let (name, session) = (self.0.name(path)?, self.session()?);
-        let too_long = |len| {
-            let path = path.to_path_buf();
-            Refusal::TooLong { path, len, limit }
-        };
         if is_root_record(&name) {
-            let Some((version, bytes)) = session.whole(&name, limit)? else {
+            let most = limit.min(free_memory());
+            let Some((version, bytes)) = session.whole(&name, most)? else {
                 return Ok(None);
             };
-            if version.size > limit {
-                return Err(too_long(version.size).into());
-            }
-            if !is_log(&name) {
-                session.saw_manifest(&version);
+            if version.size > most {
+                return Err(Refusal::of_size(path, version.size, limit).into());
             }
             return Ok(Some(bytes));
         }
@@ -210,22 +216,16 @@ impl Media for CloudMedia {
         loop {
             let version = match session.find(&name)? {
                 None => return Ok(None),
-                Some(Found::Folder) => {
+                Some(Entry::Folder) => {
                     let (path, found) = (path.into(), "a folder");
                     return Err(Refusal::Kind { path, found }.into());
                 }
-                Some(Found::File(version)) => version,
+                Some(Entry::File(version)) => version,
             };
-            if version.size > limit {
-                return Err(too_long(version.size).into());
-            }
+            let mut bytes = room_for(path, version.size, limit)?;
             session.warm(&name);
-            let mut bytes = Vec::new();
-            let len = usize::try_from(version.size).map_err(io::Error::other)?;
-            bytes.try_reserve_exact(len)?;
-            bytes.resize(len, 0);
             let object = Object::new(&name, version);
-            match (session.blocks).read(&session.place, &object, 0, &mut bytes, 0) {
+            match read_whole(session, &object, &mut bytes) {
                 Ok(()) => return Ok(Some(bytes)),
                 // It was replaced since it was listed, and nothing of it was read yet.
                 Err(CloudError::ChangedRemotely | CloudError::Missing) if tries < 2 => {
@@ -263,7 +263,7 @@ impl Media for CloudMedia {
         let (Ok(name), Ok(session)) = (self.0.name(path), self.session()) else {
             return;
         };
-        if let Ok(Some(Found::File(version))) = session.find(&name) {
+        if let Ok(Some(Entry::File(version))) = session.find(&name) {
             session.prefetch_ends(&name, version);
         }
     }

@@ -17,9 +17,9 @@ use crate::client::Service;
 use crate::error::CloudError;
 
 /// Times that an answer which ended early, or broke off, is asked for again.
-const RETRIES: u32 = 5;
+const MAX_RETRIES: u32 = 5;
 /// Before the first of them; doubled each time.
-const BACKOFF: Duration = Duration::from_millis(50);
+const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Which bytes an object has: they are replaced as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,19 +31,20 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+    /// What a service says of an object.
+    pub(crate) fn of(meta: &ObjectMeta, service: Service) -> Self {
         Self {
             size: meta.size,
             modified: meta.last_modified.timestamp(),
-            e_tag: meta.e_tag.clone(),
+            e_tag: quoted(meta.e_tag.clone(), service),
         }
     }
 
     /// Of an object that was put a moment ago.
-    pub(crate) fn put(size: u64, e_tag: Option<String>) -> Self {
+    pub(crate) fn put(size: u64, e_tag: Option<String>, service: Service) -> Self {
         Self {
             size,
-            e_tag,
+            e_tag: quoted(e_tag, service),
             modified: 0,
         }
     }
@@ -65,14 +66,27 @@ impl Version {
     }
 }
 
+/// Tags have quotes (RFC 9110, 8.8.3), but not every service lists them so: Azure writes `0x8D93` into listings and
+/// `"0x8D93"` into headers.
+fn quoted(e_tag: Option<String>, service: Service) -> Option<String> {
+    let quoted = |tag: String| match tag.ends_with('"') {
+        true => tag,
+        false => format!("\"{tag}\""),
+    };
+    match service.lists_tags() {
+        true => e_tag.map(quoted),
+        false => e_tag,
+    }
+}
+
 /// The version of an object that is wanted: as it was listed, and, from the first answer on, with that one's tag.
 #[derive(Debug)]
-pub(crate) struct Pin {
+pub(crate) struct VersionPin {
     pub(crate) listed: Version,
     seen: OnceLock<Version>,
 }
 
-impl Pin {
+impl VersionPin {
     pub(crate) fn new(listed: Version) -> Self {
         Self {
             listed,
@@ -104,10 +118,14 @@ impl Requests {
         CloudError::of(error, self.service.variables())
     }
 
+    pub(crate) fn version(&self, meta: &ObjectMeta) -> Version {
+        Version::of(meta, self.service)
+    }
+
     /// The object's version now; `None` if there is none.
     pub(crate) async fn head(&self, key: &Key) -> Result<Option<Version>, CloudError> {
         match self.client.head(key).await {
-            Ok(meta) => Ok(Some(Version::of(&meta))),
+            Ok(meta) => Ok(Some(self.version(&meta))),
             Err(error) => match self.error(&error) {
                 CloudError::Missing => Ok(None),
                 error => Err(error),
@@ -136,14 +154,14 @@ impl Requests {
     async fn try_whole(&self, key: &Key, most: u64) -> Result<(Version, Vec<u8>), CloudError> {
         let found = self.client.get(key).await;
         let found = found.map_err(|error| self.error(&error))?;
-        let version = Version::of(&found.meta);
+        let version = self.version(&found.meta);
         if version.size > most {
             return Ok((version, Vec::new()));
         }
-        let mut bytes = Vec::new();
-        self.receive(found, |part| bytes.extend_from_slice(&part))
+        let (mut bytes, expected) = (Vec::new(), version.size);
+        self.receive(found, expected, |part| bytes.extend_from_slice(&part))
             .await?;
-        let (got, expected) = (bytes.len() as u64, version.size);
+        let got = bytes.len() as u64;
         match got == expected {
             true => Ok((version, bytes)),
             false => Err(CloudError::Truncated { got, expected }),
@@ -155,7 +173,7 @@ impl Requests {
     pub(crate) async fn range(
         &self,
         key: &Key,
-        pin: Option<&Pin>,
+        pin: Option<&VersionPin>,
         range: Range<u64>,
         mut take: impl FnMut(bytes::Bytes),
     ) -> Result<(), CloudError> {
@@ -204,35 +222,36 @@ impl Requests {
     async fn try_range(
         &self,
         key: &Key,
-        pin: Option<&Pin>,
+        pin: Option<&VersionPin>,
         range: Range<u64>,
-        mut take: impl FnMut(bytes::Bytes),
+        take: impl FnMut(bytes::Bytes),
     ) -> Result<(), CloudError> {
-        let mut left = range.end - range.start;
+        let expected = range.end - range.start;
         let mut options = GetOptions::new().with_range(Some(GetRange::Bounded(range)));
-        options.if_match = pin.and_then(Pin::if_match);
+        options.if_match = pin.and_then(VersionPin::if_match);
         let found = self.client.get_opts(key, options).await;
         let found = found.map_err(|error| self.error(&error))?;
-        if pin.is_some_and(|pin| !pin.admits(&Version::of(&found.meta))) {
+        if pin.is_some_and(|pin| !pin.admits(&self.version(&found.meta))) {
             return Err(CloudError::ChangedRemotely);
         }
-        self.receive(found, |mut part| {
-            // No server may send more than it was asked for.
-            part.truncate(left as usize);
-            left -= part.len() as u64;
-            take(part);
-        })
-        .await
+        self.receive(found, expected, take).await
     }
 
+    /// Takes the bytes of an answer, and no more than are `expected`, whatever a server sends.
     async fn receive(
         &self,
         found: GetResult,
+        expected: u64,
         mut take: impl FnMut(bytes::Bytes),
     ) -> Result<(), CloudError> {
-        let mut parts = found.into_stream();
-        while let Some(part) = parts.next().await {
-            take(part.map_err(|error| self.error(&error))?);
+        let (mut parts, mut left) = (found.into_stream(), expected);
+        while left > 0
+            && let Some(part) = parts.next().await
+        {
+            let mut part = part.map_err(|error| self.error(&error))?;
+            part.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            left -= part.len() as u64;
+            take(part);
         }
         Ok(())
     }
@@ -243,11 +262,42 @@ impl Requests {
         is_broken: bool,
         retries: &mut u32,
     ) -> Result<(), CloudError> {
-        if !is_broken || *retries >= RETRIES {
+        if !is_broken || *retries >= MAX_RETRIES {
             return Err(failure);
         }
-        sleep(BACKOFF * 2u32.pow(*retries)).await;
+        sleep(FIRST_BACKOFF * 2u32.pow(*retries)).await;
         *retries += 1;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(tag: &str, service: Service) -> Version {
+        let meta = ObjectMeta {
+            location: Key::from("a"),
+            last_modified: Default::default(),
+            size: 7,
+            e_tag: Some(tag.into()),
+            version: None,
+        };
+        Version::of(&meta, service)
+    }
+
+    #[test]
+    fn a_tag_is_the_same_with_quotes_and_without() {
+        let listed = version("0x8D93C7D4629C227", Service::Azure);
+        let answered = version("\"0x8D93C7D4629C227\"", Service::Azure);
+        assert_eq!(listed, answered);
+        let pin = VersionPin::new(listed);
+        assert_eq!(pin.if_match().as_deref(), Some("\"0x8D93C7D4629C227\""));
+        assert!(pin.admits(&answered));
+        assert!(!pin.admits(&version("\"0x8D93C7D463004D6\"", Service::Azure)));
+        // A weak one is as the server wrote it, and is compared here only.
+        let pin = VersionPin::new(version("W/\"a\"", Service::S3));
+        assert_eq!(pin.if_match(), None);
+        assert!(pin.admits(&version("W/\"a\"", Service::S3)));
     }
 }

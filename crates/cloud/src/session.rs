@@ -1,133 +1,160 @@
 //! What a store's medium knows in one process: its client, what is listed, and blocks of objects.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::blocks::{Blocks, Object};
+use crate::blocks::{BlockCache, Object};
 use crate::driver;
 use crate::error::CloudError;
-use crate::listing::{Found, Listing, Place};
+use crate::listing::{Entry, Listing, StoreLocation};
 use crate::requests::Version;
 
 /// Longest of the objects that are read with others of their signal, and how many of them, and bytes in all.
-const SMALL: u64 = 128 << 10;
-const MOST_SMALL: usize = 48;
-const SMALL_BYTES: u64 = 4 << 20;
+const MAX_SMALL_OBJECT_BYTES: u64 = 128 << 10;
+const MAX_SMALL_OBJECTS: usize = 48;
+const MAX_SMALL_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) place: Place,
-    pub(crate) blocks: Blocks,
-    known: Mutex<Known>,
+    pub(crate) location: StoreLocation,
+    pub(crate) blocks: BlockCache,
+    state: Mutex<SessionState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct SessionState {
     listing: Listing,
     /// Folders whose small objects were read.
     warmed: HashSet<String>,
-    manifest: Option<Version>,
+    /// Versions of the objects that say what is published, as they were seen last.
+    roots: HashMap<String, Version>,
 }
 
 impl Session {
-    pub(crate) fn new(place: Place) -> Self {
+    pub(crate) fn new(location: StoreLocation) -> Self {
         Self {
-            place,
-            blocks: Blocks::default(),
-            known: Mutex::default(),
+            location,
+            blocks: BlockCache::default(),
+            state: Mutex::default(),
         }
     }
 
-    pub(crate) fn find(&self, name: &str) -> Result<Option<Found>, CloudError> {
-        self.known().listing.find(&self.place, name)
+    pub(crate) fn find(&self, name: &str) -> Result<Option<Entry>, CloudError> {
+        self.state().listing.find(&self.location, name)
     }
 
     pub(crate) fn names(&self, folder: &str) -> Result<Vec<String>, CloudError> {
-        self.known().listing.names(&self.place, folder)
+        self.state().listing.names(&self.location, folder)
     }
 
-    /// The version of an object now, whatever is listed.
+    /// The version of a root record now, whatever is listed.
     pub(crate) fn head(&self, name: &str) -> Result<Option<Version>, CloudError> {
-        let (requests, key) = (self.place.requests.clone(), self.place.key(name)?);
-        driver::wait(async move { requests.head(&key).await })
+        let (requests, key) = (self.location.requests.clone(), self.location.key(name)?);
+        let found = driver::wait(async move { requests.head(&key).await })?;
+        if let Some(version) = &found {
+            self.saw(name, version);
+        }
+        Ok(found)
     }
 
-    /// An object as it is now, whatever is listed.
+    /// A root record as it is now, whatever is listed.
     pub(crate) fn whole(
         &self,
         name: &str,
         most: u64,
     ) -> Result<Option<(Version, Vec<u8>)>, CloudError> {
-        let (requests, key) = (self.place.requests.clone(), self.place.key(name)?);
-        driver::wait(async move { requests.whole(&key, most).await })
+        let (requests, key) = (self.location.requests.clone(), self.location.key(name)?);
+        let found = driver::wait(async move { requests.whole(&key, most).await })?;
+        if let Some((version, _)) = &found {
+            self.saw(name, version);
+        }
+        Ok(found)
     }
 
     /// Forgets what is listed: something was published since, or is not as it was listed.
     pub(crate) fn forget_listing(&self) {
-        let mut known = self.known();
-        if known.listing.lacks_tags() {
-            self.blocks.forget();
-        }
-        known.listing.forget();
-        known.warmed.clear();
+        self.forget(&mut self.state());
     }
 
-    /// Takes note of the version of MANIFEST. Another one says that more was published.
-    pub(crate) fn saw_manifest(&self, version: &Version) {
-        let before = self.known().manifest.replace(version.clone());
-        if before.is_some_and(|before| !before.fits(version)) {
-            self.forget_listing();
+    fn forget(&self, state: &mut SessionState) {
+        if state.listing.lacks_tags() {
+            self.blocks.forget();
+        }
+        state.listing.forget();
+        state.warmed.clear();
+    }
+
+    /// Takes note of the version of a root record. What was listed before it was there may lack what it tells of, also
+    /// where it is the first one that is seen.
+    fn saw(&self, name: &str, version: &Version) {
+        let mut state = self.state();
+        let before = state.roots.insert(name.to_owned(), version.clone());
+        if before.is_none_or(|before| !before.fits(version)) {
+            self.forget(&mut state);
         }
     }
 
     /// Begins to read the small objects of the signal that an object is of, once. They are asked for one after another,
-    /// each with the latency of a request, if nobody does.
+    /// each with the latency of a request, if nobody does. Not in a store that is too large to be listed: there, finding
+    /// them takes requests as well.
     pub(crate) fn warm(&self, name: &str) {
         let small = {
-            let mut known = self.known();
-            let Some(folder) = signal_folder(&mut known.listing, &self.place, name) else {
+            let mut state = self.state();
+            let Some(objects) = state.listing.whole() else {
                 return;
             };
-            if !known.warmed.insert(folder.clone()) {
+            let Some(folder) = signal_folder(objects, name) else {
+                return;
+            };
+            let small = small_below(objects, folder);
+            if !state.warmed.insert(folder.to_owned()) {
                 return;
             }
-            known.listing.small_below(&folder, SMALL)
+            small
         };
         let mut bytes = 0;
-        for (name, version) in small.into_iter().take(MOST_SMALL) {
+        for (name, version) in small {
             bytes += version.size;
-            if bytes > SMALL_BYTES {
+            if bytes > MAX_SMALL_BYTES {
                 return;
             }
             let object = Object::new(&name, version);
             // Whoever needs it meets the error.
-            let _ = self.blocks.prefetch(&self.place, &object);
+            let _ = self.blocks.prefetch(&self.location, &object);
         }
     }
 
     /// Begins to read the first and the last block of an object. Whoever needs them meets the errors.
     pub(crate) fn prefetch_ends(&self, name: &str, version: Version) {
         let object = Object::new(name, version);
-        let _ = self.blocks.prefetch_ends(&self.place, &object);
+        let _ = self.blocks.prefetch_ends(&self.location, &object);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The nearest folder above an object that has an array of samples.
-fn signal_folder(listing: &mut Listing, place: &Place, name: &str) -> Option<String> {
-    if !place.requests.service.lists() {
-        return None;
-    }
+fn signal_folder<'a>(objects: &BTreeMap<String, Version>, name: &'a str) -> Option<&'a str> {
     let mut folder = name;
     while let Some((above, _)) = folder.rsplit_once('/') {
-        let data = listing.find(place, &format!("{above}/data/zarr.json"));
-        if matches!(data, Ok(Some(Found::File(_)))) {
-            return Some(above.to_owned());
+        if objects.contains_key(&format!("{above}/data/zarr.json")) {
+            return Some(above);
         }
         folder = above;
     }
     None
+}
+
+/// The first small objects below a folder.
+fn small_below(objects: &BTreeMap<String, Version>, folder: &str) -> Vec<(String, Version)> {
+    let begin = format!("{folder}/");
+    let below = objects.range(begin.clone()..);
+    let below = below.take_while(|(name, _)| name.starts_with(&begin));
+    let small = below.filter(|(_, version)| version.size <= MAX_SMALL_OBJECT_BYTES);
+    let small = small.take(MAX_SMALL_OBJECTS);
+    small
+        .map(|(name, version)| (name.clone(), version.clone()))
+        .collect()
 }

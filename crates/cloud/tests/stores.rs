@@ -9,7 +9,10 @@ use std::sync::atomic::Ordering;
 use faulty::Faulty;
 use isochrony_cloud::CloudMedia;
 use isochrony_segment::DType;
-use isochrony_store::{Codec, CreateOptions, Mode, Readers, Store, Strategy, VerifyOptions};
+use isochrony_store::media::{Access, Media};
+use isochrony_store::{
+    Codec, CreateOptions, Mode, Readers, Store, StoreError, Strategy, VerifyOptions,
+};
 use isochrony_time::{Rate, civil};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -18,25 +21,29 @@ const ROOT: &str = "s3://bucket/water.iso";
 const PREFIX: &str = "some/water.iso";
 
 /// A store on a disk and its copy among objects.
-struct Copied {
+struct StoreCopy {
     folder: TempDir,
     objects: Arc<Faulty>,
 }
 
+/// Not zero, and hard to compress.
 fn samples(count: i64, seed: i64) -> Vec<i16> {
-    (0..count)
-        .map(|at| ((at * 37 + seed) % 1999) as i16 + 1)
-        .collect()
+    let sample = |at: i64| {
+        let mixed = (at + 7919 * seed).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64.cast_signed());
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94D0_49BB_1331_11EB_u64.cast_signed());
+        (mixed >> 40).rem_euclid(1999) as i16 + 1
+    };
+    (0..count).map(sample).collect()
 }
 
-impl Copied {
+impl StoreCopy {
     /// Stretches of samples with gaps between them.
     fn new(stretches: &[(i64, i64)], sealed: bool) -> Self {
-        let copied = Self {
+        let copy = Self {
             folder: tempfile::tempdir().unwrap(),
             objects: Arc::new(Faulty::default()),
         };
-        let store = Store::open(copied.local(), Mode::Create).unwrap();
+        let store = Store::open(copy.local(), Mode::Create).unwrap();
         let mut options = CreateOptions::new(DType::I16, Rate::from_hz(1000).unwrap());
         options.start = Some(civil::parse("2010-03-01T00:00:00Z").unwrap());
         let writer = store.create("a/b", &options).unwrap();
@@ -49,8 +56,8 @@ impl Copied {
             store.seal("a/b", Codec::default()).unwrap();
         }
         store.close().unwrap();
-        copied.publish();
-        copied
+        copy.publish();
+        copy
     }
 
     fn local(&self) -> PathBuf {
@@ -59,31 +66,16 @@ impl Copied {
 
     /// Copies what is new or changed; what names the live state last.
     fn publish(&self) {
-        let mut files = Vec::new();
-        let mut open = vec![self.local()];
-        while let Some(folder) = open.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => open.push(path),
-                    false => files.push(path),
-                }
-            }
-        }
-        files.sort_by_key(|path| {
-            let name = path.file_name().unwrap().to_str().unwrap();
-            (name == "MANIFEST", name.starts_with("log."))
-        });
-        for path in files {
-            let name = path.strip_prefix(self.local()).unwrap();
-            let key = format!("{PREFIX}/{}", name.to_str().unwrap());
-            self.objects.put(&key, std::fs::read(&path).unwrap());
-        }
+        self.objects.publish(&self.local(), PREFIX);
+    }
+
+    fn try_open(&self, mode: Mode) -> Result<Store, StoreError> {
+        let media = CloudMedia::on(self.objects.clone(), PREFIX, Path::new(ROOT)).unwrap();
+        Store::open_on(Path::new(ROOT), mode, Arc::new(media))
     }
 
     fn open(&self) -> Store {
-        let media = CloudMedia::on(self.objects.clone(), PREFIX, Path::new(ROOT)).unwrap();
-        Store::open_on(Path::new(ROOT), Mode::Read, Arc::new(media)).unwrap()
+        self.try_open(Mode::Read).unwrap()
     }
 
     fn values(store: &Store) -> Vec<Vec<i16>> {
@@ -142,14 +134,14 @@ proptest! {
         faults in prop::collection::vec(0..40u64, 0..3),
         is_large in prop::bool::ANY,
     ) {
-        let copied = Copied::new(&stretches, sealed);
-        copied.objects.is_large.store(is_large, Ordering::Relaxed);
-        copied.objects.break_off(&faults);
-        let (there, here) = (copied.open(), Store::open(copied.local(), Mode::Read).unwrap());
-        let expected = Copied::values(&here);
-        prop_assert_eq!(&Copied::values(&there), &expected);
+        let copy = StoreCopy::new(&stretches, sealed);
+        copy.objects.is_large.store(is_large, Ordering::Relaxed);
+        copy.objects.break_off(&faults);
+        let (there, here) = (copy.open(), Store::open(copy.local(), Mode::Read).unwrap());
+        let expected = StoreCopy::values(&here);
+        prop_assert_eq!(&StoreCopy::values(&there), &expected);
         if !sealed {
-            let scanned = Copied::scanned(&copied.open(), piece, at_once);
+            let scanned = StoreCopy::scanned(&copy.open(), piece, at_once);
             prop_assert_eq!(scanned, expected.concat());
         }
         let (there, here) = (there.info(None).unwrap(), here.info(None).unwrap());
@@ -163,59 +155,57 @@ proptest! {
 
 #[test]
 fn verification_finds_a_sound_store_sound_and_a_flipped_bit() {
-    let copied = Copied::new(&[(200_000, 10)], false);
+    let copy = StoreCopy::new(&[(200_000, 10)], false);
     let options = VerifyOptions {
         deep: true,
         ..VerifyOptions::default()
     };
-    let report = copied.open().verify(&options).unwrap();
+    let report = copy.open().verify(&options).unwrap();
     assert!(
         report.is_clean() && report.bytes > 0,
         "{:?}",
         report.findings
     );
-    copied
-        .objects
-        .change("data/c/0", |bytes| bytes[100_000] ^= 4);
-    let report = copied.open().verify(&options).unwrap();
+    copy.objects.change("data/c/0", |bytes| bytes[100_000] ^= 4);
+    let report = copy.open().verify(&options).unwrap();
     let codes: Vec<_> = report.findings.iter().map(|finding| finding.code).collect();
     assert_eq!(codes, ["flipped_bits"]);
 }
 
 #[test]
 fn a_store_opens_and_a_signal_loads_with_few_requests_one_after_another() {
-    let copied = Copied::new(&[(50_000, 10), (50_000, 10)], false);
-    let store = copied.open();
-    let opened = copied.objects.requests.swap(0, Ordering::Relaxed);
+    let copy = StoreCopy::new(&[(50_000, 10), (50_000, 10)], false);
+    let store = copy.open();
+    let opened = copy.objects.requests.swap(0, Ordering::Relaxed);
     assert!(opened <= 9, "{opened} requests");
     store.signal("a/b").unwrap();
-    let rounds = copied.objects.requests.swap(0, Ordering::Relaxed);
+    let rounds = copy.objects.requests.swap(0, Ordering::Relaxed);
     // Its small objects, together.
     assert!(rounds <= 30, "{rounds} requests");
     store.signal("a/b").unwrap().select(0..10).unwrap();
-    assert_eq!(copied.objects.requests.load(Ordering::Relaxed), 0);
+    assert_eq!(copy.objects.requests.load(Ordering::Relaxed), 0);
 }
 
 #[test]
 fn pieces_close_together_are_one_request() {
     let stretches = [(1000, 50); 200];
-    let copied = Copied::new(&stretches, false);
-    let store = copied.open();
+    let copy = StoreCopy::new(&stretches, false);
+    let store = copy.open();
     store.signal("a/b").unwrap();
-    copied.objects.requests.store(0, Ordering::Relaxed);
-    let found = Copied::scanned(&store, 1 << 22, 1);
+    copy.objects.requests.store(0, Ordering::Relaxed);
+    let found = StoreCopy::scanned(&store, 1 << 22, 1);
     assert_eq!(found.len(), 200_000);
-    let requests = copied.objects.requests.load(Ordering::Relaxed);
+    let requests = copy.objects.requests.load(Ordering::Relaxed);
     assert!(requests <= 12, "{requests} requests for 200 stretches");
 }
 
 #[test]
 fn what_was_published_since_shows_after_a_refresh_and_not_before() {
-    let copied = Copied::new(&[(30_000, 10)], false);
-    let reader = copied.open();
+    let copy = StoreCopy::new(&[(30_000, 10)], false);
+    let reader = copy.open();
     let old = reader.signal("a/b").unwrap();
-    let before = Copied::values(&reader);
-    let writing = Store::open(copied.local(), Mode::ReadWrite).unwrap();
+    let before = StoreCopy::values(&reader);
+    let writing = Store::open(copy.local(), Mode::ReadWrite).unwrap();
     let writer = writing.writer("a/b").unwrap();
     for round in 0..4 {
         writer.append(&samples(40_000, round)).unwrap();
@@ -223,25 +213,25 @@ fn what_was_published_since_shows_after_a_refresh_and_not_before() {
         if round == 2 {
             writing.checkpoint().unwrap();
         }
-        copied.publish();
+        copy.publish();
         let shown = old.select(0..30_000).unwrap();
         let first = shown.segments().next().unwrap().unwrap();
         assert_eq!(first.to_vec::<i16>().unwrap(), before[0]);
         assert!(reader.refresh().unwrap());
         assert!(!reader.refresh().unwrap());
-        let here = Store::open(copied.local(), Mode::Read).unwrap();
-        assert_eq!(Copied::values(&reader), Copied::values(&here));
+        let here = Store::open(copy.local(), Mode::Read).unwrap();
+        assert_eq!(StoreCopy::values(&reader), StoreCopy::values(&here));
         assert_eq!(
-            Copied::scanned(&reader, 7000, 1),
-            Copied::values(&here).concat()
+            StoreCopy::scanned(&reader, 7000, 1),
+            StoreCopy::values(&here).concat()
         );
     }
 }
 
 #[test]
 fn another_store_in_the_place_of_an_open_one_is_no_mixture() {
-    let copied = Copied::new(&[(2_000_000, 10)], false);
-    let reader = copied.open();
+    let copy = StoreCopy::new(&[(2_000_000, 10)], false);
+    let reader = copy.open();
     let signal = reader.signal("a/b").unwrap();
     signal
         .select(0..10)
@@ -250,9 +240,9 @@ fn another_store_in_the_place_of_an_open_one_is_no_mixture() {
         .next()
         .unwrap()
         .unwrap();
-    let other = Copied::new(&[(2_000_000, 11)], false);
+    let other = StoreCopy::new(&[(2_000_000, 11)], false);
     for (key, bytes) in other.objects.all() {
-        copied.objects.put(&key, bytes);
+        copy.objects.put(&key, bytes);
     }
     let read = signal
         .select(1_500_000..1_900_000)
@@ -270,11 +260,9 @@ fn another_store_in_the_place_of_an_open_one_is_no_mixture() {
 
 #[test]
 fn writing_is_refused_in_one_line() {
-    let copied = Copied::new(&[(10, 1)], false);
-    let media = CloudMedia::on(copied.objects.clone(), PREFIX, Path::new(ROOT)).unwrap();
+    let copy = StoreCopy::new(&[(10, 1)], false);
     for mode in [Mode::ReadWrite, Mode::Append, Mode::Create] {
-        let opened = Store::open_on(Path::new(ROOT), mode, Arc::new(media.clone()));
-        let error = opened.map(drop).unwrap_err();
+        let error = copy.try_open(mode).map(drop).unwrap_err();
         assert_eq!(error.code(), "remote_read_only");
         assert!(
             error
@@ -286,10 +274,10 @@ fn writing_is_refused_in_one_line() {
 
 #[test]
 fn a_server_that_goes_on_failing_is_an_error_and_no_end_of_the_file() {
-    let copied = Copied::new(&[(200_000, 10)], false);
-    let store = copied.open();
+    let copy = StoreCopy::new(&[(200_000, 10)], false);
+    let store = copy.open();
     let signal = store.signal("a/b").unwrap();
-    copied.objects.break_off(&(0..10_000).collect::<Vec<_>>());
+    copy.objects.break_off(&(0..10_000).collect::<Vec<_>>());
     let read = signal
         .select(0..200_000)
         .unwrap()
@@ -297,4 +285,98 @@ fn a_server_that_goes_on_failing_is_an_error_and_no_end_of_the_file() {
         .next()
         .unwrap();
     assert_eq!(read.unwrap_err().code(), "truncated_answer");
+}
+
+#[test]
+fn what_is_published_while_a_store_opens_is_not_missed() {
+    let copy = StoreCopy::new(&[(30_000, 10)], false);
+    let (local, objects) = (copy.local(), copy.objects.clone());
+    // Between whatever is asked for first, and MANIFEST.
+    copy.objects.before_read("MANIFEST", move || {
+        let store = Store::open(&local, Mode::ReadWrite).unwrap();
+        let options = CreateOptions::new(DType::I16, Rate::from_hz(1000).unwrap());
+        let writer = store.create("c/d", &options).unwrap();
+        writer.append(&samples(40_000, 5)).unwrap();
+        store.commit(true).unwrap();
+        store.close().unwrap();
+        objects.publish(&local, PREFIX);
+    });
+    let store = copy.open();
+    let signal = store.signal("c/d").unwrap();
+    let shown = signal.select(0..40_000).unwrap().counts(-1i16).unwrap();
+    assert_eq!(shown, samples(40_000, 5));
+}
+
+#[test]
+fn a_store_of_which_nobody_knows_whether_it_is_a_whole_backup_does_not_open() {
+    let copy = StoreCopy::new(&[(1000, 10)], false);
+    *copy.objects.denied.lock().unwrap() = Some("/BACKUP".into());
+    let error = copy.try_open(Mode::Read).map(drop).unwrap_err();
+    assert_eq!(error.code(), "access_denied");
+}
+
+#[test]
+fn a_store_too_large_to_be_listed_is_opened_without_listing_what_is_not_there() {
+    let copy = StoreCopy::new(&[(50_000, 10), (50_000, 10)], false);
+    copy.objects.is_large.store(true, Ordering::Relaxed);
+    let store = copy.open();
+    store.signal("a/b").unwrap();
+    let requests = copy.objects.requests.load(Ordering::Relaxed);
+    assert!(requests <= 50, "{requests} requests");
+    let empty = copy.objects.empty_folders.lock().unwrap().clone();
+    assert!(
+        !empty.iter().any(|folder| folder.ends_with("/data")),
+        "{empty:?}"
+    );
+}
+
+#[test]
+fn what_a_server_fails_to_give_is_not_asked_for_once_more() {
+    // The first request and its repetitions.
+    const TRIES: u64 = 6;
+    for sealed in [false, true] {
+        let copy = StoreCopy::new(&[(2_000_000, 10)], sealed);
+        let store = copy.open();
+        let signal = store.signal("a/b").unwrap();
+        let read = |range| signal.select(range).unwrap().counts(-1i16);
+        read(0..10).unwrap();
+        // What is read ahead comes, too.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        copy.objects.break_off(&(0..10_000).collect::<Vec<_>>());
+        copy.objects.requests.store(0, Ordering::Relaxed);
+        let error = read(1_000_000..1_000_010).unwrap_err();
+        assert_eq!(error.code(), "truncated_answer", "{error}");
+        let requests = copy.objects.requests.load(Ordering::Relaxed);
+        assert!(requests <= TRIES, "{requests} requests, sealed: {sealed}");
+    }
+}
+
+#[test]
+fn many_readers_in_turn_read_each_block_once() {
+    const FILE_BYTES: u64 = 16 << 20;
+    const READ_BYTES: u64 = 64 << 10;
+    let objects = Arc::new(Faulty::default());
+    let names: Vec<String> = (0..8).map(|number| format!("file{number}")).collect();
+    for (seed, name) in names.iter().enumerate() {
+        objects.put(
+            &format!("{PREFIX}/{name}"),
+            vec![seed as u8; FILE_BYTES as usize],
+        );
+    }
+    let media = CloudMedia::on(objects.clone(), PREFIX, Path::new(ROOT)).unwrap();
+    let open = |name| {
+        media
+            .open(&Path::new(ROOT).join(name), Access::Read)
+            .unwrap()
+    };
+    let files: Vec<_> = names.iter().map(open).collect();
+    let mut bytes = vec![0; READ_BYTES as usize];
+    for offset in (0..FILE_BYTES).step_by(READ_BYTES as usize) {
+        for (seed, file) in files.iter().enumerate() {
+            assert_eq!(file.read_at(offset, &mut bytes).unwrap(), bytes.len());
+            assert!(bytes.iter().all(|byte| *byte == seed as u8));
+        }
+    }
+    let requested = objects.bytes.load(Ordering::Relaxed);
+    assert_eq!(requested, 8 * FILE_BYTES);
 }

@@ -26,7 +26,9 @@ use self::frames::{Decompressor, Frames};
 use self::shards::SealedShard;
 use self::storage::ArrayStorage;
 use crate::engine::candidate::ArrayFolder;
+use crate::engine::io::failed;
 use crate::engine::recent::{Recent, open_file_limit};
+use crate::engine::vanished::is_of_server;
 use crate::error::StoreError;
 use crate::layout::zarr;
 use crate::media::{Media, limits};
@@ -84,9 +86,11 @@ impl Decoder {
             zarr::data_array(meta, 1 << 60)
         } else {
             let path = data.join("zarr.json");
-            let bytes = media
-                .read(&path, limits::METADATA)
-                .map_err(|error| refuse(error.to_string()))?;
+            let bytes = media.read(&path, limits::METADATA);
+            let bytes = bytes.map_err(|error| match failed(error, "read", &path) {
+                error if is_of_server(&error) => error,
+                error => refuse(error.to_string()),
+            })?;
             let bytes = bytes.ok_or_else(|| refuse("the file is missing".into()))?;
             let value: Value =
                 serde_json::from_slice(&bytes).map_err(|error| refuse(error.to_string()))?;
@@ -162,21 +166,23 @@ impl Decoder {
         };
         if let Some(frames) = self.frames {
             // The size of a decoded chunk is known: what claims another one is damage, and nothing is allocated for it.
-            let failed = |reason: String| refuse(format!("chunk {chunk}: {reason}"));
+            let wrong = |reason: String| refuse(format!("chunk {chunk}: {reason}"));
             let shard = self.folder.sealed(chunk / SHARD_CHUNKS)?;
-            match shard.place_of(chunk % SHARD_CHUNKS).map_err(failed)? {
+            match shard.place_of(chunk % SHARD_CHUNKS).map_err(wrong)? {
                 Some(range) => {
                     let length = range.end - range.start;
-                    frames::check_length(length, self.chunk_bytes).map_err(failed)?;
+                    frames::check_length(length, self.chunk_bytes).map_err(wrong)?;
                     let (frame, context) = decompressor.parts();
-                    shard.read_into(range, frame).map_err(failed)?;
-                    frames.check(frame, self.chunk_bytes).map_err(failed)?;
+                    shard.read_into(range, frame).map_err(|error| {
+                        error.at(&self.folder.shard_path(chunk / SHARD_CHUNKS), wrong)
+                    })?;
+                    frames.check(frame, self.chunk_bytes).map_err(wrong)?;
                     let mut content = match room.filter(|room| room.len() == self.chunk_bytes) {
                         Some(room) => room,
                         None => BufferMut::zeroed(self.chunk_bytes)?.freeze(),
                     };
                     let decoded = frames.decode(frame, content.make_mut()?, context);
-                    return decoded.map(|()| content).map_err(failed);
+                    return decoded.map(|()| content).map_err(wrong);
                 }
                 None if self.fills_zeros => {
                     return Ok(BufferMut::zeroed(self.chunk_bytes)?.freeze());
@@ -254,18 +260,29 @@ impl Decoders {
 
     /// The same of a sealed signal whose array was read before, as a state shows it, without looking for its files.
     /// `None` if there is none such, or it cannot be read: whoever looks for the files tells why.
+    ///
+    /// # Errors
+    /// What a server says, or that the work was called off.
     pub(crate) fn read_again(
         &self,
         state: &SignalState,
         start: i64,
         count: usize,
-    ) -> Option<Buffer> {
+    ) -> Result<Option<Buffer>, StoreError> {
         if state.meta.codec.is_empty() {
-            return None;
+            return Ok(None);
         }
-        let decoder = lock(&self.open).get(&state.id).cloned()?;
-        let same = decoder.folder.is_sealed && decoder.folder.version == state.data.array();
-        same.then(|| self.samples(&decoder, start, count).ok())?
+        let Some(decoder) = lock(&self.open).get(&state.id).cloned() else {
+            return Ok(None);
+        };
+        if !decoder.folder.is_sealed || decoder.folder.version != state.data.array() {
+            return Ok(None);
+        }
+        match self.samples(&decoder, start, count) {
+            Ok(buffer) => Ok(Some(buffer)),
+            Err(error) if is_of_server(&error) => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     fn samples(&self, decoder: &Decoder, start: i64, count: usize) -> Result<Buffer, StoreError> {

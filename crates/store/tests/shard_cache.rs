@@ -4,6 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use isochrony_cache::{Cache, CacheOptions};
 use isochrony_segment::DType;
@@ -553,6 +554,18 @@ fn reports_tell_what_is_cached_and_what_changed() {
     // What was reported is not reported again.
     assert_eq!(cache.report(&mut cursor).counts, Default::default());
 
+    // After an error all is told anew, and not what changed since an unknown state.
+    let index = fixture.cache_folder();
+    let aside = fixture.folder.path().join("aside");
+    fs::rename(&index, &aside).unwrap();
+    fs::write(&index, "no folder").unwrap();
+    let lost = cache.report(&mut cursor);
+    fs::remove_file(&index).unwrap();
+    fs::rename(&aside, &index).unwrap();
+    assert!(lost.is_all && lost.added.is_empty(), "{lost:?}");
+    let again = cache.report(&mut cursor);
+    assert_eq!((again.is_all, again.added), (true, names(0..1)));
+
     read(&reader, shard..300 * CHUNK);
     read(&reader, 0..shard);
     cache.release();
@@ -566,6 +579,29 @@ fn reports_tell_what_is_cached_and_what_changed() {
         // What was told before and is gone is told.
         assert!(has(&all) || names(0..1)[0].0 != name || report.removed.contains(&name));
     }
+}
+
+#[test]
+fn a_wait_for_another_process_ends_soon_once_the_work_is_called_off() {
+    let fixture = Fixture::of(2 * CHUNK);
+    let cache = fixture.cache(64 << 20, PIECE, None);
+    let reader = fixture.reader(&cache);
+    let signal = reader.signal("p").unwrap();
+    let (key, bytes) = signal.cached_objects(0..10).unwrap().remove(0);
+    let other = Cache::open(fixture.cache_folder(), CacheOptions::new(64 << 20)).unwrap();
+    let pinned = other.pin(&key, bytes).unwrap();
+    let reservation = pinned.reserve(0..bytes).unwrap();
+    assert!(!reservation.is_empty());
+    let begun = Instant::now();
+    let stopped = isochrony_runtime::stoppable_waits(
+        move || begun.elapsed() > Duration::from_millis(50),
+        || signal.select(0..10).unwrap().counts(-1i16).unwrap_err(),
+    );
+    assert_eq!(stopped.code(), "interrupted", "{stopped}");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    // Who goes on gets them, from the store at the latest.
+    drop(reservation);
+    assert_eq!(read(&reader, 0..10), samples(0..10));
 }
 
 #[derive(Debug, Clone)]

@@ -35,8 +35,11 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
             ["denied (503 SlowDown)", "need the right"],
         ),
         (
-            CloudError::NoCredentials { variables },
-            ["no credentials", "set AWS_ACCESS_KEY_ID"],
+            CloudError::NoCredentials {
+                reason: reason(),
+                variables,
+            },
+            ["no credentials for it (503", "set AWS_ACCESS_KEY_ID"],
         ),
         (
             CloudError::Unreachable { reason: reason() },
@@ -174,11 +177,20 @@ fn a_missing_bucket_a_missing_object_and_missing_credentials_are_told_apart() {
         of(missing("404 <Code>NoSuchBucket</Code>")),
         CloudError::NoBucket { variables }
     );
-    let instance = "Error performing PUT http://169.254.169.254/latest/api/token";
+    let refused = "Connection refused (os error 111)";
+    let unanswered = object_store::Error::Generic {
+        store: "credentials",
+        source: Box::new(CredentialsError(generic(refused))),
+    };
+    let reason = refused.into();
     assert_eq!(
-        of(generic(instance)),
-        CloudError::NoCredentials { variables }
+        of(unanswered),
+        CloudError::NoCredentials { reason, variables }
     );
+    // An address says nothing: a bucket may have any name.
+    let named = "Error performing GET https://169.254.example.org/IMDS: Server returned non-2xx status code: 500 ";
+    let reason = "500".into();
+    assert_eq!(of(generic(named)), CloudError::Server { reason });
     let slow =
         "Server returned non-2xx status code: 503 Service Unavailable: <Code>SlowDown</Code>";
     let reason = "503 SlowDown".into();

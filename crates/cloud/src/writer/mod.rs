@@ -89,7 +89,7 @@ impl CloudMedia {
         if remote.service() == Service::Http {
             return Err(CloudError::CannotPush.into());
         }
-        let place = remote.session()?.place.clone();
+        let place = remote.session()?.location.clone();
         let listed = driver::wait(place.list_whole(usize::MAX))?.unwrap_or_default();
         let objects = listed.keys().cloned().collect();
         let node = |(name, version): (String, Version)| {

@@ -175,7 +175,7 @@ impl Writer {
         if changes.is_empty() {
             return Ok(());
         }
-        let place = &self.remote.session()?.place;
+        let place = &self.remote.session()?.location;
         let mut objects = Vec::new();
         for change in &changes {
             let source = match &change.difference {
@@ -213,7 +213,7 @@ impl Writer {
         if names.is_empty() {
             return Ok(());
         }
-        let place = &self.remote.session()?.place;
+        let place = &self.remote.session()?.location;
         let keys = names.iter().map(|name| place.key(name));
         let keys = keys.collect::<Result<Vec<Key>, CloudError>>()?;
         let requests = place.requests.clone();

@@ -47,6 +47,9 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
+/// The writer's handle and the disk's.
+type Pair = (Arc<dyn MediaFile>, Arc<dyn MediaFile>);
+
 #[derive(Debug, Clone)]
 enum Call {
     Open(usize, u8),
@@ -128,7 +131,7 @@ proptest! {
         let media = CloudMedia::on(client.clone(), PREFIX, Path::new(ROOT)).unwrap();
         let mut writer = media.writer_that_stages(spill_bytes).unwrap();
         writer.make_folder(Path::new(ROOT)).unwrap();
-        let mut handles: BTreeMap<usize, (Arc<dyn MediaFile>, Arc<dyn MediaFile>)> = BTreeMap::new();
+        let mut handles: BTreeMap<usize, Pair> = BTreeMap::new();
         let ours = |name: usize| PathBuf::from(ROOT).join(NAMES[name]);
         let theirs = |name: usize| disk_root.join(NAMES[name]);
         for call in calls {
@@ -207,8 +210,8 @@ proptest! {
                 other.read_at(0, &mut want).unwrap();
                 prop_assert!(have == want, "{}", NAMES[*name]);
             }
-            for name in 0..NAMES.len() {
-                prop_assert_eq!(writer.stat(&ours(name)).unwrap(), disk.stat(&theirs(name)).unwrap(), "{}", NAMES[name]);
+            for (name, text) in NAMES.iter().enumerate() {
+                prop_assert_eq!(writer.stat(&ours(name)).unwrap(), disk.stat(&theirs(name)).unwrap(), "{}", text);
                 if let Ok(mut expected) = disk.list(&theirs(name)) {
                     expected.sort();
                     prop_assert_eq!(writer.list(&ours(name)).unwrap(), expected);

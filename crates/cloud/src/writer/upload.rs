@@ -65,7 +65,7 @@ async fn put_small(
     let bytes = staged(path, 0, len)?;
     let put = requests.client.put(key, bytes).await;
     let put = put.map_err(|error| requests.error(&error))?;
-    Ok(Version::put(len, put.e_tag))
+    Ok(Version::put(len, put.e_tag, requests.service))
 }
 
 async fn put_large(
@@ -101,7 +101,7 @@ async fn put_large(
     let put = upload.lock().await.complete().await;
     let put = put.map_err(|error| requests.error(&error))?;
     unfinished.0 = None;
-    Ok(Version::put(len, put.e_tag))
+    Ok(Version::put(len, put.e_tag, requests.service))
 }
 
 fn checked(

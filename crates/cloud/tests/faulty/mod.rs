@@ -1,5 +1,7 @@
 //! An object store in memory with faults.
 
+#![allow(dead_code)] // Each test uses a part.
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Mutex;
@@ -15,11 +17,21 @@ use object_store::{
     ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-#[derive(Debug, Default)]
+type Hook = (String, Box<dyn FnOnce() + Send>);
+
+#[derive(Default)]
 pub(crate) struct Faulty {
     objects: InMemory,
     /// Requests since they were last counted.
     pub(crate) requests: AtomicU64,
+    /// Bytes of answers.
+    pub(crate) bytes: AtomicU64,
+    /// What is done before the next object whose name ends so is read.
+    before_read: Mutex<Option<Hook>>,
+    /// Objects whose names end so are refused.
+    pub(crate) denied: Mutex<Option<String>>,
+    /// Folders that were listed in which nothing is.
+    pub(crate) empty_folders: Mutex<Vec<String>>,
     /// Listings of everything give more than fits.
     pub(crate) is_large: AtomicBool,
     answers: AtomicU64,
@@ -37,13 +49,11 @@ impl Faulty {
     }
 
     /// What clients put and deleted: "put KEY" and "delete KEY".
-    #[allow(dead_code)] // Of a test that writes.
     pub(crate) fn changes(&self) -> Vec<String> {
         self.changes.lock().unwrap().clone()
     }
 
     /// Refuses changes after so many; `u64::MAX`: none.
-    #[allow(dead_code)]
     pub(crate) fn refuse_after(&self, changes: u64) {
         *self.room.lock().unwrap() = Some(changes);
     }
@@ -61,11 +71,39 @@ impl Faulty {
         Ok(())
     }
 
+    /// Copies what is new or changed in a store on a disk; what names the live state last.
+    pub(crate) fn publish(&self, local: &std::path::Path, prefix: &str) {
+        let mut files = Vec::new();
+        let mut open = vec![local.to_owned()];
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => open.push(path),
+                    false => files.push(path),
+                }
+            }
+        }
+        files.sort_by_key(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            (name == "MANIFEST", name.starts_with("log."))
+        });
+        for path in files {
+            let name = path.strip_prefix(local).unwrap();
+            let key = format!("{prefix}/{}", name.to_str().unwrap());
+            self.put(&key, std::fs::read(&path).unwrap());
+        }
+    }
+
     /// The next answers of these numbers break off.
-    #[allow(dead_code)]
     pub(crate) fn break_off(&self, numbers: &[u64]) {
         self.answers.store(0, Ordering::Relaxed);
         *self.broken.lock().unwrap() = numbers.iter().copied().collect();
+    }
+
+    /// Does something before the next object whose name ends so is read.
+    pub(crate) fn before_read(&self, end: &str, hook: impl FnOnce() + Send + 'static) {
+        *self.before_read.lock().unwrap() = Some((end.to_owned(), Box::new(hook)));
     }
 
     pub(crate) fn all(&self) -> Vec<(String, Vec<u8>)> {
@@ -78,7 +116,6 @@ impl Faulty {
         keys.into_iter().map(get).collect()
     }
 
-    #[allow(dead_code)]
     /// Changes the one object whose name ends so.
     pub(crate) fn change(&self, end: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let (key, mut bytes) = self
@@ -93,6 +130,12 @@ impl Faulty {
 
 fn now<T>(ready: impl Future<Output = T>) -> T {
     futures_util::FutureExt::now_or_never(ready).unwrap()
+}
+
+impl fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl fmt::Display for Faulty {
@@ -120,6 +163,20 @@ impl ObjectStore for Faulty {
     async fn get_opts(&self, key: &Path, how: GetOptions) -> Result<GetResult> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let is_head = how.head;
+        if !is_head {
+            let hook = (self.before_read.lock().unwrap())
+                .take_if(|(end, _)| key.as_ref().ends_with(&*end));
+            if let Some((_, hook)) = hook {
+                hook();
+            }
+        }
+        let denied = self.denied.lock().unwrap().clone();
+        if denied.is_some_and(|end| key.as_ref().ends_with(&end)) {
+            return Err(object_store::Error::PermissionDenied {
+                path: key.to_string(),
+                source: "403".into(),
+            });
+        }
         let found = self.objects.get_opts(key, how).await?;
         if is_head {
             return Ok(found);
@@ -136,6 +193,7 @@ impl ObjectStore for Faulty {
         if is_broken {
             bytes.truncate(bytes.len() / 2);
         }
+        (self.bytes).fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let parts: Vec<_> = bytes
             .chunks(50_000)
             .map(|part| Ok(bytes.slice_ref(part)))
@@ -188,7 +246,12 @@ impl ObjectStore for Faulty {
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        self.objects.list_with_delimiter(prefix).await
+        let found = self.objects.list_with_delimiter(prefix).await?;
+        if found.objects.is_empty() && found.common_prefixes.is_empty() {
+            let folder = prefix.map(Path::to_string).unwrap_or_default();
+            self.empty_folders.lock().unwrap().push(folder);
+        }
+        Ok(found)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, how: CopyOptions) -> Result<()> {

@@ -43,4 +43,4 @@ pub(crate) use read_threads::{PieceFiller, ReadThreads};
 pub use reader::PieceReader;
 pub use readers::ScanReaders;
 pub use reading::Reading;
-pub(crate) use request_iter::{Merging, RequestIter};
+pub(crate) use request_iter::{MergePolicy, RequestIter};

@@ -12,7 +12,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Merging, PieceIter, RequestIter};
+use super::{MergePolicy, PieceIter, RequestIter};
 use crate::source::SampleSource;
 
 /// Most bytes requested ahead, unless one piece alone has more.
@@ -64,7 +64,7 @@ pub(crate) struct PieceQueues<A> {
     source: Arc<dyn SampleSource>,
     piece: i64,
     readers: usize,
-    merging: Option<Merging>,
+    merging: Option<MergePolicy>,
     /// Pieces requested and not taken: of one queue, and of all.
     depth: usize,
     total_depth: usize,
@@ -101,16 +101,12 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// Joins pieces that lie close together. A reader then finds its pieces [in a request](Self::front_with).
-    pub(crate) fn merging(self, merging: Merging) -> Self {
+    /// Joins pieces that lie close together. A reader then finds its pieces [in a request](Self::front).
+    pub(crate) fn merging(self, merging: MergePolicy) -> Self {
         Self {
             merging: Some(merging),
             ..self
         }
-    }
-
-    pub(crate) fn merges(&self) -> bool {
-        self.merging.is_some()
     }
 
     pub(crate) fn readers(&self) -> usize {
@@ -263,24 +259,13 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// The state of a piece if it is the oldest requested one of the queue.
-    pub(crate) fn front(&mut self, queue: u64, piece: &Range<i64>) -> Option<&mut A> {
-        let queue = self.queues.iter_mut().find(|one| one.id == queue)?;
-        if queue.requested.is_empty() && queue.rest.peek().as_ref() == Some(piece) {
-            // It will be read at once.
-            queue.rest.advance();
-        }
-        let front = queue.requested.front_mut()?;
-        (front.piece == *piece).then_some(&mut front.state)
-    }
-
-    /// The oldest request of the queue and its state, if a piece is in it.
-    pub(crate) fn front_with(
-        &mut self,
-        queue: u64,
-        piece: &Range<i64>,
-    ) -> Option<(Range<i64>, &mut A)> {
-        let holds = |range: &Range<i64>| range.start <= piece.start && piece.end <= range.end;
+    /// The oldest request of the queue and its state, if it is that of a piece, or, where pieces are merged, holds it.
+    pub(crate) fn front(&mut self, queue: u64, piece: &Range<i64>) -> Option<(Range<i64>, &mut A)> {
+        let merges = self.merging.is_some();
+        let holds = |request: &Range<i64>| match merges {
+            true => request.start <= piece.start && piece.end <= request.end,
+            false => request == piece,
+        };
         let queue = self.queues.iter_mut().find(|one| one.id == queue)?;
         if queue.requested.is_empty() && queue.rest.peek().as_ref().is_some_and(holds) {
             // It will be read at once.

@@ -1,8 +1,11 @@
-//! Scans by strategies that read each task's pieces ahead, into buffers: `direct` and both of `io_uring`.
+//! Scans by strategies that read each task's pieces ahead, into buffers: `direct`, both of `io_uring` and `range_requests`.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
+
+use isochrony_segment::Buffer;
 
 use super::{Attempt, Fallback, Prefetcher, ReadOutcome, TaskReader};
 use crate::error::IoError;
@@ -15,8 +18,8 @@ pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
     /// Returns the id of the task's queue.
     fn begin_task(&self, task: u64, parts: &[Range<i64>]) -> u64;
     fn end_task(&self, queue: u64);
-    /// A piece as it was read ahead, or, out of order, read now.
-    fn take(&self, queue: u64, piece: &Range<i64>) -> Result<Attempt, IoError>;
+    /// The request that a piece is in, as it was read ahead, or, out of order, the piece read now.
+    fn take(&self, queue: u64, piece: &Range<i64>) -> Result<(Range<i64>, Attempt), IoError>;
     fn stop(&self);
 }
 
@@ -42,6 +45,7 @@ impl<Q: ReadAheadQueue> Prefetcher for QueueScan<Q> {
         Box::new(QueueReader {
             queue: self.queue.begin_task(task, parts),
             scan: self,
+            last: None,
         })
     }
 
@@ -60,10 +64,25 @@ impl<Q: ReadAheadQueue> Prefetcher for QueueScan<Q> {
 struct QueueReader<Q: ReadAheadQueue> {
     scan: Arc<QueueScan<Q>>,
     queue: u64,
+    /// The request that came last, if it held more than one piece.
+    last: Option<(Range<i64>, Buffer)>,
+}
+
+impl<Q: ReadAheadQueue> QueueReader<Q> {
+    /// The part of the last request that is a piece.
+    fn within_last(&self, piece: &Range<i64>) -> Option<Buffer> {
+        let (range, buffer) = self.last.as_ref()?;
+        if piece.start < range.start || range.end < piece.end {
+            return None;
+        }
+        let size = self.scan.source.dtype().size();
+        let byte = |index: i64| (index - range.start) as usize * size;
+        buffer.slice(byte(piece.start)..byte(piece.end))
+    }
 }
 
 impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
-    fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
+    fn read(&mut self, piece: &Range<i64>) -> Result<ReadOutcome, IoError> {
         let refused = |why| {
             Ok(ReadOutcome::FallBack(Fallback {
                 strategy: Strategy::Read,
@@ -73,9 +92,31 @@ impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
         if let Err(error) = self.scan.owner.check() {
             return refused(error.to_string());
         }
-        match self.scan.queue.take(self.queue, range)? {
-            Attempt::Read(buffer) => ReadOutcome::copied(&self.scan.source, range, buffer),
-            Attempt::FallBack(why) => refused(why),
+        let source = &self.scan.source;
+        if let Some(buffer) = self.within_last(piece) {
+            return ReadOutcome::copied(source, piece, buffer);
+        }
+        self.last = None;
+        match self.scan.queue.take(self.queue, piece) {
+            Ok((request, Attempt::Read(buffer))) if request == *piece => {
+                ReadOutcome::copied(source, piece, buffer)
+            }
+            Ok((request, Attempt::Read(buffer))) => {
+                self.last = Some((request, buffer));
+                match self.within_last(piece) {
+                    Some(buffer) => ReadOutcome::copied(source, piece, buffer),
+                    None => ReadOutcome::as_stored(source, piece),
+                }
+            }
+            Ok((_, Attempt::FallBack(why))) => refused(why),
+            // The file was replaced, as by a writer that published more: the source opens it again, and looks whether it
+            // holds the same samples.
+            Err(IoError::System { source: error, .. })
+                if error.kind() == ErrorKind::StaleNetworkFileHandle =>
+            {
+                ReadOutcome::as_stored(source, piece)
+            }
+            Err(error) => Err(error),
         }
     }
 }

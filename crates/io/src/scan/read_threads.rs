@@ -138,18 +138,14 @@ impl ReadThreads {
     }
 
     /// The request that a piece is in, and its samples; None if it is not next in its queue, or its thread panicked.
-    pub(crate) fn wait(
+    fn wait(
         &self,
         queue: u64,
         piece: &Range<i64>,
     ) -> Option<(Range<i64>, Result<Attempt, IoError>)> {
         let mut state = self.shared.lock();
-        let merges = state.queues.merges();
         let range = loop {
-            let (range, front) = match merges {
-                true => state.queues.front_with(queue, piece)?,
-                false => (piece.clone(), state.queues.front(queue, piece)?),
-            };
+            let (range, front) = state.queues.front(queue, piece)?;
             if !matches!(front, PieceState::Requested) {
                 break range;
             }
@@ -159,10 +155,7 @@ impl ReadThreads {
                 return Some((range, Err(IoError::Interrupted)));
             }
             state = self.shared.lock();
-            let (_, front) = match merges {
-                true => state.queues.front_with(queue, piece)?,
-                false => (piece.clone(), state.queues.front(queue, piece)?),
-            };
+            let (_, front) = state.queues.front(queue, piece)?;
             if !matches!(front, PieceState::Requested) {
                 continue;
             }
@@ -178,11 +171,6 @@ impl ReadThreads {
             PieceState::Requested => None,
         }
     }
-
-    /// Reads a piece now, in this thread.
-    pub(crate) fn read(&self, piece: &Range<i64>) -> Result<Attempt, IoError> {
-        (self.shared.filler)().fill(piece, &Mutex::default())
-    }
 }
 
 impl ReadAheadQueue for ReadThreads {
@@ -194,10 +182,14 @@ impl ReadAheadQueue for ReadThreads {
         self.change(|state| state.queues.end(queue));
     }
 
-    fn take(&self, queue: u64, piece: &Range<i64>) -> Result<Attempt, IoError> {
+    fn take(&self, queue: u64, piece: &Range<i64>) -> Result<(Range<i64>, Attempt), IoError> {
         match self.wait(queue, piece) {
-            Some((range, read)) if range == *piece => read,
-            _ => self.read(piece),
+            Some((request, read)) => Ok((request, read?)),
+            None => {
+                // Now, in this thread.
+                let read = (self.shared.filler)().fill(piece, &Mutex::default())?;
+                Ok((piece.clone(), read))
+            }
         }
     }
 

@@ -6,23 +6,23 @@ use super::PieceIter;
 
 /// What a source charges for a request, as samples: those of a hole that are read along rather than asked for around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Merging {
+pub(crate) struct MergePolicy {
     /// Most samples of a hole between two pieces.
     pub(crate) hole: i64,
     /// Most samples of a request of several pieces.
     pub(crate) most: i64,
 }
 
-/// Requests of whole pieces; without [`Merging`] one per piece.
+/// Requests of whole pieces; without [`MergePolicy`] one per piece.
 #[derive(Debug)]
 pub(crate) struct RequestIter {
     pieces: PieceIter,
-    merging: Option<Merging>,
+    merging: Option<MergePolicy>,
     next: Option<Range<i64>>,
 }
 
 impl RequestIter {
-    pub(crate) fn new(pieces: PieceIter, merging: Option<Merging>) -> Self {
+    pub(crate) fn new(pieces: PieceIter, merging: Option<MergePolicy>) -> Self {
         Self {
             pieces,
             merging,
@@ -89,7 +89,7 @@ mod tests {
             let source = TestSource::shared(Path::new("no such file"), end, gaps);
             let parts: Vec<_> = std::iter::once(0..end).collect();
             let pieces = || PieceIter::new(source.clone(), parts.clone(), piece);
-            let merging = Merging { hole, most: 2 * piece };
+            let merging = MergePolicy { hole, most: 2 * piece };
             let merged = requests(RequestIter::new(pieces(), Some(merging)));
             let mut left: std::collections::VecDeque<_> = pieces().collect();
             for request in &merged {

@@ -37,7 +37,7 @@ impl IoStrategy for DirectStrategy {
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
         // No more threads than pieces.
         let pieces = scan.pieces(scan.piece).take(MAX_THREADS).count();
-        let threads = (THREADS_PER_READER * scan.readers).min(pieces.max(1));
+        let threads = thread_count(scan.readers, pieces);
         let source = scan.source.clone();
         let queues = PieceQueues::new(scan.source, scan.piece, scan.readers, scan.tasks);
         let files = source.clone();
@@ -45,9 +45,14 @@ impl IoStrategy for DirectStrategy {
             let files = SourceFiles::new(&files);
             Box::new(DirectFiller(RequestPlanner::new(files, true)))
         };
-        let threads = ReadThreads::start(queues, threads.min(MAX_THREADS), Box::new(filler))?;
+        let threads = ReadThreads::start(queues, threads, Box::new(filler))?;
         Ok(QueueScan::shared(source, threads))
     }
+}
+
+fn thread_count(readers: usize, pieces: usize) -> usize {
+    let threads = (THREADS_PER_READER * readers).min(MAX_THREADS);
+    threads.min(pieces.max(1))
 }
 
 /// What replaces reads past the page cache where the file system refuses them.
@@ -75,5 +80,20 @@ impl PieceFiller for DirectFiller {
         let (read, buffer) = request.fill(buffer)?;
         buffers().release(buffer);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_range_needs_no_more_threads_than_it_has_pieces() {
+        assert_eq!([thread_count(1, 1), thread_count(4, 3)], [1, 3]);
+        assert_eq!(thread_count(1, 0), 1);
+        for readers in [1, 2] {
+            assert_eq!(thread_count(readers, 100), readers * THREADS_PER_READER);
+        }
+        assert_eq!(thread_count(100, 100), MAX_THREADS);
     }
 }

@@ -123,8 +123,9 @@ impl ReadAheadQueue for Mutex<InFlightPieces> {
         pieces.submit();
     }
 
-    fn take(&self, queue: u64, piece: &Range<i64>) -> Result<Attempt, IoError> {
-        lock(self).take(queue, piece)
+    fn take(&self, queue: u64, piece: &Range<i64>) -> Result<(Range<i64>, Attempt), IoError> {
+        let read = lock(self).take(queue, piece)?;
+        Ok((piece.clone(), read))
     }
 
     fn stop(&self) {

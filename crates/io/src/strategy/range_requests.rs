@@ -2,36 +2,34 @@
 //!
 //! A request costs its latency whatever its length, so pieces that lie close together are read by one request, with the
 //! holes between them, and requests overlap. By Little's law a line of bandwidth *B* whose answers begin after the
-//! latency *L* is busy while *B · L* bytes are asked for and have not come: 6 MB at 200 MB/s and 30 ms, 100 MB at 1 GB/s
-//! and 100 ms. Neither is known before, so the number in flight starts at [`FIRST_DEPTH`] and is doubled while that brings
-//! more bytes a second, up to the bound of what is read ahead ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)).
-//! On a slow line it stays small, so that the first samples do not wait for a share of the line that later ones take.
+//! latency *L* is busy while *B · L* bytes are asked for and have not come: 6 MB at 200 MB/s and 30 ms, 50 MB at 1 GB/s
+//! and 50 ms. Neither is known before, so there are [`INITIAL_DEPTH`] requests in flight at first, and twice as many, up to
+//! [`MAX_DEPTH`], if that brings more than a tenth more bytes a second. On a slow line it stays, so that the first
+//! samples do not wait for a share of the line that later ones take. The bound of what is read ahead
+//! ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)) is that of [`MAX_DEPTH`] requests.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use isochrony_segment::Buffer;
-
 use super::{CostModel, IoStrategy, StartError, Strategy};
 use crate::error::{ErrorContext, IoError};
 use crate::scan::{
-    Attempt, BufferPool, Fallback, Merging, PieceFiller, PieceQueues, Prefetcher, ReadAheadQueue,
-    ReadOutcome, ReadThreads, ScanSpec, SourceFiles, TaskReader, bytes_present,
+    Attempt, BufferPool, Fallback, MergePolicy, PieceFiller, PieceQueues, Prefetcher, QueueScan,
+    ReadThreads, ScanSpec, SourceFiles, bytes_present,
 };
-use crate::source::{FileRange, SampleSource};
-use crate::system::OwnerProcess;
+use crate::source::FileRange;
 
 /// Bytes of a request.
 const REQUEST_BYTES: u64 = 8 << 20;
 /// Bytes between two pieces that are read along: on most lines they cost less than a request's latency.
-const HOLE_BYTES: u64 = 256 << 10;
+const MAX_HOLE_BYTES: u64 = 256 << 10;
 /// Requests in flight at first, and at most.
-const FIRST_DEPTH: usize = 4;
+const INITIAL_DEPTH: usize = 4;
 const MAX_DEPTH: usize = 8;
 /// How much more must arrive for more requests in flight.
-const GAIN: f64 = 1.1;
+const MIN_SPEEDUP: f64 = 1.1;
 
 pub(crate) struct RangeRequestsStrategy;
 
@@ -69,37 +67,33 @@ impl IoStrategy for RangeRequestsStrategy {
         let pieces = scan.pieces(scan.piece).take(MAX_DEPTH).count();
         let (source, piece) = (scan.source.clone(), scan.piece);
         let size = source.dtype().size() as u64;
-        let merging = Merging {
-            hole: (HOLE_BYTES / size).cast_signed(),
+        let merging = MergePolicy {
+            hole: (MAX_HOLE_BYTES / size).cast_signed(),
             // The end of a stretch comes with its last piece.
             most: piece.max((REQUEST_BYTES / size).cast_signed()),
         };
         let queues = PieceQueues::new(scan.source, piece, scan.readers, scan.tasks);
         let mut queues = queues.merging(merging);
-        queues.set_depth(FIRST_DEPTH);
-        let pace = Arc::new(Mutex::new(Pace::new(Instant::now())));
+        queues.set_depth(INITIAL_DEPTH);
+        let controller = Arc::new(Mutex::new(DepthController::new(Instant::now())));
         let (files, opened) = (source.clone(), Arc::new(AtomicU64::new(0)));
         let filler = move || -> Box<dyn PieceFiller> {
             Box::new(RangeFiller {
                 files: SourceFiles::new(&files),
-                pace: pace.clone(),
+                controller: controller.clone(),
                 opened: opened.clone(),
                 depth: None,
             })
         };
         let threads = pieces.clamp(1, MAX_DEPTH);
         let threads = ReadThreads::start(queues, threads, Box::new(filler))?;
-        Ok(Arc::new(RangeScan {
-            source,
-            threads,
-            owner: OwnerProcess::current(),
-        }))
+        Ok(QueueScan::shared(source, threads))
     }
 }
 
 /// How many requests are in flight, and whether more of them brought more.
 #[derive(Debug)]
-struct Pace {
+struct DepthController {
     depth: usize,
     since: Instant,
     bytes: u64,
@@ -109,10 +103,10 @@ struct Pace {
     is_settled: bool,
 }
 
-impl Pace {
+impl DepthController {
     fn new(now: Instant) -> Self {
         Self {
-            depth: FIRST_DEPTH,
+            depth: INITIAL_DEPTH,
             since: now,
             bytes: 0,
             requests: 0,
@@ -130,7 +124,7 @@ impl Pace {
         }
         let time = now.duration_since(self.since).max(Duration::from_micros(1));
         let rate = self.bytes as f64 / time.as_secs_f64();
-        if rate <= self.before * GAIN {
+        if rate <= self.before * MIN_SPEEDUP {
             self.depth /= 2;
             self.is_settled = true;
         } else if self.depth < MAX_DEPTH {
@@ -147,7 +141,7 @@ impl Pace {
 /// Reads requests, for one thread.
 struct RangeFiller {
     files: SourceFiles,
-    pace: Arc<Mutex<Pace>>,
+    controller: Arc<Mutex<DepthController>>,
     /// The last shard that one of the threads has opened ahead.
     opened: Arc<AtomicU64>,
     depth: Option<usize>,
@@ -224,9 +218,12 @@ impl PieceFiller for RangeFiller {
         }
         let samples = buffer.slice(0..len);
         pool().release(buffer);
-        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        self.depth = Some(pace.came(bytes, Instant::now()));
-        drop(pace);
+        let mut controller = self
+            .controller
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.depth = Some(controller.came(bytes, Instant::now()));
+        drop(controller);
         if let Some(shard) = last {
             self.open_next(shard);
         }
@@ -238,104 +235,6 @@ impl PieceFiller for RangeFiller {
 
     fn depth(&mut self) -> Option<usize> {
         self.depth.take()
-    }
-}
-
-#[derive(Debug)]
-struct RangeScan {
-    source: Arc<dyn SampleSource>,
-    threads: ReadThreads,
-    owner: OwnerProcess,
-}
-
-impl Prefetcher for RangeScan {
-    fn begin_task(self: Arc<Self>, task: u64, parts: &[Range<i64>]) -> Box<dyn TaskReader> {
-        Box::new(RangeReader {
-            queue: self.threads.begin_task(task, parts),
-            scan: self,
-            last: None,
-        })
-    }
-
-    fn stop(&self) {
-        if self.owner.check().is_ok() {
-            self.threads.stop();
-        }
-    }
-
-    fn survives_fork(&self) -> bool {
-        false
-    }
-}
-
-/// Hands out the pieces of one task.
-#[derive(Debug)]
-struct RangeReader {
-    scan: Arc<RangeScan>,
-    queue: u64,
-    /// The request that came last, which may hold more pieces.
-    last: Option<(Range<i64>, Buffer)>,
-}
-
-impl RangeReader {
-    /// The part of the last request that is a piece.
-    fn within_last(&self, piece: &Range<i64>) -> Option<Buffer> {
-        let (range, buffer) = self.last.as_ref()?;
-        if piece.start < range.start || range.end < piece.end {
-            return None;
-        }
-        let size = self.scan.source.dtype().size();
-        let byte = |index: i64| (index - range.start) as usize * size;
-        buffer.slice(byte(piece.start)..byte(piece.end))
-    }
-}
-
-impl TaskReader for RangeReader {
-    fn read(&mut self, piece: &Range<i64>) -> Result<ReadOutcome, IoError> {
-        let source = self.scan.source.clone();
-        let refused = |why| {
-            Ok(ReadOutcome::FallBack(Fallback {
-                strategy: Strategy::Read,
-                why,
-            }))
-        };
-        if let Err(error) = self.scan.owner.check() {
-            return refused(error.to_string());
-        }
-        if let Some(buffer) = self.within_last(piece) {
-            return ReadOutcome::copied(&source, piece, buffer);
-        }
-        self.last = None;
-        let (range, read) = match self.scan.threads.wait(self.queue, piece) {
-            Some(read) => read,
-            None => (piece.clone(), self.scan.threads.read(piece)),
-        };
-        match read {
-            Ok(Attempt::Read(buffer)) => {
-                self.last = Some((range, buffer));
-                match self.within_last(piece) {
-                    Some(buffer) => ReadOutcome::copied(&source, piece, buffer),
-                    None => ReadOutcome::as_stored(&source, piece),
-                }
-            }
-            Ok(Attempt::FallBack(why)) => refused(why),
-            // The file was replaced, as by a writer that published more: the source opens it again, and looks whether it
-            // holds the same samples.
-            Err(IoError::System { source: error, .. })
-                if error.kind() == std::io::ErrorKind::StaleNetworkFileHandle =>
-            {
-                ReadOutcome::as_stored(&source, piece)
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Drop for RangeReader {
-    fn drop(&mut self) {
-        if self.scan.owner.check().is_ok() {
-            self.scan.threads.end_task(self.queue);
-        }
     }
 }
 
@@ -352,19 +251,19 @@ mod tests {
 
     fn settles(bandwidth: f64, latency: f64) -> usize {
         let mut now = Instant::now();
-        let mut pace = Pace::new(now);
+        let mut controller = DepthController::new(now);
         for _ in 0..100 {
-            let rate = arrives(pace.depth, bandwidth, latency);
+            let rate = arrives(controller.depth, bandwidth, latency);
             now += Duration::from_secs_f64(REQUEST_BYTES as f64 / rate);
-            pace.came(REQUEST_BYTES, now);
+            controller.came(REQUEST_BYTES, now);
         }
-        pace.depth
+        controller.depth
     }
 
     #[test]
     fn more_requests_are_in_flight_only_while_that_brings_more() {
-        assert_eq!(settles(200e6, 0.030), FIRST_DEPTH);
+        assert_eq!(settles(200e6, 0.030), INITIAL_DEPTH);
         assert_eq!(settles(5e9, 0.200), MAX_DEPTH);
-        assert_eq!(settles(1e6, 0.030), FIRST_DEPTH);
+        assert_eq!(settles(1e6, 0.030), INITIAL_DEPTH);
     }
 }

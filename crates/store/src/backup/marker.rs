@@ -77,6 +77,8 @@ pub(crate) fn refuse_unfinished(media: &dyn Media, root: &Path) -> Result<(), St
         Ok(Some(marker)) if !marker.complete => {
             Err(StoreError::UnfinishedBackup { path: root.into() })
         }
+        // Where it cannot be asked for, nobody knows whether the store is whole.
+        Err(error @ (StoreError::Remote { .. } | StoreError::Interrupted { .. })) => Err(error),
         // What is wrong with the folder is said by whoever opens the store.
         _ => Ok(()),
     }

@@ -1,11 +1,40 @@
 //! Shards of sealed arrays that are open, with their indices.
 
+use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
+use crate::engine::io::failed;
+use crate::error::StoreError;
 use crate::layout::flat::Flat;
 use crate::media::MediaFile;
 use crate::seal::SHARD_CHUNKS;
+
+/// Why bytes of a shard cannot be had.
+#[derive(Debug)]
+pub(super) enum ShardError {
+    /// The system or a server says so.
+    Io(io::Error),
+    /// They are not what they should be.
+    Damaged(String),
+}
+
+impl ShardError {
+    /// As an error of the store; `damaged` makes one of what is wrong with the bytes.
+    pub(super) fn at(self, path: &Path, damaged: impl FnOnce(String) -> StoreError) -> StoreError {
+        match self {
+            Self::Io(error) => failed(error, "read", path),
+            Self::Damaged(reason) => damaged(reason),
+        }
+    }
+}
+
+impl From<io::Error> for ShardError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
 
 /// An open shard. Its index was read and compared with its checksum once.
 #[derive(Debug)]
@@ -20,16 +49,17 @@ pub(super) struct SealedShard {
 
 impl SealedShard {
     /// Reads the index at the end of a shard.
-    pub(super) fn open(file: Arc<dyn MediaFile>) -> Result<Self, String> {
-        let len = file.len().map_err(|error| error.to_string())?;
+    pub(super) fn open(file: Arc<dyn MediaFile>) -> Result<Self, ShardError> {
+        let damaged = |reason: String| Err(ShardError::Damaged(reason));
+        let len = file.len()?;
         let index_len = Flat::index_len(SHARD_CHUNKS);
         let Some(index_at) = len.checked_sub(index_len) else {
-            return Err(format!("the shard has {len} bytes, too few for an index"));
+            return damaged(format!("the shard has {len} bytes, too few for an index"));
         };
         let bytes = read(&*file, index_at..len)?;
         let (entries, sum) = bytes.split_at(bytes.len() - 4);
         if crc32c::crc32c(entries).to_le_bytes() != sum {
-            return Err("the shard's index does not have its checksum".into());
+            return damaged("the shard's index does not have its checksum".into());
         }
         let numbers = entries.chunks_exact(8).map(|bytes| {
             bytes
@@ -69,31 +99,37 @@ impl SealedShard {
     }
 
     /// Bytes of the shard, in place of what `bytes` holds. The caller has checked how many these are.
-    pub(super) fn read_into(&self, range: Range<u64>, bytes: &mut Vec<u8>) -> Result<(), String> {
+    pub(super) fn read_into(
+        &self,
+        range: Range<u64>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), ShardError> {
         read_into(&*self.file, range, bytes)
     }
 }
 
-fn read(file: &dyn MediaFile, range: Range<u64>) -> Result<Vec<u8>, String> {
+fn read(file: &dyn MediaFile, range: Range<u64>) -> Result<Vec<u8>, ShardError> {
     let mut bytes = Vec::new();
     read_into(file, range, &mut bytes)?;
     Ok(bytes)
 }
 
-fn read_into(file: &dyn MediaFile, range: Range<u64>, bytes: &mut Vec<u8>) -> Result<(), String> {
+fn read_into(
+    file: &dyn MediaFile,
+    range: Range<u64>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), ShardError> {
     let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     bytes
         .try_reserve_exact(len.saturating_sub(bytes.len()))
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| ShardError::Damaged(error.to_string()))?;
     bytes.resize(len, 0);
-    let count = file
-        .read_at(range.start, bytes)
-        .map_err(|error| error.to_string())?;
+    let count = file.read_at(range.start, bytes)?;
     match count == len {
         true => Ok(()),
-        false => Err(format!(
+        false => Err(ShardError::Damaged(format!(
             "its shard ends at {}, within it",
             range.start + count as u64
-        )),
+        ))),
     }
 }

@@ -10,7 +10,7 @@ use super::cached::SealedCaching;
 use super::lock;
 use super::shards::SealedShard;
 use crate::engine::candidate::ArrayFolder;
-use crate::engine::io::IoContext;
+use crate::engine::io::{IoContext, failed};
 use crate::engine::recent::Recent;
 use crate::error::StoreError;
 use crate::layout;
@@ -71,13 +71,17 @@ impl ArrayStorage {
         }
     }
 
+    pub(super) fn shard_path(&self, number: u64) -> PathBuf {
+        layout::data_shard_file(&self.place.path, self.format, number)
+    }
+
     /// A shard of a sealed array, which is opened and checked once.
     pub(super) fn sealed(&self, number: u64) -> Result<Arc<SealedShard>, StoreError> {
         let key = (self.id, number, self.version);
         if let Some(shard) = self.shards.get(key) {
             return Ok(shard);
         }
-        let path = layout::data_shard_file(&self.place.path, self.format, number);
+        let path = self.shard_path(number);
         let mut file = self.open(number, path.clone())?;
         if let Some(caching) = &self.caching {
             let cached = caching.open(&self.media, &file, &path, number, self.version);
@@ -85,9 +89,14 @@ impl ArrayStorage {
                 file = Arc::new(cached);
             }
         }
-        let shard =
-            SealedShard::open(file).map_err(|reason| StoreError::Undecodable { path, reason })?;
-        let shard = Arc::new(shard);
+        let shard = SealedShard::open(file).map_err(|error| {
+            let undecodable = |reason| StoreError::Undecodable {
+                path: path.clone(),
+                reason,
+            };
+            error.at(&path, undecodable)
+        });
+        let shard = Arc::new(shard?);
         self.shards.put(key, &shard);
         Ok(shard)
     }
@@ -122,6 +131,7 @@ impl ReadableStorageTraits for ArrayStorage {
         ranges: ByteRangeIterator<'a>,
     ) -> Result<MaybeBytesIterator<'a>, StorageError> {
         let (file, size) = self.file(key)?;
+        let name = key.as_str().to_owned();
         Ok(Some(Box::new(ranges.map(move |range| {
             // A damaged index may ask for anything: nothing beyond the file is allocated.
             let (start, end) = (range.start(size), range.end(size));
@@ -133,7 +143,12 @@ impl ReadableStorageTraits for ArrayStorage {
             (bytes.try_reserve_exact(len))
                 .map_err(|error| StorageError::Other(error.to_string()))?;
             bytes.resize(len, 0);
-            let filled = file.read_at(start, &mut bytes)?;
+            let filled = file.read_at(start, &mut bytes).map_err(|error| {
+                let message = error.to_string();
+                let path = self.place.path.join(&name);
+                *lock(&self.fault) = Some(failed(error, "read", &path));
+                StorageError::Other(message)
+            })?;
             if filled < bytes.len() {
                 return Err(InvalidByteRangeError::new(range, start + filled as u64).into());
             }

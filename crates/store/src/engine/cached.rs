@@ -44,16 +44,10 @@ impl CachedRequest {
         if full == 0 {
             return None;
         }
-        let key = ObjectKey::Shard {
-            store: store.into_bytes(),
-            signal: state.id.0,
-            shard,
-            content_version: state.data.content_version(shard),
-        };
         Some(Self {
             cache,
             media: Arc::clone(media),
-            key,
+            key: flat_key(store, state, shard),
             content: FlatContent {
                 payload_start: flat.payload_start,
                 chunk_bytes: flat.chunk_bytes,
@@ -82,6 +76,16 @@ impl CachedRequest {
         };
         let content = Box::new(self.content);
         Ok(CachedFile::new(self.cache, self.key, content, origin, len))
+    }
+}
+
+/// The object that a shard of a flat array is.
+pub(crate) fn flat_key(store: Uuid, state: &SignalState, shard: u64) -> ObjectKey {
+    ObjectKey::Shard {
+        store: store.into_bytes(),
+        signal: state.id.0,
+        shard,
+        content_version: state.data.content_version(shard),
     }
 }
 

@@ -10,7 +10,7 @@
 //! files, an eighth of what the process may have and at most 256, for writing and for reading each, and half as many of
 //! sealed arrays; 1024 mappings, which are address space only.
 
-mod cached;
+pub(crate) mod cached;
 pub(crate) mod candidate;
 mod catalogue;
 mod checkpoint;
@@ -63,7 +63,6 @@ use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 use crate::version::DataVersion;
 
-pub(crate) use cached::full_bytes;
 use read::{Bounds, shard_samples, stored_crc};
 pub use reader::Reader;
 use shared::Shared;

@@ -51,7 +51,7 @@ impl Engine {
         refuse_removed(&slot.lock())?;
         // Decoding takes long: several threads do it at a time.
         let decoders = &shared.sources.decoders;
-        if let Some(buffer) = decoders.read_again(state, start, count) {
+        if let Some(buffer) = decoders.read_again(state, start, count)? {
             return Ok(buffer);
         }
         let mut slot = slot.lock();
@@ -152,7 +152,7 @@ pub(super) struct Bounds {
 }
 
 /// Where it lies.
-pub(super) struct Place {
+pub(super) struct ShardRange {
     pub(super) shard: u64,
     pub(super) offset: u64,
     pub(super) len: usize,
@@ -180,9 +180,9 @@ impl Bounds {
         }
     }
 
-    pub(super) fn place(&self, flat: Flat, sample_bytes: usize) -> Place {
+    pub(super) fn place(&self, flat: Flat, sample_bytes: usize) -> ShardRange {
         let at = self.start.cast_unsigned() * sample_bytes as u64;
-        Place {
+        ShardRange {
             shard: at / flat.shard_bytes(),
             offset: flat.payload_start + at % flat.shard_bytes(),
             len: self.count * sample_bytes,
@@ -269,9 +269,17 @@ impl Sources {
         let flat = Flat::data(meta);
         let place = bounds.place(flat, meta.format.size());
         let decode = |folders: &[ArrayFolder]| {
-            let there = |array: &&ArrayFolder| matches!(media.stat(&array.path), Ok(Some(_)));
             let mut unread = None;
-            for folder in folders.iter().filter(there) {
+            for folder in folders {
+                match media.stat(&folder.path).at("look at", &folder.path) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => continue,
+                    // It may be somewhere else still.
+                    Err(error) => {
+                        unread.get_or_insert(error);
+                        continue;
+                    }
+                }
                 let source = ArraySource {
                     folder,
                     version: shown.data.array(),

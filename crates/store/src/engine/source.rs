@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use isochrony_segment::{Buffer, BufferMut};
@@ -16,6 +16,7 @@ use super::io::IoContext;
 use super::mapping::{Mapping, Place};
 use super::proofs::Proofs;
 use super::recent::{Recent, ShardKey, open_file_limit};
+use super::vanished::is_of_server;
 use crate::error::StoreError;
 use crate::layout::data_shard_file;
 use crate::layout::flat::{Flat, IndexKind};
@@ -61,8 +62,9 @@ pub(crate) struct Sources {
     files: Recent<OpenFile>,
     /// Files that scans opened for themselves, the latest last.
     scanned: Mutex<VecDeque<(SignalId, Arc<File>)>>,
-    /// The cache of this host, if shards are read through it.
+    /// The cache of this host, if shards are read through it, and whether they are: that is asked for each read.
     cache: RwLock<Option<Arc<ShardCache>>>,
+    has_cache: AtomicBool,
 }
 
 impl Default for Sources {
@@ -73,6 +75,7 @@ impl Default for Sources {
             files: Recent::new(open_file_limit()),
             scanned: Mutex::default(),
             cache: RwLock::default(),
+            has_cache: AtomicBool::new(false),
         }
     }
 }
@@ -183,6 +186,7 @@ impl Sources {
         if is_same {
             return;
         }
+        self.has_cache.store(cache.is_some(), Ordering::Release);
         *own = cache;
         self.decoders.forget_files();
         self.open.clear();
@@ -197,10 +201,9 @@ impl Sources {
     /// What a shard is kept open as. Through a cache it is another one for each content, and whenever more of it has
     /// checksums.
     pub(crate) fn key(&self, state: &SignalState, shard: u64) -> ShardKey {
-        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
-        let version = match &*cache {
-            None => state.data.file(shard),
-            Some(_) => super::cached::shown_version(state, shard),
+        let version = match self.has_cache.load(Ordering::Acquire) {
+            false => state.data.file(shard),
+            true => super::cached::shown_version(state, shard),
         };
         (state.id, shard, version)
     }
@@ -300,21 +303,35 @@ impl Sources {
         }
     }
 
-    /// Bytes of a shard that is open and of a remote medium, or read through a cache; `None` also where they cannot be had,
-    /// which reading once more tells.
-    pub(crate) fn requested(&self, key: ShardKey, offset: u64, len: usize) -> Option<Buffer> {
-        match &*self.open.get(key)? {
-            Shard::File(file, _) if file.is_remote() => {
-                let mut buffer = BufferMut::zeroed(len).ok()?;
-                let have = file.read_at(offset, buffer.bytes_mut()).ok()?;
-                (have == len).then(|| buffer.freeze())
+    /// Bytes of a shard that is open and of a remote medium, or read through a cache; `None` where it must be looked for
+    /// again.
+    ///
+    /// # Errors
+    /// What a server says, or that the work was called off: to ask once more, with a lock held, would not help.
+    pub(crate) fn requested(
+        &self,
+        key: ShardKey,
+        offset: u64,
+        len: usize,
+    ) -> Result<Option<Buffer>, StoreError> {
+        let Some(shard) = self.open.get(key) else {
+            return Ok(None);
+        };
+        let (file, path): (&dyn MediaFile, _) = match &*shard {
+            Shard::File(file, path) if file.is_remote() => (&**file, path),
+            Shard::Cached(file, path) => {
+                if let Some(buffer) = cached_view(file, offset, len) {
+                    return Ok(Some(buffer));
+                }
+                (&**file, path)
             }
-            Shard::Cached(file, _) => cached_view(file, offset, len).or_else(|| {
-                let mut buffer = BufferMut::zeroed(len).ok()?;
-                let have = file.read_at(offset, buffer.bytes_mut()).ok()?;
-                (have == len).then(|| buffer.freeze())
-            }),
-            _ => None,
+            _ => return Ok(None),
+        };
+        let mut buffer = BufferMut::zeroed(len)?;
+        match file.read_at(offset, buffer.bytes_mut()).at("read", path) {
+            Ok(have) => Ok((have == len).then(|| buffer.freeze())),
+            Err(error) if is_of_server(&error) => Err(error),
+            Err(_) => Ok(None),
         }
     }
 

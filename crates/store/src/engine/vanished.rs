@@ -89,6 +89,16 @@ pub(crate) fn is_missing(error: &StoreError) -> bool {
     }
 }
 
+/// Whether a server failed or refused, or the work was called off while it was waited for: what is asked once more fails once
+/// more.
+pub(crate) fn is_of_server(error: &StoreError) -> bool {
+    match error {
+        StoreError::Remote { kind, .. } => !is_absence(*kind),
+        StoreError::Interrupted { .. } => true,
+        _ => false,
+    }
+}
+
 /// Whether the system says that something is not there, rather than that it fails.
 fn is_absence(kind: ErrorKind) -> bool {
     matches!(

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use isochrony_segment::{free_memory, has_free_memory};
+use isochrony_segment::has_free_memory;
 
 mod disk;
 #[cfg(target_os = "linux")]
@@ -41,6 +41,20 @@ pub use rooted::RootedDisk;
 #[must_use]
 pub fn disk() -> Arc<dyn Media> {
     Arc::new(DiskMedia)
+}
+
+/// Zeros in whose place a file of `len` bytes is read, which may have `limit`.
+///
+/// # Errors
+/// [`Refusal::TooLong`], [`Refusal::NoMemory`].
+pub fn room_for(path: &Path, len: u64, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let count = usize::try_from(len).unwrap_or(usize::MAX);
+    if len > limit || !has_free_memory(len) || bytes.try_reserve_exact(count).is_err() {
+        return Err(Refusal::of_size(path, len, limit).into());
+    }
+    bytes.resize(count, 0);
+    Ok(bytes)
 }
 
 /// Why a sync is made: one value per place in the protocol.
@@ -144,14 +158,20 @@ pub enum Kind {
 pub trait MediaFile: Send + Sync + fmt::Debug {
     /// Reads up to `bytes.len()` bytes at `offset`; fewer only at the end of the file.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
-    /// Writes all of `bytes` at `offset`.
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// Sets the length; new bytes are zero.
-    fn set_len(&self, len: u64) -> io::Result<()>;
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
+    /// Writes all of `bytes` at `offset`. Files of media that are only read refuse it, and the next two.
+    fn write_at(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+    /// Sets the length; new bytes are zero.
+    fn set_len(&self, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
     /// Makes all earlier writes to the file durable, and its length.
-    fn sync(&self, site: Site) -> io::Result<()>;
+    fn sync(&self, _site: Site) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
     /// The operating system's file, to map it; `None` where there is none.
     fn as_os_file(&self) -> Option<&std::fs::File> {
         None
@@ -258,19 +278,7 @@ pub trait Media: Send + Sync + fmt::Debug {
             Err(error) => return Err(error),
         };
         let len = file.len()?;
-        if len > limit {
-            let path = path.to_path_buf();
-            return Err(Refusal::TooLong { path, len, limit }.into());
-        }
-        if !has_free_memory(len) {
-            let path = path.to_path_buf();
-            let free = free_memory();
-            return Err(Refusal::NoMemory { path, len, free }.into());
-        }
-        let mut bytes = Vec::new();
-        let len = usize::try_from(len).map_err(io::Error::other)?;
-        bytes.try_reserve_exact(len)?;
-        bytes.resize(len, 0);
+        let mut bytes = room_for(path, len, limit)?;
         let mut filled = 0;
         while filled < bytes.len() {
             match file.read_at(filled as u64, &mut bytes[filled..])? {

@@ -1,7 +1,9 @@
 //! What is refused at the door to a store's files.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use isochrony_segment::free_memory;
 
 /// Something in a store's folder that no store has. It travels inside an [`io::Error`] of the kind
 /// [`InvalidData`](io::ErrorKind::InvalidData), so that it is never taken for a file that is missing.
@@ -51,9 +53,42 @@ impl From<Refusal> for io::Error {
 }
 
 impl Refusal {
+    /// Of a file that is longer than one of its kind may be, or than memory is free.
+    #[must_use]
+    pub fn of_size(path: &Path, len: u64, limit: u64) -> Self {
+        let path = path.to_path_buf();
+        match len > limit {
+            true => Self::TooLong { path, len, limit },
+            false => {
+                let free = free_memory();
+                Self::NoMemory { path, len, free }
+            }
+        }
+    }
+
     /// The refusal that an error of a medium carries.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::room_for;
+
+    #[test]
+    fn nothing_is_read_whole_that_is_longer_than_its_kind_or_than_memory() {
+        let path = Path::new("/a.iso/zarr.json");
+        assert_eq!(room_for(path, 7, 7).unwrap(), [0; 7]);
+        let refused = |len, limit| {
+            let error = room_for(path, len, limit).unwrap_err();
+            Refusal::of(&error).cloned()
+        };
+        let too_long = refused(8, 7);
+        assert!(matches!(too_long, Some(Refusal::TooLong { len: 8, .. })));
+        let no_memory = refused(1 << 60, 1 << 61);
+        assert!(matches!(no_memory, Some(Refusal::NoMemory { .. })));
     }
 }

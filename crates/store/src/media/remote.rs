@@ -73,6 +73,7 @@ pub fn is_url(path: &Path) -> bool {
 
 /// A path of a store, absolute; a URL with two slashes behind its scheme and none at its end.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    refuse_unknown_scheme(path)?;
     if !is_url(path) {
         return std::path::absolute(path).at("look at", path);
     }
@@ -127,6 +128,41 @@ pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> 
     open(&path.to_string_lossy()).at("push to", path)
 }
 
+/// Refuses a URL that names no store: `ftp://host/a`, or `ftp:/host/a`, as `pathlib` writes it.
+fn refuse_unknown_scheme(path: &Path) -> Result<(), StoreError> {
+    let parts = path.to_str().and_then(|text| text.split_once(':'));
+    let is_unknown = |scheme: &str| {
+        scheme.len() > 1
+            && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && (scheme.chars()).all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && !SCHEMES.contains(&scheme)
+    };
+    let Some((scheme, _)) =
+        parts.filter(|(scheme, rest)| rest.starts_with('/') && is_unknown(scheme))
+    else {
+        return Ok(());
+    };
+    let legal = SCHEMES.map(|scheme| format!("{scheme}://")).join(", ");
+    let message = match scheme.to_ascii_lowercase().as_str() {
+        "file" => format!(
+            "stores on this machine's disks are opened by their path: leave file:// out; URLs of stores begin with {legal}"
+        ),
+        _ => format!(
+            "{scheme}:// is not known; URLs of stores begin with {legal}; a folder whose name begins with {scheme}: is ./{scheme}:"
+        ),
+    };
+    Err(StoreError::Remote {
+        action: "open",
+        // Without what may be a secret.
+        path: format!("{scheme}://...").into(),
+        kind: io::ErrorKind::InvalidInput,
+        error: RemoteError {
+            code: "bad_url",
+            message,
+        },
+    })
+}
+
 fn no_remote(_url: &str) -> io::Result<Arc<dyn Media>> {
     let error = RemoteError {
         code: "no_remote",
@@ -166,6 +202,36 @@ mod tests {
         assert_eq!(same(azure).to_str(), Some(azure));
         for path in ["/a/s3:/b", "c:/a", "s3:bucket", "ftp://a/b", "a.iso"] {
             assert!(!is_url(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn urls_of_other_schemes_are_no_paths() {
+        for url in [
+            "ftp://x/y.iso",
+            "ftp:/x/y.iso",
+            "gcs://b/y.iso",
+            "S3://b/y.iso",
+            "file:///a/y.iso",
+        ] {
+            let error = absolute(Path::new(url)).unwrap_err();
+            assert_eq!(error.code(), "bad_url", "{url}");
+            let message = error.to_string();
+            for scheme in SCHEMES {
+                assert!(message.contains(&format!("{scheme}://")), "{message}");
+            }
+            let is_file = message.contains("by their path: leave file:// out");
+            assert_eq!(is_file, url.starts_with("file"), "{message}");
+        }
+        for path in [
+            "c:/a",
+            "./ftp:/a",
+            "a/ftp://b",
+            "10:30/a",
+            "a:b",
+            "/ftp://a",
+        ] {
+            assert!(absolute(Path::new(path)).unwrap().is_absolute(), "{path}");
         }
     }
 

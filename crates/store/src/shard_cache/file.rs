@@ -8,10 +8,10 @@ use std::sync::Arc;
 use isochrony_cache::{CacheError, Mapping, ObjectKey};
 
 use super::content::CachedContent;
-use super::fill::{FillError, Filling};
+use super::fill::{FillError, PieceFetch};
 use super::pins::Pin;
 use super::{ShardCache, add};
-use crate::media::{Media, MediaFile, Site};
+use crate::media::{Media, MediaFile};
 
 /// The file of the store that a cached shard is of.
 #[derive(Debug)]
@@ -61,6 +61,9 @@ pub(crate) struct CachedFile {
     /// Length of the file when it was opened.
     len: u64,
 }
+
+/// A way to read a file of the store.
+type ReadFile = fn(&dyn MediaFile, u64, &mut [u8]) -> io::Result<usize>;
 
 impl CachedFile {
     pub(crate) fn new(
@@ -129,13 +132,13 @@ impl CachedFile {
         {
             return Err(FillError::Mismatch);
         }
-        let filling = Filling {
+        let fetch = PieceFetch {
             cache: &self.cache,
             key: &self.key,
             content: &*self.content,
             origin: &|at, bytes| self.read_origin(self.content.start() + at, bytes),
         };
-        filling.fill(&pin, range.clone())?;
+        fetch.fill(&pin, range.clone())?;
         let cut = |part: &Range<u64>| {
             (part.end.min(range.end)).saturating_sub(part.start.max(range.start))
         };
@@ -147,63 +150,69 @@ impl CachedFile {
 
     /// Bytes of the file, all of them.
     fn read_origin(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        match self.origin.open()?.read_at(offset, bytes)? == bytes.len() {
+        // It is cached here: no block of it need stay in memory.
+        match self.origin.open()?.read_once(offset, bytes)? == bytes.len() {
             true => Ok(()),
             false => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
     /// Bytes of the file that are not the cache's.
-    fn read_past(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
-        let count = self.origin.open()?.read_at(offset, bytes)?;
+    fn read_past(&self, read: ReadFile, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = read(&*self.origin.open()?, offset, bytes)?;
         add(&self.cache.counters.storage, count as u64);
         Ok(count)
     }
-}
 
-fn unsupported<T>() -> io::Result<T> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-impl MediaFile for CachedFile {
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+    /// Reads what is the cache's from there, and the rest as `read` does.
+    fn read(&self, read: ReadFile, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let start = self.content.start();
         let own = start..start + self.content.bytes();
         let end = offset.saturating_add(bytes.len() as u64);
         let (from, to) = (offset.max(own.start), end.min(own.end));
         if from >= to {
-            return self.read_past(offset, bytes);
+            return self.read_past(read, offset, bytes);
         }
         let (before, rest) = bytes.split_at_mut((from - offset) as usize);
         let (cached, behind) = rest.split_at_mut((to - from) as usize);
         if !before.is_empty() {
-            let count = self.read_past(offset, before)?;
+            let count = self.read_past(read, offset, before)?;
             if count < before.len() {
                 return Ok(count);
             }
         }
         let range = from - start..to - start;
         let pin = self.present(&range)?;
-        let read = pin.is_some_and(|pin| pin.object.read_at(range.start, cached).is_ok());
+        let is_read = pin.is_some_and(|pin| pin.object.read_at(range.start, cached).is_ok());
         let mut count = before.len() + cached.len();
-        if !read {
-            let past = self.read_past(from, cached)?;
+        if !is_read {
+            let past = self.read_past(read, from, cached)?;
             if past < cached.len() {
                 return Ok(before.len() + past);
             }
         }
         if !behind.is_empty() {
-            count += self.read_past(to, behind)?;
+            count += self.read_past(read, to, behind)?;
         }
         Ok(count)
     }
+}
 
-    fn write_at(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
-        unsupported()
+impl MediaFile for CachedFile {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        self.read(
+            |file, offset, bytes| file.read_at(offset, bytes),
+            offset,
+            bytes,
+        )
     }
 
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        unsupported()
+    fn read_once(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        self.read(
+            |file, offset, bytes| file.read_once(offset, bytes),
+            offset,
+            bytes,
+        )
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -214,10 +223,6 @@ impl MediaFile for CachedFile {
                 file.len().map_or(self.len, |len| len.max(self.len))
             })),
         }
-    }
-
-    fn sync(&self, _site: Site) -> io::Result<()> {
-        unsupported()
     }
 
     fn is_remote(&self) -> bool {

@@ -2,13 +2,15 @@
 
 use std::io;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use isochrony_cache::{CacheError, Check, ObjectKey, Reservation};
+use isochrony_runtime::{POLL_INTERVAL, is_stop_requested};
 
 use super::content::CachedContent;
 use super::pins::Pin;
 use super::{ShardCache, add};
+use crate::media::RemoteError;
 
 /// Most bytes that are read from the store at a time.
 const READ_BYTES: u64 = 8 << 20;
@@ -32,21 +34,55 @@ impl From<CacheError> for FillError {
     }
 }
 
+fn interrupted() -> io::Error {
+    let error = RemoteError {
+        code: "interrupted",
+        message: "waiting for another process of this host was stopped; start it again".into(),
+    };
+    error.into_io(io::ErrorKind::Interrupted)
+}
+
 /// Reads bytes of the object from the store, as they are there.
 pub(super) type ReadOrigin<'a> = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Sync + 'a;
 
-/// What a shard is filled with.
-pub(super) struct Filling<'a> {
+/// How missing pieces of a shard are fetched.
+pub(super) struct PieceFetch<'a> {
     pub(super) cache: &'a ShardCache,
     pub(super) key: &'a ObjectKey,
     pub(super) content: &'a dyn CachedContent,
     pub(super) origin: &'a ReadOrigin<'a>,
 }
 
-impl Filling<'_> {
+impl PieceFetch<'_> {
     /// Makes a range of the object present, whose parts can all be checked.
     pub(super) fn fill(&self, pin: &Pin, range: Range<u64>) -> Result<(), FillError> {
-        pin.object.fetch(range, FETCH_TIMEOUT, |reservation| {
+        let (mut waits_for, mut since) = (None, Instant::now());
+        loop {
+            // Another process may take long: the wait is cut into parts between which the work may be called off.
+            let (start, timeout) = match self.fill_within(pin, range.clone(), POLL_INTERVAL) {
+                Err(FillError::Cache(error @ CacheError::FetchTimeout { start, .. })) => {
+                    (start, error)
+                }
+                other => return other,
+            };
+            if is_stop_requested() {
+                return Err(FillError::Origin(interrupted()));
+            }
+            if waits_for != Some(start) {
+                (waits_for, since) = (Some(start), Instant::now());
+            } else if since.elapsed() > FETCH_TIMEOUT {
+                return Err(FillError::Cache(timeout));
+            }
+        }
+    }
+
+    fn fill_within(
+        &self,
+        pin: &Pin,
+        range: Range<u64>,
+        timeout: Duration,
+    ) -> Result<(), FillError> {
+        pin.object.fetch(range, timeout, |reservation| {
             let sources = match &self.cache.peers {
                 Some(_) => self.cache.sources(self.key),
                 None => Vec::new(),

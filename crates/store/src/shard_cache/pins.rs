@@ -28,11 +28,12 @@ impl Pin {
 pub(crate) struct Pins {
     cache: Cache,
     limit: u64,
-    held: Mutex<Held>,
+    held: Mutex<PinTable>,
 }
 
+/// Pinned shards by their use.
 #[derive(Debug, Default)]
-struct Held {
+struct PinTable {
     /// Counts uses.
     now: u64,
     bytes: u64,
@@ -90,15 +91,15 @@ impl Pins {
 
     /// Lets go of all that nobody reads now.
     pub(crate) fn clear(&self) {
-        *self.lock() = Held::default();
+        *self.lock() = PinTable::default();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, PinTable> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl PinTable {
     fn keep(&mut self, key: &ObjectKey, pin: &Arc<Pin>, limit: u64) {
         let bytes = pin.object.bytes();
         if let Some((_, before)) = self.by_key.remove(key) {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ShardCache, ShardCacheCounts};
 use crate::decode::cached::sealed_key;
+use crate::engine::cached::{flat_key, full_bytes};
 use crate::error::{SnapshotError, StoreError};
 use crate::layout::flat::Flat;
 use crate::seal::SHARD_CHUNKS;
@@ -43,6 +44,8 @@ pub struct CacheReport {
     pub removed: Vec<ObjectName>,
     /// Shards of which some pieces are present, for others to ask for.
     pub partial: Vec<ObjectName>,
+    /// Shards of which none is present any more.
+    pub absent: Vec<ObjectName>,
     /// What was read since the last report of the process.
     pub counts: ShardCacheCounts,
 }
@@ -77,7 +80,7 @@ fn unreadable() -> StoreError {
 /// Memory: about 60 bytes for each shard of the cache.
 #[derive(Debug, Default)]
 pub struct ReportCursor {
-    known: Option<Sequence>,
+    sequence: Option<Sequence>,
     shards: HashMap<ObjectName, Presence>,
 }
 
@@ -109,15 +112,16 @@ impl ShardCache {
             added: Vec::new(),
             removed: Vec::new(),
             partial: Vec::new(),
+            absent: Vec::new(),
             counts: self.unreported_counts(),
         };
         let cache = self.pins.cache();
         let changes = cursor
-            .known
-            .and_then(|known| cache.changes_since(known).ok()?);
+            .sequence
+            .and_then(|sequence| cache.changes_since(sequence).ok()?);
         match changes {
             Some((changes, sequence)) => {
-                cursor.known = Some(sequence);
+                cursor.sequence = Some(sequence);
                 let touched: BTreeSet<_> = changes
                     .iter()
                     .filter_map(|change| cursor.take_in(change))
@@ -128,9 +132,10 @@ impl ShardCache {
             }
             None => {
                 report.is_all = true;
-                cursor.shards.clear();
+                // Also where the cache cannot be read: the changes since would be of shards that are not known any more.
+                *cursor = ReportCursor::default();
                 if let Ok(manifest) = cache.manifest() {
-                    cursor.known = Some(manifest.sequence);
+                    cursor.sequence = Some(manifest.sequence);
                     cursor.take_in_all(&manifest);
                 }
                 let names: Vec<_> = cursor.shards.keys().copied().collect();
@@ -200,6 +205,9 @@ impl ReportCursor {
             report.partial.push(name);
         }
         if known.pieces == 0 {
+            if known.is_partial {
+                report.absent.push(name);
+            }
             self.shards.remove(&name);
         }
     }
@@ -244,15 +252,69 @@ impl Signal {
                     let key = sealed_key(store, state.id, shard, version);
                     return (key, samples.cast_unsigned() * size);
                 }
-                let key = ObjectKey::Shard {
-                    store: store.into_bytes(),
-                    signal: state.id.0,
-                    shard,
-                    content_version: state.data.content_version(shard),
-                };
-                (key, crate::engine::full_bytes(state, shard))
+                let key = flat_key(store, state, shard);
+                (key, full_bytes(state, shard))
             })
             .filter(|(_, bytes)| *bytes > 0)
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(key: &ObjectKey, pieces: Range<u32>) -> Change {
+        Change::Added {
+            key: key.clone(),
+            bytes: 4 << 20,
+            piece_bytes: 1 << 20,
+            pieces,
+        }
+    }
+
+    fn report(cursor: &mut ReportCursor, changes: &[Change]) -> CacheReport {
+        let mut report = CacheReport {
+            host: String::new(),
+            address: None,
+            is_all: false,
+            added: Vec::new(),
+            removed: Vec::new(),
+            partial: Vec::new(),
+            absent: Vec::new(),
+            counts: ShardCacheCounts::default(),
+        };
+        let touched: BTreeSet<_> = (changes.iter())
+            .filter_map(|change| cursor.take_in(change))
+            .collect();
+        (touched.into_iter()).for_each(|name| cursor.tell(name, &mut report));
+        report
+    }
+
+    #[test]
+    fn a_shard_that_was_only_partial_is_withdrawn_when_its_last_piece_goes() {
+        let key = ObjectKey::Shard {
+            store: [1; 16],
+            signal: 2,
+            shard: 3,
+            content_version: 4,
+        };
+        let name = ObjectName::from(&key);
+        let dropped = Change::Dropped {
+            key: key.clone(),
+            piece: 0,
+        };
+        let mut cursor = ReportCursor::default();
+        let some = report(&mut cursor, &[added(&key, 0..1)]);
+        assert_eq!((some.partial, some.added), (vec![name], Vec::new()));
+        let none = report(&mut cursor, std::slice::from_ref(&dropped));
+        assert_eq!((none.absent, none.removed), (vec![name], Vec::new()));
+        let most = report(&mut cursor, &[added(&key, 0..3)]);
+        assert_eq!((most.partial, most.added.len()), (vec![name], 1));
+        let gone = report(&mut cursor, &[Change::Removed { key: key.clone() }]);
+        assert_eq!((gone.absent, gone.removed), (vec![name], vec![name]));
+        // What nobody was told of is not taken back.
+        let nothing = report(&mut cursor, &[added(&key, 0..1), dropped]);
+        assert!(nothing.partial.is_empty() && nothing.absent.is_empty());
     }
 }

@@ -51,28 +51,33 @@ impl Reader {
             return Ok(buffer);
         }
         // A request takes long, too, and needs no lock.
-        if let Some(buffer) = self.sources.requested(key, place.offset, place.len) {
+        if let Some(buffer) = self.sources.requested(key, place.offset, place.len)? {
             return Ok(buffer);
         }
         // Decoding takes long: several threads do it at a time.
-        if let Some(buffer) = self.sources.decoders.read_again(state, start, count) {
+        if let Some(buffer) = self.sources.decoders.read_again(state, start, count)? {
             return Ok(buffer);
         }
         let mut view = self.lock();
-        if self.sources.cache().is_some() {
-            // Opened first, and read without the lock: what is missing in the cache may take long to come.
+        if self.media.is_remote() || self.sources.cache().is_some() {
+            // Opened first, and read without the lock: what a server or another host gives may take long to come.
             let head = Bounds { count: 0, ..bounds };
-            let opened = self.read_from(&mut view, state, &head, place.shard);
-            drop(view);
-            let decoders = &self.sources.decoders;
-            let buffer = opened.ok().and_then(|_| {
-                let buffer = self.sources.requested(key, place.offset, place.len);
-                buffer.or_else(|| decoders.read_again(state, start, count))
-            });
-            if let Some(buffer) = buffer {
-                return Ok(buffer);
+            match self.read_from(&mut view, state, &head, place.shard) {
+                Ok(_) => {
+                    drop(view);
+                    let opened = self.sources.requested(key, place.offset, place.len)?;
+                    if let Some(buffer) = opened {
+                        return Ok(buffer);
+                    }
+                    let decoders = &self.sources.decoders;
+                    if let Some(buffer) = decoders.read_again(state, start, count)? {
+                        return Ok(buffer);
+                    }
+                    view = self.lock();
+                }
+                Err(error) if vanished::is_of_server(&error) => return Err(error),
+                Err(_) => {}
             }
-            view = self.lock();
         }
         let began = Instant::now();
         // Failures since the last commit that was taken in.

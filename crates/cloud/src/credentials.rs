@@ -1,0 +1,37 @@
+//! Tells apart that a host finds no credentials from every other failure of a request.
+//!
+//! Where no variable says who a host is, a client asks its cloud's own service, which other hosts do not have. That error
+//! looks like one of any request that fails, so it is marked where it arises.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use object_store::CredentialProvider;
+
+/// A failure to get credentials.
+#[derive(Debug, thiserror::Error)]
+#[error("no credentials")]
+pub(crate) struct CredentialsError(#[source] pub(crate) object_store::Error);
+
+/// Marks the errors of another provider.
+#[derive(Debug)]
+pub(crate) struct MarkedProvider<T>(Arc<dyn CredentialProvider<Credential = T>>);
+
+impl<T> MarkedProvider<T> {
+    pub(crate) fn new(inner: &Arc<dyn CredentialProvider<Credential = T>>) -> Arc<Self> {
+        Arc::new(Self(inner.clone()))
+    }
+}
+
+#[async_trait]
+impl<T: std::fmt::Debug + Send + Sync + 'static> CredentialProvider for MarkedProvider<T> {
+    type Credential = T;
+
+    async fn get_credential(&self) -> object_store::Result<Arc<T>> {
+        let found = self.0.get_credential().await;
+        found.map_err(|error| object_store::Error::Generic {
+            store: "credentials",
+            source: Box::new(CredentialsError(error)),
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! How much to read ahead of those who read objects in small parts from front to back.
+//!
+//! All readers of a store share one cache of blocks. If each read ahead as far as it liked, blocks would be evicted before
+//! they are used, and read again. So readers divide half of the cache among them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::blocks::{BLOCK_BYTES, CACHE_BYTES};
+
+/// Bytes that one reader has ahead, at most, and at least.
+const MAX_WINDOW_BYTES: u64 = 8 << 20;
+const MIN_WINDOW_BYTES: u64 = 2 * BLOCK_BYTES;
+/// Bytes of the windows of all readers. Half a window more is in the cache at times, since the next one is requested when half
+/// of the last one is left.
+const TOTAL_WINDOW_BYTES: u64 = CACHE_BYTES / 2;
+/// Readers of one file that are told apart, such as threads with a part of it each.
+const MAX_STREAMS: usize = 16;
+/// A reader that has not read for so long does not count.
+const IDLE_TIME: Duration = Duration::from_secs(5);
+
+/// Who reads a store's files from front to back, and when last.
+#[derive(Debug, Default)]
+pub(crate) struct ActiveReaders {
+    next_id: AtomicU64,
+    last_read: Mutex<HashMap<u64, Instant>>,
+}
+
+impl ActiveReaders {
+    /// The window of a reader who reads now.
+    fn window(&self, id: u64, now: Instant) -> u64 {
+        let mut last_read = self
+            .last_read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        last_read.insert(id, now);
+        last_read.retain(|_, last| now.saturating_duration_since(*last) < IDLE_TIME);
+        let share = TOTAL_WINDOW_BYTES / last_read.len().max(1) as u64;
+        share.clamp(MIN_WINDOW_BYTES, MAX_WINDOW_BYTES)
+    }
+}
+
+/// The readers of one file.
+#[derive(Debug, Default)]
+pub(crate) struct ReadAhead(Mutex<Vec<Stream>>);
+
+/// Reads of which each goes on where the one before it ended.
+#[derive(Debug)]
+struct Stream {
+    id: u64,
+    /// End of the last read, and of what was requested ahead.
+    end: u64,
+    requested: u64,
+    window: u64,
+}
+
+impl ReadAhead {
+    /// Bytes to request behind a read of `offset..end`: more each time that a read goes on where an earlier one ended, and
+    /// none where it does not.
+    pub(crate) fn advance(
+        &self,
+        offset: u64,
+        end: u64,
+        readers: &ActiveReaders,
+        now: Instant,
+    ) -> u64 {
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes_on = |stream: &Stream| (stream.end..=stream.end + BLOCK_BYTES).contains(&offset);
+        let Some(at) = streams.iter().rposition(goes_on) else {
+            if streams.len() == MAX_STREAMS {
+                streams.remove(0);
+            }
+            let id = readers.next_id.fetch_add(1, Ordering::Relaxed);
+            streams.push(Stream {
+                id,
+                end,
+                requested: 0,
+                window: 0,
+            });
+            return 0;
+        };
+        // The one that read last is the last one.
+        let mut stream = streams.remove(at);
+        stream.end = end;
+        let most = readers.window(stream.id, now);
+        stream.window = (stream.window * 2).clamp(MIN_WINDOW_BYTES, most);
+        let is_due = stream.requested <= end + stream.window / 2;
+        if is_due {
+            stream.requested = end + stream.window;
+        }
+        let ahead = if is_due { stream.window } else { 0 };
+        streams.push(stream);
+        ahead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ_BYTES: u64 = 64 << 10;
+
+    #[test]
+    fn a_window_grows_while_reads_go_on_and_readers_share_the_cache() {
+        let (file, readers, now) = (
+            ReadAhead::default(),
+            ActiveReaders::default(),
+            Instant::now(),
+        );
+        let read = |offset: u64| file.advance(offset, offset + READ_BYTES, &readers, now);
+        assert_eq!(read(0), 0);
+        assert_eq!(read(READ_BYTES), MIN_WINDOW_BYTES);
+        let most = (2..400).map(|number| read(number * READ_BYTES)).max();
+        assert_eq!(most, Some(MAX_WINDOW_BYTES));
+        assert_eq!(read(1 << 40), 0, "a read elsewhere");
+        // Eight readers of the same file, in turn.
+        let first = |reader: u64| (reader + 2) << 40;
+        let mut most = 0;
+        for number in 0..400 {
+            for reader in 0..8 {
+                let ahead = read(first(reader) + number * READ_BYTES);
+                if number > 1 {
+                    most = most.max(ahead);
+                }
+            }
+        }
+        // The first reader was there a moment ago, too.
+        assert!(
+            (MIN_WINDOW_BYTES..=TOTAL_WINDOW_BYTES / 8).contains(&most),
+            "{most}"
+        );
+        let later = now + IDLE_TIME;
+        let again = file.advance(
+            first(0) + 400 * READ_BYTES,
+            first(0) + 401 * READ_BYTES,
+            &readers,
+            later,
+        );
+        let all = (401..800).map(|number| {
+            let offset = first(0) + number * READ_BYTES;
+            file.advance(offset, offset + READ_BYTES, &readers, later)
+        });
+        assert_eq!(all.max().max(Some(again)), Some(MAX_WINDOW_BYTES));
+    }
+}
