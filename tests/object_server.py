@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,25 +100,34 @@ async def _pass_on(line: Line, server: int, reader: asyncio.StreamReader, writer
             await asyncio.sleep(line.delay)
             if line.refused > 0:
                 line.refused -= 1
+                async for _ in _body(reader, head):
+                    pass
                 body = b"<Error><Code>SlowDown</Code></Error>"
                 writer.write(b"HTTP/1.1 503 Slow Down\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
                 await writer.drain()
                 continue
             up_writer.write(head)
+            async for part in _body(reader, head):
+                await _wait(line, part)
+                up_writer.write(part)
+                await up_writer.drain()
             answer = await _head(up_reader)
             writer.write(answer)
             if head.startswith(b"HEAD"):
                 continue
-            found = re.search(rb"content-length: *(\d+)", answer, re.IGNORECASE)
-            left = int(found.group(1)) if found else 0
+            left = _length(answer)
+            if left is None:
+                async for part in _body(up_reader, answer):
+                    await _wait(line, part)
+                    writer.write(part)
+                await writer.drain()
+                continue
             is_cut = line.cut > 0 and left > 1 and line.cut_path in line.requests[-1]
             stop = left // 2 if is_cut else 0
             line.cut -= is_cut
             while left > stop:
                 part = await up_reader.read(min(256 << 10, left - stop))
-                wait = line.share(len(part))
-                if wait > 0:
-                    await asyncio.sleep(wait)
+                await _wait(line, part)
                 writer.write(part)
                 await writer.drain()
                 left -= len(part)
@@ -129,6 +138,38 @@ async def _pass_on(line: Line, server: int, reader: asyncio.StreamReader, writer
     finally:
         for one in (writer, up_writer):
             one.close()
+
+
+async def _wait(line: Line, part: bytes) -> None:
+    wait = line.share(len(part))
+    if wait > 0:
+        await asyncio.sleep(wait)
+
+
+def _length(head: bytes) -> int | None:
+    """Bytes behind a head; None: in chunks."""
+    if re.search(rb"transfer-encoding: *chunked", head, re.IGNORECASE):
+        return None
+    found = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+    return int(found.group(1)) if found else 0
+
+
+async def _body(reader: asyncio.StreamReader, head: bytes) -> AsyncIterator[bytes]:
+    """What follows a head, as it is sent."""
+    left = _length(head)
+    if left is None:
+        while True:
+            size = await reader.readuntil(b"\r\n")
+            chunk = await reader.readexactly(int(size.split(b";")[0], 16) + 2)
+            yield size + chunk
+            if len(chunk) == 2:
+                return
+    while left > 0:
+        part = await reader.read(min(256 << 10, left))
+        if not part:
+            raise ConnectionError("the body ends early")
+        left -= len(part)
+        yield part
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes:

@@ -124,6 +124,7 @@ BASES = (
     *("seal @/a.iso/n/x", "seal @/a.iso/plain --codec zstd:1", "send @/a.iso/n/x udp://127.0.0.1:9 --speed 0"),
     *("operators", "operators notch", "operators --json"),
     *("calibrate --dir @ --size 1MB --repeats 1 --out @/machine.json", "completion bash"),
+    *("push @/a.iso http://127.0.0.1:9/b.iso --signals n/*", "push @/a.iso @/c.iso", "pull @/a.iso @/c.iso --json"),
     *("map --on tcp://127.0.0.1:9 @/in/a.csv -- wc {}", "map --on nowhere --items @/in/a.csv -- cat {}"),
     *("cache info @/cache", "cache info @/cache --json", "cache clear @/cache"),
     "record xyz://127.0.0.1 @/live.iso mic --dtype f4 --rate 100",

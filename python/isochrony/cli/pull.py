@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Pull, print what was copied."""
     if not is_url(arguments.url):
         raise UsageError(
-            f"{arguments.url} is no URL of a store (s3://, gs://, az://, https://); to copy from a disk: isochrony backup STORE DEST"
+            f"{arguments.url} is no URL of a store (s3://, gs://, az://, https://); to copy from a disk: "
+            "isochrony backup STORE DEST"
         )
     if is_url(str(arguments.dest)):
         raise UsageError(f"{arguments.dest} is no folder; pull copies to a disk, and isochrony push to object storage")

@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Push, print what was copied."""
     if not is_url(arguments.url):
         raise UsageError(
-            f"{arguments.url} is no URL of object storage (s3://, gs://, az://); to copy to a disk: isochrony backup STORE DEST"
+            f"{arguments.url} is no URL of object storage (s3://, gs://, az://); to copy to a disk: "
+            "isochrony backup STORE DEST"
         )
     return copy(arguments, arguments.store, arguments.url, "pushing")
