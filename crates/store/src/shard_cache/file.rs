@@ -147,7 +147,8 @@ impl CachedFile {
 
     /// Bytes of the file, all of them.
     fn read_origin(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        match self.origin.open()?.read_at(offset, bytes)? == bytes.len() {
+        // It is cached here: no block of it need stay in memory.
+        match self.origin.open()?.read_once(offset, bytes)? == bytes.len() {
             true => Ok(()),
             false => Err(io::ErrorKind::UnexpectedEof.into()),
         }

@@ -43,6 +43,8 @@ pub struct CacheReport {
     pub removed: Vec<ObjectName>,
     /// Shards of which some pieces are present, for others to ask for.
     pub partial: Vec<ObjectName>,
+    /// Shards of which none is present any more.
+    pub absent: Vec<ObjectName>,
     /// What was read since the last report of the process.
     pub counts: ShardCacheCounts,
 }
@@ -109,6 +111,7 @@ impl ShardCache {
             added: Vec::new(),
             removed: Vec::new(),
             partial: Vec::new(),
+            absent: Vec::new(),
             counts: self.unreported_counts(),
         };
         let cache = self.pins.cache();
@@ -200,6 +203,9 @@ impl ReportCursor {
             report.partial.push(name);
         }
         if known.pieces == 0 {
+            if known.is_partial {
+                report.absent.push(name);
+            }
             self.shards.remove(&name);
         }
     }
