@@ -100,17 +100,21 @@ async def _pass_on(line: Line, server: int, reader: asyncio.StreamReader, writer
             await asyncio.sleep(line.delay)
             if line.refused > 0:
                 line.refused -= 1
+                await _pass_body(head, reader, None)
                 body = b"<Error><Code>SlowDown</Code></Error>"
                 writer.write(b"HTTP/1.1 503 Slow Down\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
                 await writer.drain()
                 continue
             up_writer.write(head)
+            await _pass_body(head, reader, up_writer)
             answer = await _head(up_reader)
             writer.write(answer)
             if head.startswith(b"HEAD"):
                 continue
             found = re.search(rb"content-length: *(\d+)", answer, re.IGNORECASE)
             left = int(found.group(1)) if found else 0
+            if b"chunked" in answer.lower():
+                await _pass_chunks(up_reader, writer)
             is_cut = line.cut > 0 and left > 1 and line.cut_path in line.requests[-1]
             stop = left // 2 if is_cut else 0
             line.cut -= is_cut
@@ -129,6 +133,28 @@ async def _pass_on(line: Line, server: int, reader: asyncio.StreamReader, writer
     finally:
         for one in (writer, up_writer):
             one.close()
+
+
+async def _pass_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    length = 1
+    while length:
+        size = await reader.readuntil(b"\r\n")
+        length = int(size, 16)
+        writer.write(size + await reader.readexactly(length + 2))
+        await writer.drain()
+
+
+async def _pass_body(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | None) -> None:
+    found = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+    left = int(found.group(1)) if found else 0
+    while left:
+        part = await reader.read(min(256 << 10, left))
+        if not part:
+            raise ConnectionError
+        if writer is not None:
+            writer.write(part)
+            await writer.drain()
+        left -= len(part)
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes:

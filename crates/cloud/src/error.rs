@@ -34,7 +34,7 @@ pub enum CloudError {
     NoBucket { variables: &'static str },
     /// The server refuses this host.
     #[error(
-        "access is denied ({reason}); this host's credentials need the right to list the bucket and to get its objects ({variables})"
+        "access is denied ({reason}); this host's credentials need the right to list the bucket and to get its objects, and to put them where it writes ({variables})"
     )]
     Denied {
         reason: String,
@@ -69,6 +69,11 @@ pub enum CloudError {
     /// Something was to be written.
     #[error("stores at URLs are read-only; write to a store on a disk and copy it there")]
     ReadOnly,
+    /// What was to be put cannot be read.
+    #[error(
+        "what was to be stored cannot be read ({reason}); see that nothing changes the file meanwhile"
+    )]
+    Source { reason: String },
     /// The caller was asked to stop.
     #[error("reading was stopped; start it again")]
     Interrupted,
@@ -96,6 +101,7 @@ impl CloudError {
             Self::ChangedRemotely => "changed_remotely",
             Self::CannotList => "cannot_list",
             Self::ReadOnly => "remote_read_only",
+            Self::Source { .. } => "unreadable_source",
             Self::Interrupted => "interrupted",
             Self::NoThread { .. } => "no_thread",
         }

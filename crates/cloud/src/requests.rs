@@ -83,6 +83,26 @@ impl Pin {
     }
 }
 
+impl Version {
+    /// A version as somebody saw it.
+    pub(crate) fn new(size: u64, e_tag: Option<String>, modified: i64) -> Self {
+        Self {
+            size,
+            e_tag,
+            modified,
+        }
+    }
+
+    pub(crate) fn e_tag(&self) -> Option<&str> {
+        self.e_tag.as_deref()
+    }
+
+    /// In whole seconds since 1970; 0: not known.
+    pub(crate) fn modified(&self) -> i64 {
+        self.modified
+    }
+}
+
 /// Makes requests to one service.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {

@@ -67,6 +67,10 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
             CloudError::NoThread { reason: reason() },
             ["cannot be started (503", "end other programs"],
         ),
+        (
+            CloudError::Source { reason: reason() },
+            ["cannot be read (503", "nothing changes the file"],
+        ),
     ]
 }
 
@@ -87,6 +91,7 @@ fn place(error: &CloudError) -> usize {
         CloudError::ReadOnly => 11,
         CloudError::Interrupted => 12,
         CloudError::NoThread { .. } => 13,
+        CloudError::Source { .. } => 14,
     }
 }
 
@@ -108,7 +113,7 @@ fn every_message_says_what_is_wrong_and_the_remedy_on_one_line() {
         );
         codes.insert(error.code());
     }
-    assert_eq!(codes.len(), 14);
+    assert_eq!(codes.len(), 15);
 }
 
 fn of(error: object_store::Error) -> CloudError {
