@@ -20,8 +20,8 @@ RATE = 1000
 #: Of a shard: 128 chunks of 128 KiB.
 SHARD = 128 * 32_768
 SAMPLES = 3 * SHARD + 500_000
-#: Of the bytes of a signal, those that a first run reads from the store. Of a sealed one, also heads and indexes of shards
-#: (0.4 MiB each time that one is opened), and frames across two pieces with each.
+#: Of the bytes of a signal, those that a first run reads from the store. Of a sealed one, also heads and indexes of
+#: shards (0.4 MiB each time that one is opened), and frames across two pieces with each.
 GOAL_FIRST, GOAL_SEALED = 1.05, 1.3
 POLICIES = ["good-cache-compute", "max-compute-util", "max-cache-hit", "first-cache-available", "first-available"]
 
