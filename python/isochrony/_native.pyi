@@ -38,6 +38,7 @@ __all__ = [
     "LevelSelection",
     "NativeCache",
     "NativeCachedObject",
+    "NativeCloudReader",
     "NativeControl",
     "NativeDispatcher",
     "NativeFollowed",
@@ -92,10 +93,13 @@ __all__ = [
     "operator_declarations",
     "predict_scan",
     "prefetch",
+    "put_cloud_file",
     "run_tasklets",
     "save_machine_profile",
     "span",
+    "stat_cloud_file",
     "taper_factors",
+    "url_schemes",
     "verify",
 ]
 
@@ -1078,7 +1082,7 @@ class NativeCachedObject:
 
 @final
 class NativeCloudReader:
-    def __init__(self, url: str, version: tuple[str | None, int, int], start: int, stop: int) -> None: ...
+    def __new__(cls, url: str, version: tuple[str | None, int, int], start: int, stop: int) -> NativeCloudReader: ...
     def readinto(self, buffer: npt.NDArray[np.uint8]) -> int: ...
     def close(self) -> None: ...
 
