@@ -133,6 +133,8 @@ class ShardHost:
             raise ValueError("too many ranges")
         from ..native_errors import CacheError
 
+        # Before it is looked what is here: who begins to fetch it after that, asks who asked.
+        self.native.add_source(store, signal, shard, version, asking)
         try:
             cached = self._cache.pin_shard(store, signal, shard, version, length)
         except CacheError:
@@ -150,12 +152,7 @@ class ShardHost:
     ) -> bool:
         """Whether ranges are present, once who fetches them now has done so."""
         until = time.monotonic() + _FETCH_WAIT_S
-        is_noted = False
         while missing := [part for start, stop in ranges for part in cached.missing(start, stop)]:
-            if not is_noted:
-                # Before it is looked who fetches: whoever begins after that sees it.
-                self.native.add_source(bytes.fromhex(key[0]), *key[1:], asking)
-                is_noted = True
             if time.monotonic() > until or not all(self._is_fetched(cached, key, part, asking) for part in missing):
                 return False
             time.sleep(_FETCH_POLL_S)
