@@ -171,13 +171,15 @@ fn put_in_parts(
         }
         Ok(())
     };
-    let all = put_all();
-    driver::wait(async move {
-        if let Err(error) = all {
-            // What was put would be kept, and paid for. Where that fails, too, the first error is told.
+    if let Err(error) = put_all() {
+        // What was put would be kept, and paid for. Nobody waits for that, or cancels it: the work may have been called off.
+        let aborted = driver::spawn(async move {
             let _ = upload.abort().await;
-            return Err(error);
-        }
+        });
+        std::mem::forget(aborted);
+        return Err(error);
+    }
+    driver::wait(async move {
         let put = upload.complete().await;
         put.map_err(|error| requests.error(&error))
     })
