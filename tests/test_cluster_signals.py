@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
+from isochrony._native import open_cache
 from isochrony.run_options import RunOptions
 from isochrony.running import collect_reported
 from storage_server import StorageServer
@@ -155,6 +156,10 @@ def test_pieces_come_from_other_hosts(client: Any, tmp_path: Path) -> None:
             peers += peer
         assert peers > 0
         assert sum(info["peer_bytes"] for info in attachment.info().values()) == peers
+    for worker in range(2):
+        cache = open_cache(tmp_path / f"cache-{worker}")
+        assert cache.info()["objects"] > 0
+        assert cache.changes() == (True, [], []), "shards are no files"
 
 
 def test_what_is_appended_and_filled_between_runs_is_read(client: Any, tmp_path: Path) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 import random
 import threading
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isochrony.cluster import worker as worker_module
 from isochrony.cluster.file_calls import Handover
 from isochrony.cluster.file_queue import FileQueue
 from isochrony.cluster.file_tasks import MAX_LOSSES, FileTask, QueuedWorker
@@ -202,6 +206,22 @@ def test_what_workers_of_one_cache_hold_is_not_handed_over_while_one_of_them_sta
     assert queue.sole_objects(b, hot) == hot[1:], "it is as good a source"
     queue.drain(c)
     assert queue.sole_objects(a, hot) == hot
+
+
+def test_functions_of_files_stay_prepared_as_long_as_a_slot_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Calls:
+        def __init__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr("isochrony.cluster.file_calls.FileCalls", Calls)
+    payload = pickle.dumps((worker_module.FILES, "run"))
+    assert worker_module._prepared(b"key", None) is None
+    calls = worker_module._prepared(b"key", payload)
+    assert isinstance(calls, Calls) and worker_module._prepared(b"key", None) is calls
+    assert b"key" not in worker_module._PREPARED
+    del calls
+    gc.collect()
+    assert worker_module._prepared(b"key", None) is None
 
 
 def test_an_idle_slot_leaves_when_it_is_told_to() -> None:
