@@ -1,6 +1,9 @@
 """STACKING_TASKS: the tasks of a workload, and where they are done: in this process, or on the workers of a cluster."""
 
-from collections.abc import Callable, Iterable, Iterator
+import gzip
+import shutil
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,19 @@ def workload(sources: list[Source], frames: list[Path], locality: float) -> list
     return [(k, sources[k].ra, sources[k].dec, str(frames[frame])) for k, frame in pairs]
 
 
-def each(function: Callable[..., Any], tasks: Iterable[cutouts.Task], on: Any) -> Iterator[Any]:
+def unpack(frame: Path, target: Path) -> None:
+    """Writes a gzip frame as hosts cache it: decompressed once, not in each task. A damaged one is for tasks to name.
+
+    With a locality of 4, two workers need half the time for it. Of a RICE frame tasks decompress what they read, which
+    takes less time than the whole frame, up to a locality of 12 and more.
+    """
+    try:
+        target.write_bytes(gzip.decompress(frame.read_bytes()))
+    except fits_tiles.DAMAGE:
+        shutil.copyfile(frame, target)
+
+
+def each(function: Callable[..., Any], tasks: list[cutouts.Task], on: Any) -> Iterator[Any]:
     """Results of tasks in their order, here or on a cluster. The result of a task that failed is its exception."""
     if on is None:
         for task in tasks:
@@ -34,10 +49,13 @@ def each(function: Callable[..., Any], tasks: Iterable[cutouts.Task], on: Any) -
 
     from isochrony import cluster
 
-    for module in (cutouts, fits_tiles, pixels):
+    for module in (cutouts, fits_tiles, pixels, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)
+    form = unpack if all(task[-1].endswith(".gz") for task in tasks) else None
     with cluster.attach(on) as caches:
-        yield from cluster.map(function, tasks, client=caches, inputs=lambda task: task[-1], keep_going=True)
+        yield from cluster.map(
+            function, tasks, client=caches, inputs=lambda task: task[-1], cache_form=form, keep_going=True
+        )
 
 
 def stack(sources: list[Source], tasks: list[cutouts.Task], on: Any = None) -> tuple[list[Stack], list[str]]:

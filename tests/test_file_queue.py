@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 import random
+import threading
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isochrony.cluster import worker as worker_module
 from isochrony.cluster.file_calls import Handover
 from isochrony.cluster.file_queue import FileQueue
 from isochrony.cluster.file_tasks import MAX_LOSSES, FileTask, QueuedWorker
@@ -63,7 +68,7 @@ def test_each_task_is_done_once_whatever_happens(seed: int, policy: str, batch: 
     def join(name: str) -> Host:
         host = Host(name, names)
         hosts.append(host)
-        host.worker = queue.join(name, host.address, chance.choice([1, 2]), host.report(True))
+        host.worker = queue.join(name, host.address, name, chance.choice([1, 2]), host.report(True))
         return host
 
     def finish(host: Host) -> None:
@@ -148,10 +153,10 @@ def test_each_task_is_done_once_whatever_happens(seed: int, policy: str, batch: 
 def test_one_worker_fetches_and_the_others_are_told_of_it() -> None:
     queue = FileQueue("max-compute-util", 100, 1, 0.0, 4)
     queue.expect(2)
-    a = queue.join("a", ("a", 1), 1, (0, True, [([], [])]))
+    a = queue.join("a", ("a", 1), "a", 1, (0, True, [([], [])]))
     queue.admit([FileTask(n, n, [wanted(0)]) for n in range(8)])
     assert queue.take(a, 0.0) is None, "another worker may have it"
-    b = queue.join("b", ("b", 2), 1, (0, True, [([], [])]))
+    b = queue.join("b", ("b", 2), "b", 1, (0, True, [([], [])]))
     placed = {}
     for worker in (a, b, a, b):
         taken = queue.take(worker, 0.0)
@@ -166,8 +171,8 @@ def test_one_worker_fetches_and_the_others_are_told_of_it() -> None:
 def test_hot_objects_of_one_worker_are_handed_over() -> None:
     queue = FileQueue("good-cache-compute", 100, 1, 0.0, 4)
     hot = [wanted(n) for n in range(3)]
-    a = queue.join("a", ("a", 1), 1, (0, True, [([(one.name, 1000) for one in hot], [])]))
-    b = queue.join("b", ("b", 2), 1, (0, True, [([(hot[0].name, 1000)], [])]))
+    a = queue.join("a", ("a", 1), "a", 1, (0, True, [([(one.name, 1000) for one in hot], [])]))
+    b = queue.join("b", ("b", 2), "b", 1, (0, True, [([(hot[0].name, 1000)], [])]))
     assert queue.sole_objects(a, hot) == hot[1:]
     assert queue.sole_objects(b, hot) == []
     queue.drain(a)
@@ -186,9 +191,55 @@ def test_hot_objects_of_one_worker_are_handed_over() -> None:
     assert queue.sole_objects(b, hot) == hot
 
 
+def test_what_workers_of_one_cache_hold_is_not_handed_over_while_one_of_them_stays() -> None:
+    queue = FileQueue("good-cache-compute", 100, 1, 0.0, 4)
+    hot = [wanted(n) for n in range(2)]
+    a = queue.join("a", ("h", 1), "h:/cache", 1, (0, True, [([(one.name, 1000) for one in hot], [])]))
+    # It has not reported what the other one fetched.
+    b = queue.join("b", ("h", 2), "h:/cache", 1, (0, True, [([], [])]))
+    c = queue.join("c", ("i", 3), "i:/cache", 1, (0, True, [([(hot[0].name, 1000)], [])]))
+    assert queue.sole_objects(a, hot) == []
+    queue.drain(b)
+    assert queue.sole_objects(a, hot) == hot[1:]
+    assert queue.sole_objects(b, hot) == [], "a worker of its cache stays"
+    queue.drain(a)
+    assert queue.sole_objects(b, hot) == hot[1:], "it is as good a source"
+    queue.drain(c)
+    assert queue.sole_objects(a, hot) == hot
+
+
+def test_functions_of_files_stay_prepared_as_long_as_a_slot_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Calls:
+        def __init__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr("isochrony.cluster.file_calls.FileCalls", Calls)
+    payload = pickle.dumps((worker_module.FILES, "run"))
+    assert worker_module._prepared(b"key", None) is None
+    calls = worker_module._prepared(b"key", payload)
+    assert isinstance(calls, Calls) and worker_module._prepared(b"key", None) is calls
+    assert b"key" not in worker_module._PREPARED
+    del calls
+    gc.collect()
+    assert worker_module._prepared(b"key", None) is None
+
+
+def test_an_idle_slot_leaves_when_it_is_told_to() -> None:
+    queue = FileQueue("good-cache-compute", 100, 1, 0.0, 4)
+    a = queue.join("a", ("a", 1), "a", 1, (0, True, [([], [])]))
+    leaves = threading.Event()
+    taken: list[Any] = []
+    slot = threading.Thread(target=lambda: taken.append(queue.take(a, 60.0, leaves.is_set)))
+    slot.start()
+    leaves.set()
+    queue.wake()
+    slot.join(5)
+    assert taken == [None]
+
+
 def test_a_handover_beside_the_question_for_a_manifest_does_not_stop_a_worker() -> None:
     queue = FileQueue("max-compute-util", 100, None, 0.0, 2)
-    a = queue.join("a", ("a", 1), 2, (0, True, [([], [])]))
+    a = queue.join("a", ("a", 1), "a", 2, (0, True, [([], [])]))
     tasks = [FileTask(n, n, []) for n in range(200)]
     queue.admit(tasks)
     done = 0
@@ -201,7 +252,7 @@ def test_a_handover_beside_the_question_for_a_manifest_does_not_stop_a_worker() 
             question = taken[0]
         else:
             done += len(queue.finish(a, taken[0], 1e-5, (0, False, [])))
-    b = queue.join("b", ("b", 2), 1, (0, True, [([], [])]))
+    b = queue.join("b", ("b", 2), "b", 1, (0, True, [([], [])]))
     handover = FileTask(-1, Handover(), [wanted(0)])
     queue.request_handover(b, [handover])
     queue.drain(b)
@@ -222,13 +273,13 @@ def test_a_worker_that_was_named_as_fetcher_remains_it() -> None:
     """Its task goes back to the queue, but others were told to ask it: a third worker is told so, too."""
     queue = FileQueue("max-compute-util", 100, 1, 0.0, 4)
     queue.expect(2)
-    a = queue.join("a", ("a", 1), 1, (0, True, [([], [])]))
-    b = queue.join("b", ("b", 2), 1, (0, True, [([], [])]))
+    a = queue.join("a", ("a", 1), "a", 1, (0, True, [([], [])]))
+    b = queue.join("b", ("b", 2), "b", 1, (0, True, [([], [])]))
     queue.admit([FileTask(n, n, [wanted(0)]) for n in range(6)])
     # One of them fetches, and the other one was told so.
     first, other = (a, b) if any(one.fetcher is None for task in a.queue for one in task.placed) else (b, a)
     assert all(one.fetcher == first.address for task in other.queue for one in task.placed)
     queue.drain(first)
-    c = queue.join("c", ("c", 3), 1, (0, True, [([], [])]))
+    c = queue.join("c", ("c", 3), "c", 1, (0, True, [([], [])]))
     placed = [one for worker in (other, c) for task in worker.queue for one in task.placed]
     assert placed and all(one.fetcher == first.address for one in placed)

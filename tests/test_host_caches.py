@@ -22,7 +22,8 @@ from isochrony.cluster.host_cache import HostCache
 from isochrony.cluster.input_files import CacheSettings, InputFile
 from isochrony.cluster.peers import PeerClient, PeerError
 from isochrony.cluster.prefetch import IS_LOCAL, IS_REMOTE, Prefetch
-from isochrony.cluster.storage import FileKey, StorageChangedError, StorageNotFoundError, storage_of
+from isochrony.cluster.storage import FileKey, storage_of
+from isochrony.native_errors import StorageChangedError, StorageNotFoundError
 from storage_server import StorageServer
 
 TOKEN = secrets.token_bytes(32)
@@ -368,15 +369,16 @@ def test_what_was_fetched_ahead_is_taken_or_let_go(storage: StorageServer, hosts
     wanted, gone = wanted_of(storage), InputFile(FileKey(storage.url("gone"), '"x"', 0, 3))
     batch = IS_REMOTE + pickle.dumps(([(0, None, [wanted], None), (1, None, [gone], None)], False, 0))
     prefetch = Prefetch(a)
-    assert prefetch.take(batch) == [], "nobody announced it"
-    prefetch.announce(batch)
-    (file, *none), error = prefetch.take(batch)
+    assert prefetch.take(None) == []
+    begun = prefetch.begin(batch)
+    (file, *none), error = prefetch.take(begun)
+    assert prefetch.take(begun) == [], "it was taken"
     assert file.path.read_bytes() == CONTENT and not none
     assert isinstance(error, StorageNotFoundError)
     file.close()
-    prefetch.announce(IS_LOCAL + batch[1:])
+    assert prefetch.begin(IS_LOCAL + batch[1:]) is None
     assert a.info()["pinned_objects"] == 0
-    prefetch.announce(batch)
+    begun = prefetch.begin(batch)
     until = time.monotonic() + 5
     # The file that is not there is pinned, too, while storage is asked for it.
     while not a.info()["pinned_objects"] and time.monotonic() < until:
@@ -386,5 +388,5 @@ def test_what_was_fetched_ahead_is_taken_or_let_go(storage: StorageServer, hosts
     while a.info()["pinned_objects"] and time.monotonic() < until:
         time.sleep(0.01)
     assert a.info()["pinned_objects"] == 0
-    prefetch.announce(batch)
-    assert prefetch.take(batch) == []
+    assert prefetch.take(begun) == [], "it was let go"
+    assert prefetch.begin(batch) is None

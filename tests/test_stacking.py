@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
 import re
@@ -184,8 +185,9 @@ def test_a_worker_that_cannot_import_the_example_does_its_tasks(
         def __exit__(self, *_: object) -> None:
             called.append("closed")
 
-    def mapped(function: Any, tasks: Any, *, client: Any, inputs: Any, keep_going: bool) -> Iterator[Any]:
+    def mapped(function: Any, tasks: Any, *, client: Any, inputs: Any, cache_form: Any, keep_going: bool) -> Any:
         assert isinstance(client, Caches)
+        assert cache_form is None, "tasks decompress parts of RICE frames"
         assert keep_going
         script = (
             "import sys, cloudpickle; f, t = cloudpickle.load(sys.stdin.buffer); "
@@ -209,21 +211,27 @@ def test_a_worker_that_cannot_import_the_example_does_its_tasks(
         np.testing.assert_array_equal(one.mean(), other.mean())
 
 
+@pytest.mark.parametrize("packed", [False, True])
 def test_workers_of_a_cluster_give_the_same_stacks(
-    example: SimpleNamespace, surveys: list[Survey], tmp_path: Path
+    example: SimpleNamespace, surveys: list[Survey], tmp_path: Path, packed: bool
 ) -> None:
     distributed = pytest.importorskip("distributed")
     cluster = pytest.importorskip("isochrony.cluster")
     if not hasattr(cluster, "map"):
         pytest.skip("isochrony.cluster has no map: tasks of files cannot run on a cluster")
-    frames = [Path(shutil.copy(path, tmp_path)) for path in surveys[0].frames[:12]]
+    survey = surveys[0]
+    frames = [Path(shutil.copy(path, tmp_path)) for path in survey.frames[:12]]
+    if packed:
+        for frame in frames:
+            frame.with_suffix(".fits.gz").write_bytes(gzip.compress(frame.read_bytes()))
+        frames = [frame.with_suffix(".fits.gz") for frame in frames]
     os.truncate(frames[3], 20_000)
     frames[5].unlink()
-    tasks = example.stacking_tasks.workload(surveys[0].sources, frames, 2.5)
+    tasks = example.stacking_tasks.workload(survey.sources, frames, 2.5)
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(**options) as on:
-        found, failures = example.stacking_tasks.stack(surveys[0].sources, tasks, on)
-    expected, _ = example.stacking_tasks.stack(surveys[0].sources, tasks)
+        found, failures = example.stacking_tasks.stack(survey.sources, tasks, on)
+    expected, _ = example.stacking_tasks.stack(survey.sources, tasks)
     assert [stack.count for stack in found] == [10, 10, 4]
     assert [failure.partition(": ")[0] for failure in failures] == 3 * [str(frames[3]), str(frames[5])]
     for one, other in zip(found, expected, strict=True):

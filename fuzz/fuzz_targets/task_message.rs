@@ -11,9 +11,9 @@ use isochrony_segment::{DType, SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 use libfuzzer_sys::fuzz_target;
 
-struct Texts;
+struct TextCauses;
 
-impl CauseCodec for Texts {
+impl CauseCodec for TextCauses {
     fn encode(&self, _: &Cause) -> Option<Vec<u8>> {
         None
     }
@@ -50,8 +50,8 @@ static STAGES: LazyLock<PreparedTasks> = LazyLock::new(|| {
 });
 
 fn read(message: &[u8]) {
-    PREPARED.read_messages(message, &Texts);
-    STAGES.read_messages(message, &Texts);
+    PREPARED.read_messages(message, &TextCauses);
+    STAGES.read_messages(message, &TextCauses);
 }
 
 // The header is made here, so that what lies behind it is reached: its kind, and how long the control part is.

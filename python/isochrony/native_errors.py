@@ -29,6 +29,9 @@ __all__ = [
     "SegmentIndexError",
     "SegmentMemoryError",
     "SegmentTypeError",
+    "StorageChangedError",
+    "StorageError",
+    "StorageNotFoundError",
     "StoreError",
     "StoreExistsError",
     "StoreIndexError",
@@ -90,6 +93,24 @@ class SegmentMemoryError(SegmentError, MemoryError):
     """The system gave no memory for samples."""
 
     code = "out_of_memory"
+
+
+class StorageError(IsochronyError, OSError):
+    """A file cannot be read from its storage, or written to it."""
+
+    code = "storage"
+
+
+class StorageNotFoundError(StorageError, FileNotFoundError):
+    """Storage has no such file."""
+
+    code = "storage_not_found"
+
+
+class StorageChangedError(StorageError):
+    """A file changed in its storage while a run read it."""
+
+    code = "storage_changed"
 
 
 class StoreError(IsochronyError):

@@ -71,6 +71,11 @@ pub(crate) struct Location {
 }
 
 impl Location {
+    /// What one client serves.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
     pub(crate) fn parse(url: &str) -> Result<Self, CloudError> {
         let bad = |reason: &str| CloudError::BadUrl {
             reason: reason.into(),

@@ -37,7 +37,7 @@ pub enum CloudError {
     NoBucket { variables: &'static str },
     /// The server refuses this host.
     #[error(
-        "access is denied ({reason}); this host's credentials need the right to list the bucket and to get its objects ({variables})"
+        "access is denied ({reason}); this host's credentials need the right to list the bucket and to get its objects, and to put them where it writes ({variables})"
     )]
     Denied {
         reason: String,
@@ -90,6 +90,11 @@ pub enum CloudError {
         "what is to be uploaded cannot be staged in {} ({reason}); free space there, or set TMPDIR to a folder of another disk, and push again", path.display()
     )]
     Staging { path: PathBuf, reason: String },
+    /// A file that is to be put cannot be read.
+    #[error(
+        "{} cannot be read as it was ({reason}); see that nothing changes it while it is uploaded", path.display()
+    )]
+    Source { path: PathBuf, reason: String },
     /// The caller was asked to stop.
     #[error("reading was stopped; start it again")]
     Interrupted,
@@ -120,6 +125,7 @@ impl CloudError {
             Self::CannotPush => "cannot_push",
             Self::OtherPush => "other_push",
             Self::Staging { .. } => "push_staging",
+            Self::Source { .. } => "unreadable_source",
             Self::Interrupted => "interrupted",
             Self::NoThread { .. } => "no_thread",
         }

@@ -4,6 +4,8 @@
 //! last published state: MANIFEST and the redo log are asked for each time, everything else is listed once and read in
 //! the version that was listed, which the server compares (`If-Match`).
 //!
+//! [`stat_object`], [`ObjectReader`] and [`put_object`] are for files in object storage that are no part of a store.
+//!
 //! ```text
 //!  store ──▶ CloudMedia ──▶ Session (one per process) ── Listing │ BlockCache (32 MiB)
 //!               │                                           │        │
@@ -19,10 +21,12 @@ mod error;
 mod file;
 mod listing;
 mod media;
+mod objects;
 mod per_process;
 mod read_ahead;
 mod requests;
 mod session;
+mod upload;
 mod writer;
 
 use std::io;
@@ -32,6 +36,7 @@ use isochrony_store::media::{Media, remote};
 
 pub use error::CloudError;
 pub use media::CloudMedia;
+pub use objects::{ObjectReader, ObjectVersion, put_object, stat_object};
 pub use writer::CloudWriter;
 
 /// Makes URLs paths of stores in this process. Starts nothing, and may be called again.

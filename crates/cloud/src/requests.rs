@@ -41,10 +41,10 @@ impl Version {
     }
 
     /// Of an object that was put a moment ago.
-    pub(crate) fn put(size: u64, e_tag: Option<String>, service: Service) -> Self {
+    pub(crate) fn put(size: u64, e_tag: String, service: Service) -> Self {
         Self {
             size,
-            e_tag: quoted(e_tag, service),
+            e_tag: quoted(Some(e_tag), service),
             modified: 0,
         }
     }
@@ -103,6 +103,26 @@ impl VersionPin {
     /// Whether an answer is of this version. Servers that compare nothing themselves are found out here.
     fn admits(&self, version: &Version) -> bool {
         self.listed.fits(version) && self.seen.get_or_init(|| version.clone()).fits(version)
+    }
+}
+
+impl Version {
+    /// A version as somebody saw it.
+    pub(crate) fn new(size: u64, e_tag: Option<String>, modified: i64) -> Self {
+        Self {
+            size,
+            e_tag,
+            modified,
+        }
+    }
+
+    pub(crate) fn e_tag(&self) -> Option<&str> {
+        self.e_tag.as_deref()
+    }
+
+    /// In whole seconds since 1970; 0: not known.
+    pub(crate) fn modified(&self) -> i64 {
+        self.modified
     }
 }
 

@@ -234,7 +234,7 @@ fn runner(plan: &Plan) -> TaskRunner {
     let prepared = PreparedTasks::new(std::slice::from_ref(plan), true, &options).unwrap();
     let context = RunnerContext {
         shared: None,
-        causes: Arc::new(loopback::Texts),
+        causes: Arc::new(loopback::TextCauses),
         check: None,
         cache: None,
     };

@@ -29,7 +29,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 
 use fail::failing;
-use loopback::{Loopback, Texts, sent};
+use loopback::{Loopback, TextCauses, sent};
 use noise::recording;
 use plans::{named, plans, steps};
 
@@ -120,7 +120,7 @@ impl TaskCluster for HostThread {
             shared: None,
             check: None,
             cache: None,
-            causes: Arc::new(Texts),
+            causes: Arc::new(TextCauses),
         };
         let run = HostRun::new(&self.part, 1, self.options, context)?;
         let (inbox, broken_after) = (request.inbox, self.broken_after);
@@ -139,7 +139,7 @@ impl TaskCluster for HostThread {
                         continue;
                     }
                     messages.fetch_add(1, Ordering::Relaxed);
-                    inbox.push(number, &message, &Texts).unwrap();
+                    inbox.push(number, &message, &TextCauses).unwrap();
                 }
                 if let Some(now) = inbox.read_after(read, Duration::ZERO) {
                     read = now;
@@ -153,7 +153,7 @@ impl TaskCluster for HostThread {
     }
 
     fn causes(&self) -> &dyn CauseCodec {
-        &Texts
+        &TextCauses
     }
 }
 

@@ -30,6 +30,10 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     fn is_remote(&self) -> bool {
         false
     }
+    /// Whether a scan opens the shard behind the one that it reads: that takes some requests.
+    fn opens_ahead(&self) -> bool {
+        self.is_remote()
+    }
     /// Why its samples must be decoded, such as "the signal is sealed with zstd"; `None` if the files hold them raw.
     fn why_decoded(&self) -> Option<String>;
     /// Index after the last sample.

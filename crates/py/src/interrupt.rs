@@ -9,7 +9,7 @@ use std::thread;
 
 use isochrony_runtime::{Interrupt, WaitGroup};
 use isochrony_segment::SigSeg;
-use isochrony_store::{Selection, Signal};
+use isochrony_store::Selection;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
@@ -17,9 +17,9 @@ use crate::errors::Result;
 /// Less takes milliseconds, to which a thread would add tens of microseconds.
 const LARGE: u64 = 8 << 20;
 
-/// Bytes to give to [`interruptible`] for reading so many of a signal: the requests for those of a server take any time.
-pub(crate) fn bytes_to_wait_for(signal: &Signal, bytes: u64) -> u64 {
-    if signal.is_remote() { u64::MAX } else { bytes }
+/// Bytes to give to [`interruptible`] for so many of a store or signal: the requests for those of a server take any time.
+pub(crate) fn bytes_to_wait_for(is_remote: bool, bytes: u64) -> u64 {
+    if is_remote { u64::MAX } else { bytes }
 }
 
 /// The samples of a selection without gaps. Those of a disk are mapped, at once; a server may take its time.

@@ -45,8 +45,8 @@ pub mod _native {
     use crate::declarations::operator_declarations;
     #[pymodule_export]
     use crate::diffusion::{
-        NativeCache, NativeCachedObject, NativeDispatcher, NativeReservation, NativeShardCache,
-        open_cache,
+        NativeCache, NativeCachedObject, NativeCloudReader, NativeDispatcher, NativeReservation,
+        NativeShardCache, open_cache, put_cloud_file, stat_cloud_file, url_schemes,
     };
     #[pymodule_export]
     use crate::expr::Expr;

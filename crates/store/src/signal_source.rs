@@ -116,6 +116,11 @@ impl SampleSource for SignalSource {
         self.signal.shared().backend.media().is_remote()
     }
 
+    fn opens_ahead(&self) -> bool {
+        // Through a cache, opening a shard fetches a piece of it, and the next shard is perhaps another host's.
+        self.is_remote() && !reads_through_cache(&self.signal)
+    }
+
     fn why_decoded(&self) -> Option<String> {
         let (codec, format) = (self.signal.codec(), self.signal.format());
         if !codec.is_empty() {
@@ -256,12 +261,21 @@ impl SignalShards {
         let bytes = self.signal.end_index().cast_unsigned() * self.signal.format().size() as u64;
         let shards = bytes.div_ceil(self.flat.shard_bytes());
         let (least, most) = SHARDS_AHEAD;
-        let ahead = (BYTES_AHEAD / self.flat.shard_bytes()).clamp(least, most);
+        let ahead = match reads_through_cache(&self.signal) {
+            // Other hosts read the next ones.
+            true => 1,
+            false => (BYTES_AHEAD / self.flat.shard_bytes()).clamp(least, most),
+        };
         for shard in first..shards.min(first + ahead) {
             media.prefetch_ends(&backend.data_shard_path(self.signal.id(), shard)?);
         }
         Ok(())
     }
+}
+
+fn reads_through_cache(signal: &Signal) -> bool {
+    let sources = signal.shared().backend.sources();
+    sources.is_ok_and(|sources| sources.cache().is_some())
 }
 
 /// A shard whose payload can be read as it lies.

@@ -456,7 +456,7 @@ fn tell_sources(cache: &ShardCache, store: &Store) {
     let objects = store.signal("p").unwrap().cached_objects(0..4 * CHUNK);
     for (key, bytes) in objects.unwrap() {
         assert_eq!(bytes, 4 * 65_536);
-        cache.set_sources(ObjectName::from(&key), vec![other()]);
+        cache.add_sources(ObjectName::from(&key), vec![other()]);
     }
 }
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-__all__ = ["input_path", "is_url", "output_path", "store_path"]
+from .._native import url_schemes
 
-_SCHEMES = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"})
+__all__ = ["input_path", "is_url", "output_path", "store_path"]
 
 
 def is_url(text: str) -> bool:
     """Whether a store is named by a URL, such as ``s3://bucket/water.iso``."""
     scheme, separator, _ = text.partition("://")
-    return bool(separator) and scheme in _SCHEMES
+    return bool(separator) and scheme in url_schemes()
 
 
 def store_path(text: str) -> Path | str:

@@ -117,8 +117,8 @@ class ClusterRun:
         self._client.subscribe_topic(DRAIN_TOPIC, self._on_drain_event)
         self._discovery = threading.Thread(target=self._discover_workers, name="isochrony-workers", daemon=True)
 
-    def slot_count(self) -> int:
-        """Number of slots on the current workers; begins to make them.
+    def slot_counts(self) -> tuple[int, int]:
+        """Number of slots that there may be, and of those on the current workers; begins to make these.
 
         Raises:
             RunError: the scheduler does not answer.
@@ -128,12 +128,12 @@ class ClusterRun:
         except OSError as error:
             raise _scheduler_error(self._client, error) from error
         if not self._has_slots:
-            return 0
+            return 0, 0
         self._discovery.start()
-        slots = sum(workers.values())
+        present = sum(workers.values())
         if self._scaling is None:
-            return slots
-        return max(slots, self._scaling.most * max(workers.values(), default=1))
+            return present, present
+        return max(present, self._scaling.most * max(workers.values(), default=1)), present
 
     def worker_count(self) -> int:
         """Number of the current workers."""

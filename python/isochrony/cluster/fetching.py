@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..native_errors import CacheError
+from ..native_errors import CacheError, StorageChangedError, StorageError, StorageNotFoundError
 from .peers import PeerAbsentError, PeerClient, PeerError, block_bytes
-from .storage import StorageChangedError, StorageError, StorageNotFoundError, read_fully, storage_of
+from .storage import read_fully, shown, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ class Fetcher:
             if left != before:
                 until, before = time.monotonic() + _PROGRESS_S, left
             elif time.monotonic() > until:
-                raise CacheError(f"{wanted.key.url}: another process of this host fetches it without progress")
+                raise CacheError(f"{shown(wanted.key.url)}: another process of this host fetches it without progress")
             time.sleep(poll)
             poll = min(2 * poll, most)
         return origin
@@ -119,7 +119,7 @@ class Fetcher:
             before = sum(stop - start for start, stop in reservation.ranges)
             with contextlib.suppress(PeerError), self.peers.transfer(address, wanted.request(), fetch) as transfer:
                 if transfer.bytes != cached.bytes:
-                    raise PeerAbsentError(f"{address[0]} has another version of {wanted.key.url}")
+                    raise PeerAbsentError(f"{address[0]} has another version of {shown(wanted.key.url)}")
                 self._receive_ranges(transfer, cached, reservation)
             left = sum(stop - start for start, stop in reservation.ranges)
             if left < before:

@@ -15,13 +15,14 @@ from .cache_plugin import host_cache
 from .exceptions import error_as_text, pickled_exception
 from .executables import Executable
 from .prefetch import Prefetch, close
-from .storage import FileKey, storage_of
+from .storage import FileKey, shown, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .host_cache import HostCache
     from .input_files import InputFile, LocalFile
+    from .prefetch import Fetched
 
 #: What a task of a batch is: its number, item, inputs, URLs of outputs.
 Task = tuple[int, Any, "list[InputFile]", "list[str] | None"]
@@ -63,21 +64,21 @@ class FileCalls:
         """A function that was begun is not ended: what it returns is not read."""
         self._prefetch.stop()
 
-    def announce(self, batch: bytes) -> None:
-        """A batch has arrived; the slot is perhaps busy with the one before."""
-        self._prefetch.announce(batch)
+    def announce(self, batch: bytes) -> Fetched | None:
+        """A batch has arrived; the slot is perhaps busy with the one before. Begins to fetch its files, for `run`."""
+        return self._prefetch.begin(batch)
 
-    def run(self, batch: bytes) -> bytes:
+    def run(self, batch: bytes, announced: Fetched | None = None) -> bytes:
         """Does the tasks of a batch.
 
         Returns:
             Pickled: results (number, pickled exception or None, pickled value, outputs written, origins of files,
-            seconds), report of the cache, address and threads of this process, and what came during the run.
+            seconds), report of the cache, address of this process, its cache and its threads, and what came in the run.
         """
         tasks, is_manifest, waiting = pickle.loads(memoryview(batch)[1:])
         cache = self._cache
         cache.waiting = waiting
-        fetched = self._prefetch.take(batch)
+        fetched = self._prefetch.take(announced)
         results = [
             self._done(task, fetched[place] if place < len(fetched) else None) for place, task in enumerate(tasks)
         ]
@@ -87,7 +88,7 @@ class FileCalls:
             self._since = following
         report = (following - (0 if is_all else len(changes)), is_all, changes)
         came = dict(self._came() - self._came_before)
-        return pickle.dumps((results, report, (cache.server.address, cache.threads), came))
+        return pickle.dumps((results, report, (cache.server.address, cache.name, cache.threads), came))
 
     def _came(self) -> Counter[str]:
         """Bytes that came to this process, by where from, and files that it read from storage, also for peers."""
@@ -172,8 +173,8 @@ def _file_name(url: str) -> str:
 def _stored(cache: HostCache, url: str, path: Path) -> tuple[FileKey, str | None]:
     if not path.is_file() or path.is_symlink():
         raise RunError(
-            f"the function wrote no file for its output {url}; it is given a path for each output, behind those of its "
-            "inputs, and writes a file there"
+            f"the function wrote no file for its output {shown(url)}; it is given a path for each output, behind "
+            "those of its inputs, and writes a file there"
         )
     key = storage_of(url).write(url, path)
     return key, cache.store(key, path)

@@ -12,7 +12,7 @@ from .file_report import HostReport
 from .file_tasks import MAX_LOSSES, FileTask, QueuedWorker
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from .input_files import InputFile
     from .peers import Address
@@ -69,6 +69,11 @@ class FileQueue:
             self.is_closed = True
             self._changed.notify_all()
 
+    def wake(self) -> None:
+        """Has slots that wait for tasks look whether they are to leave."""
+        with self._changed:
+            self._changed.notify_all()
+
     def expect(self, workers: int) -> None:
         """How many workers shall have said what their caches hold before tasks are placed. Those that do not within
         `_JOIN_S` of the first one are not waited for.
@@ -89,12 +94,12 @@ class FileQueue:
                 self._tasks[number] = task
             self._decide()
 
-    def join(self, name: str, address: Address, threads: int, report: Any) -> QueuedWorker:
+    def join(self, name: str, address: Address, cache: str, threads: int, report: Any) -> QueuedWorker:
         """A slot of a worker is ready; the worker."""
         with self._changed:
             worker = self._workers.get(name)
             if worker is None:
-                worker = QueuedWorker(name, address, threads, self._batch or 1)
+                worker = QueuedWorker(name, address, cache, threads, self._batch or 1)
                 worker.report = self.reports.setdefault(name, HostReport())
                 self._workers[name] = worker
                 self._add_host(worker, report)
@@ -103,9 +108,11 @@ class FileQueue:
                 self._decide()
             return worker
 
-    def take(self, worker: QueuedWorker, wait_s: float) -> tuple[list[FileTask], bool] | None:
+    def take(
+        self, worker: QueuedWorker, wait_s: float, is_leaving: Callable[[], bool] = lambda: False
+    ) -> tuple[list[FileTask], bool] | None:
         """A batch for a slot of a worker, and whether all that its cache holds is to be reported; None: nothing within
-        so many seconds.
+        so many seconds, or the slot is to leave.
         """
         until = time.monotonic() + wait_s
         with self._changed:
@@ -128,7 +135,7 @@ class FileQueue:
                     needs_manifest, worker.needs_manifest = worker.needs_manifest, False
                     return tasks, needs_manifest
                 now = time.monotonic()
-                if now >= until:
+                if now >= until or is_leaving():
                     return None
                 deadline = self._dispatcher.next_deadline()
                 wait = until - now if deadline is None else min(until - now, max(deadline - self._now(), 0.001))
@@ -212,12 +219,17 @@ class FileQueue:
                 self._changed.notify_all()
 
     def sole_objects(self, worker: QueuedWorker, objects: Sequence[InputFile]) -> list[InputFile]:
-        """Those of some objects that no other worker holds, that is not leaving too."""
+        """Those of some objects that no cache holds but that of a worker, as far as workers have it that stay."""
         with self._changed:
+            # What one worker reports of a cache, others that share it have, too, and may not have reported yet.
+            staying = {one.cache for one in self._workers.values() if one is not worker and not one.is_draining}
+            if worker.cache in staying:
+                return []
             found = []
             for one in objects:
                 hosts = [self._hosts[host] for host in self._dispatcher.holders(one.name) if host in self._hosts]
-                if worker in hosts and all(host is worker or host.is_draining for host in hosts):
+                caches = {host.cache for host in hosts}
+                if worker.cache in caches and not caches & staying:
                     found.append(one)
             return found
 

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from .slot import Slot
     from .storage import FileKey
 
-#: Seconds for which a slot waits for tasks before it looks whether it is to leave.
-_TAKE_S = 0.1
+#: Seconds for which a new slot is waited for before it is looked whether the run has ended.
+_SLOT_S = 0.1
+#: Seconds for which a slot waits for tasks; what ends that wait before, wakes it.
+_TAKE_S = 10.0
 #: Seconds between looks at how much is left to do.
 _DEMAND_S = 0.5
 #: Files that count as hot: the last ones that tasks read. Seconds within which they are handed over.
@@ -78,7 +80,7 @@ class FileRun:
         self._run = ClusterRun(client, payload, options)
         self._run.retire_order = self._retire_order
         try:
-            self._run.slot_count()
+            self._run.slot_counts()
             queue.expect(self._run.worker_count())
         except BaseException:
             self._run.close()
@@ -110,7 +112,7 @@ class FileRun:
         try:
             while not self._run.is_stopped():
                 waiting, running, _ = self._queue.counts()
-                slot = self._run.next_slot(_TAKE_S, waiting + running > 0)
+                slot = self._run.next_slot(_SLOT_S, waiting + running > 0)
                 if slot is not None:
                     thread = threading.Thread(target=self._serve, args=(slot,), name="isochrony-slot", daemon=True)
                     self._threads.append(thread)
@@ -137,6 +139,7 @@ class FileRun:
         """Sends batches to a slot, and receives results, until it leaves or the run ends."""
         sent: deque[list[FileTask]] = deque()
         worker: QueuedWorker | None = None
+        slot.on_drain = self._queue.wake
         try:
             while True:
                 if worker is None:
@@ -144,13 +147,13 @@ class FileRun:
                     if (answer := slot.receive()) in (True, False):
                         return
                     assert isinstance(answer, bytes)
-                    _, report, (address, threads), _ = pickle.loads(answer)
-                    worker = self._queue.join(slot.name, address, threads, report)
+                    _, report, (address, cache, threads), _ = pickle.loads(answer)
+                    worker = self._queue.join(slot.name, address, cache, threads, report)
                 if slot.is_draining():
                     self._queue.drain(worker)
                 batch = None
                 if len(sent) < PIPELINE:
-                    batch = self._queue.take(worker, 0.0 if sent else _TAKE_S)
+                    batch = self._queue.take(worker, 0.0 if sent else _TAKE_S, slot.is_draining)
                 if batch is not None:
                     tasks, needs_manifest = batch
                     slot.send(_batch(tasks, needs_manifest, self._queue.counts()[0]))

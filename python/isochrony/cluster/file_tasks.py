@@ -50,6 +50,7 @@ class QueuedWorker:
     Attributes:
         name: address in Dask.
         address: for peers.
+        cache: which one it has; workers of a host may share it.
         threads: of the worker.
         batch: tasks of a batch.
         host: in the dispatcher.
@@ -61,6 +62,7 @@ class QueuedWorker:
 
     name: str
     address: Address
+    cache: str
     threads: int
     batch: int
     host: int = -1

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._native import open_cache
-from ..native_errors import CacheError, RunError
+from ..native_errors import CacheError, RunError, StorageError
 from .fetching import Fetcher
 from .input_files import CacheSettings, InputFile, LocalFile
 from .peer_server import PeerServer
 from .peers import PeerClient, PeerError
 from .scratch import Scratch
 from .shards import ShardHost
-from .storage import FileKey, StorageError, copy_to
+from .storage import FileKey, copy_to, shown
 
 if TYPE_CHECKING:
     import ssl
@@ -75,8 +75,10 @@ class HostCache:
         self.server = PeerServer(host, settings.token, self._lease, settings.sends, settings.timeout, tls[0])
         self.peers = PeerClient(settings.token, settings.receives, settings.per_source, settings.timeout, tls[1])
         self._fetcher = Fetcher(self.peers, self.server.address, settings.storage_reads)
+        #: Tells caches from each other: processes of a host may share one.
+        self.name = f"{host}:{folder}"
         #: Shards of signals, for plans.
-        self.shards = ShardHost(self._cache, folder, self.peers, self.server.address, self._fetcher.count)
+        self.shards = ShardHost(self._cache, self.name, self.peers, self.server.address, self._fetcher.count)
 
     def close(self) -> None:
         """Ends transfers; the cache stays on disk."""
@@ -247,8 +249,8 @@ class HostCache:
         source.unlink(missing_ok=True)
         if not made.is_file():
             raise RunError(
-                f"cache_form= {wanted.form} wrote no file for {wanted.key.url}; it is called with the path of the file "
-                "and the path to write to"
+                f"cache_form= {wanted.form} wrote no file for {shown(wanted.key.url)}; it is called with the path of "
+                "the file and the path to write to"
             )
         return made
 

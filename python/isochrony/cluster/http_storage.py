@@ -11,7 +11,8 @@ import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from .storage import FileKey, StorageError, StorageNotFoundError, changed
+from ..native_errors import StorageError, StorageNotFoundError
+from .storage import FileKey, changed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,13 +42,15 @@ class HttpFiles:
         answer.read()
         length = answer.getheader("Content-Length")
         if length is None:
-            raise StorageError(f"{url}: the server does not say how long the file is; serve it with Content-Length")
+            raise StorageError(
+                f"{shown(url)}: the server does not say how long the file is; serve it with Content-Length"
+            )
         etag = answer.getheader("ETag")
         modified_ns = 0 if etag else _modified_ns(answer)
         if etag is None and not modified_ns:
             raise StorageError(
-                f"{url}: the server gives neither ETag nor Last-Modified, so a changed file would not be noticed; "
-                "serve it with one of them"
+                f"{shown(url)}: the server gives neither ETag nor Last-Modified, so a changed file would not be "
+                "noticed; serve it with one of them"
             )
         return FileKey(url, etag, modified_ns, int(length))
 
@@ -63,7 +66,9 @@ class HttpFiles:
             if answer.status == 206:
                 place = answer.getheader("Content-Range", "")
                 if not place.startswith(f"bytes {start}-{stop - 1}/"):
-                    raise StorageError(f"{key.url}: asked for bytes {start}-{stop - 1}, the server sent {place!r}")
+                    raise StorageError(
+                        f"{shown(key.url)}: asked for bytes {start}-{stop - 1}, the server sent {place!r}"
+                    )
                 if place.rpartition("/")[2] not in ("*", str(key.bytes)):
                     raise changed(key, f"{place.rpartition('/')[2]} bytes")
                 return _HttpRange(key.url, answer, 0, stop - start, self._forget)
@@ -110,11 +115,15 @@ class HttpFiles:
             with contextlib.suppress(OSError, http.client.HTTPException):
                 answer.read()
             if answer.status in (404, 410):
-                raise StorageNotFoundError(f"{url}: the server has no such file ({answer.status}); check the URL")
+                raise StorageNotFoundError(
+                    f"{shown(url)}: the server has no such file ({answer.status}); check the URL"
+                )
             why = f"{answer.status} {answer.reason}"
             if answer.status not in _TRANSIENT:
                 break
-        raise StorageError(f"{method} {url} failed ({why}); see that the server runs and that every host may use it")
+        raise StorageError(
+            f"{method} {shown(url)} failed ({why}); see that the server runs and that every host may use it"
+        )
 
     def _follow(self, method: str, url: str, headers: dict[str, str], body: Any) -> http.client.HTTPResponse:
         for _ in range(_MAX_REDIRECTS):
@@ -129,7 +138,9 @@ class HttpFiles:
             url = urljoin(url, answer.getheader("Location", ""))
             if urlsplit(url).scheme not in ("http", "https"):
                 break
-        raise StorageError(f"{method} {url}: redirected more than {_MAX_REDIRECTS} times, or away from HTTP; check it")
+        raise StorageError(
+            f"{method} {shown(url)}: redirected more than {_MAX_REDIRECTS} times, or away from HTTP; check it"
+        )
 
     def _connection(self, scheme: str, netloc: str) -> http.client.HTTPConnection:
         connections = self._local.__dict__.setdefault("connections", {})
@@ -163,7 +174,7 @@ class _HttpRange:
             except (OSError, http.client.HTTPException) as error:
                 raise _broken(url, error) from error
             if not skipped:
-                raise StorageError(f"{url} ended before the range that was asked for")
+                raise StorageError(f"{shown(url)} ended before the range that was asked for")
             skip -= skipped
 
     def readinto(self, buffer: Any, /) -> int:
@@ -187,7 +198,9 @@ class _HttpRange:
 
 
 def _broken(url: str, error: Exception) -> StorageError:
-    return StorageError(f"{url}: the connection broke ({type(error).__name__}: {error}); see that the server runs")
+    return StorageError(
+        f"{shown(url)}: the connection broke ({type(error).__name__}: {error}); see that the server runs"
+    )
 
 
 def _modified_ns(answer: http.client.HTTPResponse) -> int:

@@ -123,8 +123,8 @@ def map(  # noqa: A001 - as concurrent.futures names it
             inputs are those of the cache: only read them. They have the names that they have in storage.
         items: read as results are taken, at most `window` ahead.
         client: of the cluster, or its attachment.
-        inputs: URLs or paths that an item reads: a function of the item, or a list of one list for each item. Left out:
-            the item is one.
+        inputs: URLs (``https://host/a.fits``, ``s3://bucket/a.fits``, ``gs://``, ``az://``) or paths that an item
+            reads: a function of the item, or a list of one list for each item. Left out: the item is one.
         outputs: URLs or paths that it writes, a function of the item. They appear in storage as a whole, when the
             function has returned, and are in the cache of its host from then on.
         cache_form: called as ``cache_form(source, target)``, writes what is cached instead of a file, such as one that

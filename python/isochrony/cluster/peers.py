@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..errors import IsochronyError
 from ..native_errors import CacheError
 from .connections import keep_alive, received
+from .storage import shown
 
 if TYPE_CHECKING:
     import ssl
@@ -214,7 +215,7 @@ class PeerClient:
             status, length = OPENED.unpack(received(connection, OPENED.size))
         if status == WAIT:
             raise PeerError(
-                f"{address[0]}:{address[1]} has not fetched {key.get('url')} within {FETCH_S:g} s; "
+                f"{address[0]}:{address[1]} has not fetched {shown(str(key.get('url')))} within {FETCH_S:g} s; "
                 "other sources are tried"
             )
         if status not in (READY, ABSENT, BUSY):
@@ -225,7 +226,7 @@ class PeerClient:
             self._keep(address, connection)
             raise PeerAbsentError(
                 f"{address[0]}:{address[1]} {'has no slot free for' if status == BUSY else 'does not have'} "
-                f"{key.get('url')}; other sources are tried"
+                f"{shown(str(key.get('url')))}; other sources are tried"
             )
         return Transfer(connection, address, length)
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: First byte of a batch: whether files of it are to be fetched from elsewhere.
 IS_LOCAL, IS_REMOTE = b"\x00", b"\x01"
+#: What becomes of a batch: for each of its first tasks its files, or why there are none.
+Fetched = Future[list["list[LocalFile] | Exception"]]
 #: Part of the cache that the files of one batch may keep pinned before it is run.
 _QUOTA_PART = 8
 
@@ -29,23 +31,28 @@ class Prefetch:
         self._cache = cache
         self._pool = ThreadPoolExecutor(cache.threads, thread_name_prefix="isochrony-prefetch")
         self._lock = threading.Lock()
-        #: By identity of batches, which live until they were run.
-        self._batches: dict[int, Future[list[list[LocalFile] | Exception]]] = {}
+        #: Of batches that were not run yet.
+        self._batches: set[Fetched] = set()
         self._is_stopped = False
 
-    def announce(self, batch: bytes) -> None:
-        """A batch has arrived: its turn comes later."""
+    def begin(self, batch: bytes) -> Fetched | None:
+        """Begins to fetch the files of a batch whose turn comes later; None: there is nothing to fetch."""
         if batch[:1] != IS_REMOTE:
-            return
+            return None
         with self._lock:
-            if not self._is_stopped:
-                self._batches[id(batch)] = self._pool.submit(self._fetch, batch)
+            if self._is_stopped:
+                return None
+            fetched = self._pool.submit(self._fetch, batch)
+            self._batches.add(fetched)
+            return fetched
 
-    def take(self, batch: bytes) -> list[list[LocalFile] | Exception]:
+    def take(self, fetched: Fetched | None) -> list[list[LocalFile] | Exception]:
         """What was fetched for the first tasks of a batch; waits for what is on its way."""
         with self._lock:
-            fetched = self._batches.pop(id(batch), None)
-        if fetched is None or fetched.cancel():
+            if fetched not in self._batches:
+                return []
+            self._batches.remove(fetched)
+        if fetched.cancel():
             return []
         return fetched.result()
 
@@ -53,7 +60,7 @@ class Prefetch:
         """Lets go of what nobody takes any more."""
         with self._lock:
             self._is_stopped = True
-            batches = list(self._batches.values())
+            batches = list(self._batches)
             self._batches.clear()
         for fetched in batches:
             if not fetched.cancel():
@@ -85,7 +92,7 @@ def close(files: list[LocalFile]) -> None:
         file.close()
 
 
-def _close_all(fetched: Future[list[list[LocalFile] | Exception]]) -> None:
+def _close_all(fetched: Fetched) -> None:
     with contextlib.suppress(Exception):
         for files in fetched.result():
             if not isinstance(files, Exception):

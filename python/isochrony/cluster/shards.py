@@ -3,10 +3,25 @@
 A worker of an attached cluster opens the stores of plans with a `NativeShardCache`. What its host's cache lacks comes
 from hosts that the client named for the task, then from the store. Native code compares all of it with the checksums of
 the store, so what a peer sends need not be believed.
+
+Tasks on two hosts may read the same piece, such as where one ends and the next begins. The later one names the host of
+the earlier one, which need not have begun with the piece when it is asked:
+
+    the peer ...                       then it answers
+    has the piece                      with it
+    fetches it from the store          with it, as soon as it is there
+    asks other hosts for it, too       as above if its address is the lower one, else that it has nothing
+    has not begun with it              that it has nothing; when it needs the piece, it asks who asked
+
+So that one of both reads the store.
 """
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Ranges that a peer is asked for at a time.
 _MAX_RANGES = 256
+#: Seconds for which a peer waits for pieces that this host fetches from the store, and between looks at them.
+_FETCH_WAIT_S, _FETCH_POLL_S = 2.0, 0.005
 
 Address = tuple[str, int]
 #: Store's uuid in hex, signal, shard, content version.
@@ -81,7 +98,7 @@ class ShardHost:
 
     Parameters:
         cache: of the host.
-        folder: of the cache; with the address of the host it tells caches from each other.
+        name: of the cache, which tells it from others.
         peers: transfers from other hosts: a `PeerClient`.
         address: at which other hosts reach this process.
         count: called with "peer" and the number of bytes that came.
@@ -91,27 +108,34 @@ class ShardHost:
     """
 
     def __init__(
-        self, cache: NativeCache, folder: object, peers: Any, address: Address, count: Callable[[str, int], None]
+        self, cache: NativeCache, name: str, peers: Any, address: Address, count: Callable[[str, int], None]
     ) -> None:
         self._cache = cache
         self._peers = peers
         self._address = address
         self._count = count
         self._piece_bytes = int(cache.info()["piece_bytes"])
-        self.native = cache.shards(f"{address[0]}:{folder}", address, self._fetch)
+        self._lock = threading.Lock()
+        #: Shards and pieces that other hosts are asked for at the moment.
+        self._asking: Counter[tuple[ShardKey, int]] = Counter()
+        self.native = cache.shards(name, address, self._fetch)
 
     def close(self) -> None:
         """Ends fetching, and lets all be evicted that nobody reads."""
         self.native.close()
 
     def lease(self, key: dict[str, Any]) -> NativeCachedObject | None:
-        """A shard for another host, pinned, if the ranges that it asks for are present."""
+        """A shard for another host, pinned, if the ranges that it asks for are present, or are about to be."""
         store, signal, shard, version = bytes.fromhex(key["shard"][0]), *(int(one) for one in key["shard"][1:])
-        length, ranges = int(key["bytes"]), key["ranges"]
+        length, ranges = int(key["bytes"]), [(int(start), int(stop)) for start, stop in key["ranges"]]
+        host, port = key["address"]
+        asking = (str(host), int(port))
         if len(ranges) > _MAX_RANGES:
             raise ValueError("too many ranges")
         from ..native_errors import CacheError
 
+        # Before it is looked what is here: who begins to fetch it after that, asks who asked.
+        self.native.add_source(store, signal, shard, version, asking)
         try:
             cached = self._cache.pin_existing_shard(store, signal, shard, version, length)
         except CacheError:
@@ -119,23 +143,60 @@ class ShardHost:
         if cached is None:
             return None
         try:
-            if cached.bytes == length and not any(cached.missing(int(start), int(stop)) for start, stop in ranges):
+            if cached.bytes == length and self._wait(cached, (key["shard"][0], signal, shard, version), ranges, asking):
                 return cached
         except CacheError:
             pass
         cached.close()
         return None
 
+    def _wait(
+        self, cached: NativeCachedObject, key: ShardKey, ranges: Sequence[tuple[int, int]], asking: Address
+    ) -> bool:
+        """Whether ranges are present, once who fetches them now has done so."""
+        until = time.monotonic() + _FETCH_WAIT_S
+        while missing := [part for start, stop in ranges for part in cached.missing(start, stop)]:
+            if time.monotonic() > until or not all(self._is_fetched(cached, key, part, asking) for part in missing):
+                return False
+            time.sleep(_FETCH_POLL_S)
+        return True
+
+    def _is_fetched(self, cached: NativeCachedObject, key: ShardKey, part: tuple[int, int], asking: Address) -> bool:
+        """Whether pieces are about to be present, and a peer may wait for them."""
+        with self._lock:
+            asked = any((key, start) in self._asking for start in range(*part, self._piece_bytes))
+        if asked and not self._address < asking:
+            # Both would wait for each other.
+            return False
+        with contextlib.closing(cached.reserve(*part)) as reservation:
+            return not reservation.ranges
+
     def _fetch(
         self, key: ShardKey, length: int, missing: Sequence[tuple[int, int]], sources: Sequence[Address]
     ) -> Iterator[tuple[int, np.ndarray[Any, np.dtype[np.uint8]]]]:
         """Blocks of what is missing, from one peer after the other."""
+        piece = self._piece_bytes
+        # A peer may have some pieces only, so each is asked for on its own.
+        pieces = [(start, min(stop, start + piece)) for first, stop in missing for start in range(first, stop, piece)]
+        asked = [(key, start) for start, _ in pieces]
+        with self._lock:
+            self._asking.update(asked)
+        try:
+            yield from self._ask(key, length, pieces, sources)
+        finally:
+            with self._lock:
+                self._asking.subtract(asked)
+                for one in asked:
+                    if self._asking[one] <= 0:
+                        del self._asking[one]
+
+    def _ask(
+        self, key: ShardKey, length: int, pieces: list[tuple[int, int]], sources: Sequence[Address]
+    ) -> Iterator[tuple[int, np.ndarray[Any, np.dtype[np.uint8]]]]:
         from .peers import PeerError, block_bytes
 
-        piece = self._piece_bytes
+        piece, left = self._piece_bytes, pieces
         buffer = np.empty(block_bytes(piece), "u1")
-        # A peer may have some pieces only, so each is asked for on its own.
-        left = [(start, min(stop, start + piece)) for first, stop in missing for start in range(first, stop, piece)]
         for address in sources:
             kept, left = left, []
             for number, (start, stop) in enumerate(kept):
@@ -147,6 +208,7 @@ class ShardHost:
                     "shard": key,
                     "bytes": length,
                     "ranges": [(start, stop)],
+                    "address": self._address,
                 }
                 try:
                     with self._peers.transfer(address, request, False) as transfer:

@@ -17,6 +17,8 @@ from ..native_errors import RunError
 from .worker import SlotActor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .client import ClusterRun
 
 #: Seconds after which a waiting call checks whether the run has ended.
@@ -59,6 +61,8 @@ class Slot:
         self._run = run
         self._stopped = run._stopped
         self._draining = threading.Event()
+        #: Called when nothing more is to be sent.
+        self.on_drain: Callable[[], None] = lambda: None
         self._calls: deque[Any] = deque()
         self._future = client.submit(SlotActor, number, __version__, workers=[worker], actor=True, pure=False)
         # An actor belongs to the client that is the current one when it arrives.
@@ -112,6 +116,7 @@ class Slot:
     def drain(self) -> None:
         """Nothing more is sent to it."""
         self._draining.set()
+        self.on_drain()
 
     def is_draining(self) -> bool:
         """Whether nothing more is sent to it."""

@@ -15,32 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-from ..errors import IsochronyError
-from ..native_errors import OptionError
+from .._native import url_schemes
+from ..native_errors import OptionError, StorageChangedError, StorageError, StorageNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Bytes of a file that are copied at a time.
 COPY_BYTES = 4 << 20
-
-
-class StorageError(IsochronyError, OSError):
-    """A file cannot be read from its storage, or written to it."""
-
-    code = "storage"
-
-
-class StorageNotFoundError(StorageError, FileNotFoundError):
-    """Storage has no such file."""
-
-    code = "storage_not_found"
-
-
-class StorageChangedError(StorageError):
-    """A file changed in its storage while a run read it."""
-
-    code = "storage_changed"
 
 
 class FileKey(NamedTuple):
@@ -171,11 +153,20 @@ class _LocalRange:
             raise changed(self._key, f"{status.st_size} bytes, modified {status.st_mtime_ns} ns")
 
 
+def shown(url: str) -> str:
+    """A URL as messages have it: without what may be a secret, a query, such as a signature, and names of users."""
+    parts = urlsplit(url) if "://" in url else None
+    if parts is None or not (parts.query or "@" in parts.netloc):
+        return url
+    host = parts.netloc.rpartition("@")[2] if parts.scheme in ("http", "https") else parts.netloc
+    return f"{parts.scheme}://{host}{parts.path}" + ("?..." if parts.query else "")
+
+
 def changed(key: FileKey, found: str) -> StorageChangedError:
     """A file is not the version any more that the run began with."""
     was = f"{key.bytes} bytes, modified {key.modified_ns} ns" if key.etag is None else f"ETag {key.etag}"
     return StorageChangedError(
-        f"{key.url} changed while it was read (was: {was}; is: {found}); run again when nobody writes it"
+        f"{shown(key.url)} changed while it was read (was: {was}; is: {found}); run again when nobody writes it"
     )
 
 
@@ -194,8 +185,18 @@ def _http() -> Storage:
     return HttpFiles()
 
 
-#: What makes the storage of each scheme; "" is a path.
-SCHEMES: dict[str, Callable[[], Storage]] = {"": LocalFiles, "file": LocalFiles, "http": _http, "https": _http}
+def _cloud() -> Storage:
+    from .cloud_storage import CloudFiles
+
+    return CloudFiles()
+
+
+#: What makes the storage of each scheme; "" is a path. Web servers are asked by URLs with queries, too.
+SCHEMES: dict[str, Callable[[], Storage]] = {
+    **dict.fromkeys(("", "file"), LocalFiles),
+    **dict.fromkeys(url_schemes(), _cloud),
+    **dict.fromkeys(("http", "https"), _http),
+}
 _OPENED: dict[str, Storage] = {}
 
 
@@ -212,7 +213,7 @@ def storage_of(url: str) -> Storage:
         make = SCHEMES.get(scheme)
         if make is None:
             listed = ", ".join(f"{one}://" for one in SCHEMES if one)
-            raise OptionError(f"{url!r}: no storage has the scheme {scheme}://; give a path, or one of {listed}")
+            raise OptionError(f"{shown(url)!r}: no storage has the scheme {scheme}://; give a path, or one of {listed}")
         opened = _OPENED.setdefault(scheme, make())
     return opened
 
@@ -246,4 +247,4 @@ def copy_to(key: FileKey, path: Path) -> None:
             copy.write(buffer[:read])
             copied += read
     if copied != key.bytes:
-        raise StorageError(f"{key.url} ended after {copied} of {key.bytes} bytes; run again")
+        raise StorageError(f"{shown(key.url)} ended after {copied} of {key.bytes} bytes; run again")

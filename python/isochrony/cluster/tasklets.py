@@ -47,7 +47,7 @@ class TaskletSlots:
 
     def count(self) -> int:
         """Slots of the current workers."""
-        return self._run.slot_count()
+        return self._run.slot_counts()[0]
 
     def wrapped(self, work: Callable[..., object], tasklet: str) -> Callable[..., object]:
         """A function of inputs and outputs that calls `work` on a slot."""

@@ -62,9 +62,8 @@ class SlotActor:
         """Results of a batch of tasks, or what was raised."""
         assert self._runner is not None
         announce = getattr(self._runner, "announce", None)
-        if announce is not None:
-            announce(batch)
-        results: bytes | Exception = await self._in_thread(self._runner.run, batch)
+        announced = () if announce is None else (announce(batch),)
+        results: bytes | Exception = await self._in_thread(self._runner.run, batch, *announced)
         return results
 
     async def instruction_set(self) -> str:
@@ -108,13 +107,18 @@ def slot_count() -> int:
     return len(_SLOTS)
 
 
-_PREPARED: OrderedDict[bytes, NativeTasks | FunctionCalls | FileCalls] = OrderedDict()
+_PREPARED: OrderedDict[bytes, NativeTasks | FunctionCalls] = OrderedDict()
+#: Functions of files, as long as a slot calls them: no later run has the same ones.
+_FILE_CALLS: weakref.WeakValueDictionary[bytes, FileCalls] = weakref.WeakValueDictionary()
 _PREPARING = threading.Lock()
 
 
 def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | FunctionCalls | FileCalls | None:
     """What a payload holds, prepared once in a process; None: it is not, and there is no payload."""
     with _PREPARING:
+        calls = _FILE_CALLS.get(key)
+        if calls is not None:
+            return calls
         tasks = _PREPARED.get(key)
         if tasks is None:
             if payload is None:
@@ -123,6 +127,11 @@ def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | FunctionCalls 
                 kind, *content = pickle.loads(payload)
             except ModuleNotFoundError as error:
                 raise module_error(error) from error
+            if kind == FILES:
+                from .file_calls import FileCalls
+
+                _FILE_CALLS[key] = calls = FileCalls(*content)
+                return calls
             _PREPARED[key] = tasks = _tasks(kind, content)
             while len(_PREPARED) > _KEPT_PLANS:
                 _PREPARED.popitem(last=False)
@@ -130,15 +139,11 @@ def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | FunctionCalls 
         return tasks
 
 
-def _tasks(kind: str, content: list[Any]) -> NativeTasks | FunctionCalls | FileCalls:
+def _tasks(kind: str, content: list[Any]) -> NativeTasks | FunctionCalls:
     if kind == FUNCTIONS:
         from .tasklets import FunctionCalls
 
         return FunctionCalls(*content)
-    if kind == FILES:
-        from .file_calls import FileCalls
-
-        return FileCalls(*content)
     from .._native import NativeTasks
 
     (text, objects), collects, settings, paths, process, attachment = content

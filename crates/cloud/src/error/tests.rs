@@ -85,6 +85,13 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
             },
             ["staged in /tmp/push (no space)", "set TMPDIR"],
         ),
+        (
+            CloudError::Source {
+                path: "/a/b".into(),
+                reason: reason(),
+            },
+            ["/a/b cannot be read as it was (503", "nothing changes it"],
+        ),
     ]
 }
 
@@ -108,6 +115,7 @@ fn place(error: &CloudError) -> usize {
         CloudError::CannotPush => 14,
         CloudError::OtherPush => 15,
         CloudError::Staging { .. } => 16,
+        CloudError::Source { .. } => 17,
     }
 }
 
@@ -129,7 +137,7 @@ fn every_message_says_what_is_wrong_and_the_remedy_on_one_line() {
         );
         codes.insert(error.code());
     }
-    assert_eq!(codes.len(), 17);
+    assert_eq!(codes.len(), 18);
 }
 
 fn of(error: object_store::Error) -> CloudError {

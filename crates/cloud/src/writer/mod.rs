@@ -10,7 +10,6 @@
 mod node;
 mod publish;
 mod tree;
-mod upload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -299,13 +299,6 @@ fn fetch(object: &CloudFile, mut into: StagedFile) -> io::Result<StagedFile> {
     Ok(into)
 }
 
-/// Bytes of a staged file, to be put.
-pub(super) fn read_staged(path: &Path, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
-    File::open(path)?.read_exact_at(&mut bytes, offset)?;
-    Ok(bytes)
-}
-
 /// A handle of a node.
 #[derive(Debug)]
 pub(super) struct NodeFile {

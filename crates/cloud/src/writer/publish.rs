@@ -15,11 +15,11 @@ use std::sync::Arc;
 use object_store::path::Path as Key;
 
 use super::node::{Difference, Node};
-use super::upload::{Source, upload};
 use super::{Writer, WriterState, is_unpublished};
 use crate::driver;
 use crate::error::CloudError;
 use crate::media::{ENGINE, is_log};
+use crate::upload::{Content, upload};
 
 /// Objects up to this size are tables, metadata and the like.
 const SMALL_BYTES: u64 = 1 << 20;
@@ -178,12 +178,12 @@ impl Writer {
         let place = &self.remote.session()?.location;
         let mut objects = Vec::new();
         for change in &changes {
-            let source = match &change.difference {
-                Difference::Put(path, len) => Source::File(path.clone(), *len),
-                Difference::Copy(object) => Source::Object(place.key(object)?),
+            let content = match &change.difference {
+                Difference::Put(path, len) => Content::File(path.clone(), *len),
+                Difference::Copy(object) => Content::Object(place.key(object)?),
                 Difference::Nothing => continue,
             };
-            objects.push((place.key(&change.name)?, source));
+            objects.push((place.key(&change.name)?, content));
         }
         let versions = driver::wait(upload(place.requests.clone(), objects))?;
         for (Change { name, node, .. }, version) in changes.into_iter().zip(versions) {

@@ -41,9 +41,9 @@ impl std::fmt::Debug for State {
 
 /// Errors travel as text.
 #[derive(Debug)]
-pub(crate) struct Texts;
+pub(crate) struct TextCauses;
 
-impl CauseCodec for Texts {
+impl CauseCodec for TextCauses {
     fn encode(&self, _: &Cause) -> Option<Vec<u8>> {
         None
     }
@@ -89,7 +89,7 @@ impl Loopback {
         let (prepared, cache) = state.hosts[number % state.hosts.len()].clone();
         let context = RunnerContext {
             shared: None,
-            causes: Arc::new(Texts),
+            causes: Arc::new(TextCauses),
             check: None,
             cache: cache.clone(),
         };
@@ -138,7 +138,7 @@ impl TaskCluster for Loopback {
     }
 
     fn causes(&self) -> &dyn CauseCodec {
-        &Texts
+        &TextCauses
     }
 }
 

@@ -154,7 +154,10 @@ impl RangeFiller {
         let (source, next) = (self.files.source(), shard + 1);
         let (layout, size) = (source.layout(), source.dtype().size() as u64);
         let first = (next * layout.shard_bytes / size).cast_signed();
-        if self.opened.fetch_max(next, Ordering::Relaxed) >= next || first >= source.end() {
+        if !source.opens_ahead()
+            || self.opened.fetch_max(next, Ordering::Relaxed) >= next
+            || first >= source.end()
+        {
             return;
         }
         // Whoever reads it meets the error.

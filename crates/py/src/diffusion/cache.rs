@@ -42,7 +42,12 @@ fn name(key: &ObjectKey) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether these are all objects; those that are complete now, with their lengths; those that are not any more.
+/// Shards of signals are told of elsewhere.
+fn is_file(key: &ObjectKey) -> bool {
+    matches!(key, ObjectKey::File { .. })
+}
+
+/// Whether these are all files; those that are complete now, with their lengths; those that are not any more.
 type Changes = (bool, Vec<(String, u64)>, Vec<String>);
 
 /// An open cache.
@@ -197,8 +202,8 @@ impl NativeCache {
         ))
     }
 
-    /// What changed since the last call, for an index: whether these are all objects instead, those that are complete
-    /// now, with their lengths, and those that are not any more.
+    /// What changed of files since the last call, for an index: whether these are all of them instead, those that are
+    /// complete now, with their lengths, and those that are not any more.
     fn changes(&self, py: Python<'_>) -> Result<Changes> {
         detach(py, || {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,7 +215,7 @@ impl NativeCache {
                 let manifest = self.cache.manifest()?;
                 seen.sequence = Some(manifest.sequence);
                 seen.objects.clear();
-                for one in manifest.objects {
+                for one in manifest.objects.iter().filter(|one| is_file(&one.key)) {
                     let present = one.pieces.iter().map(|run| u64::from(run.end - run.start));
                     let entry = (one.bytes, one.piece_bytes, present.sum());
                     seen.objects.insert(name(&one.key), entry);
@@ -225,7 +230,11 @@ impl NativeCache {
                 let key = match &change {
                     Change::Added { key, .. }
                     | Change::Dropped { key, .. }
-                    | Change::Removed { key } => name(key),
+                    | Change::Removed { key }
+                        if is_file(key) =>
+                    {
+                        name(key)
+                    }
                     _ => continue,
                 };
                 let was = seen.complete(&key).is_some();

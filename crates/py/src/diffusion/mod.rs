@@ -1,9 +1,12 @@
-//! Data diffusion for `isochrony/cluster`: the cache of a host, and the dispatcher that knows what caches hold.
+//! Data diffusion for `isochrony/cluster`: the cache of a host, the dispatcher that knows what caches hold, and files in
+//! object storage.
 
 mod cache;
 mod dispatcher;
+mod objects;
 mod shards;
 
 pub(crate) use cache::{NativeCache, NativeCachedObject, NativeReservation, open_cache};
 pub(crate) use dispatcher::NativeDispatcher;
+pub(crate) use objects::{NativeCloudReader, put_cloud_file, stat_cloud_file, url_schemes};
 pub(crate) use shards::NativeShardCache;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isochrony_store::shard_cache::{
-    Cache, ObjectKey, PeerAddress, PieceSource, ReportCursor, ShardCache,
+    Cache, ObjectKey, ObjectName, PeerAddress, PieceSource, ReportCursor, ShardCache,
 };
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -46,6 +46,24 @@ impl NativeShardCache {
             self.shards.report(&mut ReportCursor::default()).to_bytes()
         })?;
         Ok(PyBytes::new(py, &report))
+    }
+
+    /// Another host is about to fetch pieces of a shard: it is asked for them from now on.
+    fn add_source(
+        &self,
+        store: [u8; 16],
+        signal: u64,
+        shard: u64,
+        content_version: u64,
+        address: PeerAddress,
+    ) {
+        let key = ObjectKey::Shard {
+            store,
+            signal,
+            shard,
+            content_version,
+        };
+        (self.shards).add_sources(ObjectName::from(&key), vec![address]);
     }
 
     /// Where bytes of signals came from in this process.

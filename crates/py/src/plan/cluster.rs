@@ -37,6 +37,7 @@ use crate::workers::process_pool;
 pub(super) struct PythonCluster {
     run: Py<PyAny>,
     slots: usize,
+    present_slots: usize,
     placement: Option<DispatchOptions>,
     causes: PickledExceptions,
 }
@@ -58,8 +59,10 @@ impl PythonCluster {
                 ..defaults
             })
         });
+        let (slots, present_slots) = run.call_method0("slot_counts")?.extract()?;
         Ok(Self {
-            slots: run.call_method0("slot_count")?.extract()?,
+            slots,
+            present_slots,
             placement: placement.transpose()?,
             run: run.clone().unbind(),
             causes: PickledExceptions,
@@ -91,6 +94,10 @@ impl TaskCluster for PythonCluster {
 
     fn slots(&self) -> usize {
         self.slots
+    }
+
+    fn present_slots(&self) -> usize {
+        self.present_slots
     }
 
     fn placement(&self) -> Option<DispatchOptions> {

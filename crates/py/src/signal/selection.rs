@@ -83,7 +83,7 @@ impl Selection {
     /// The gap-free segments, in the order of the selection; none spans a gap or a clock step. No samples are copied.
     #[getter]
     pub(crate) fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
-        interruptible(py, bytes_to_wait_for(self.signal(), 0), || {
+        interruptible(py, bytes_to_wait_for(self.signal().is_remote(), 0), || {
             let segments = self.selection.segments();
             segments.map(|seg| self.placed(seg?)).collect()
         })

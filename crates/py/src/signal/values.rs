@@ -91,7 +91,7 @@ impl Selection {
                 limit: isize::MAX as u128,
             }
         })?;
-        let wait = bytes_to_wait_for(self.signal(), bytes / FAST);
+        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / FAST);
         if let Some(out) = array.samples_mut::<f64>() {
             interruptible(py, wait, || {
                 Ok(selection.values_into(Fill::Value(fill), out)?)
@@ -205,7 +205,7 @@ impl Selection {
         let value = value.map(|(buffer, _)| buffer);
         let dtype = array.dtype();
         let bytes = out.len()?.saturating_mul(dtype.size()) as u64;
-        let wait = bytes_to_wait_for(self.signal(), bytes / FAST);
+        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / FAST);
         macro_rules! read {
             ($type:ty, $into:ident, $fill:expr) => {{
                 let fill = $fill;

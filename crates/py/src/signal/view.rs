@@ -84,7 +84,7 @@ impl Signal {
         let signal = self.get(py)?;
         let asked = resolve_key(&signal, key)?;
         let view = {
-            let wait = bytes_to_wait_for(&signal, 0);
+            let wait = bytes_to_wait_for(signal.is_remote(), 0);
             interruptible(py, wait, || Ok(signal.view(asked.span(), pixels)?))?
         };
         describe(py, &signal, view)
@@ -127,11 +127,7 @@ impl Signal {
         let name = self.get(py)?.name().to_owned();
         // A name may contain wildcards; then list all.
         let pattern = (!name.contains(['*', '?', '['])).then_some(name.as_str());
-        let wait = if self.follower.shared.store.is_remote() {
-            u64::MAX
-        } else {
-            0
-        };
+        let wait = bytes_to_wait_for(self.follower.shared.store.is_remote(), 0);
         let info = || Ok(self.follower.shared.store.info(pattern)?);
         let info = interruptible(py, wait, info)?;
         let Some(info) = info.signals.into_iter().find(|info| info.name == name) else {

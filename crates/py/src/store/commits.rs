@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use super::Store;
 use super::backup::Patterns;
 use crate::errors::Result;
-use crate::interrupt::interruptible;
+use crate::interrupt::{bytes_to_wait_for, interruptible};
 
 #[pymethods]
 impl Store {
@@ -42,11 +42,7 @@ impl Store {
 
     /// Takes in what another process committed since; whether there was anything. Signals follow.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
-        let wait = if self.shared.store.is_remote() {
-            u64::MAX
-        } else {
-            0
-        };
+        let wait = bytes_to_wait_for(self.shared.store.is_remote(), 0);
         interruptible(py, wait, || self.shared.refresh())
     }
 

@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::errors::Result;
-use crate::interrupt::interruptible;
+use crate::interrupt::{bytes_to_wait_for, interruptible};
 use crate::signal::Signal;
 use crate::signal::options::SignalOptions;
 use crate::store::handle::OpenStore;
@@ -44,11 +44,7 @@ pub(crate) struct Store {
 
 impl Store {
     fn signal(&self, py: Python<'_>, name: &str) -> Result<Signal> {
-        let wait = if self.shared.store.is_remote() {
-            u64::MAX
-        } else {
-            0
-        };
+        let wait = bytes_to_wait_for(self.shared.store.is_remote(), 0);
         interruptible(py, wait, || {
             Signal::new(&self.shared, self.shared.store.signal(name)?)
         })

@@ -6,7 +6,7 @@ use isochrony_store::{Mode, Store as RustStore};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
-use crate::interrupt::interruptible;
+use crate::interrupt::{bytes_to_wait_for, interruptible};
 use crate::store::Store;
 use crate::store::handle::OpenStore;
 use crate::time::option;
@@ -41,13 +41,8 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str) -> Result<Store> {
         "x" => Mode::Create,
         _ => return Err(option("mode", mode, "\"r\", \"r+\", \"a\" or \"x\"").into()),
     };
-    // A server may take its time.
-    let bytes = if RustStore::is_url(&path) {
-        u64::MAX
-    } else {
-        0
-    };
-    let store = interruptible(py, bytes, || Ok(RustStore::open(&path, mode)?))?;
+    let wait = bytes_to_wait_for(RustStore::is_url(&path), 0);
+    let store = interruptible(py, wait, || Ok(RustStore::open(&path, mode)?))?;
     Ok(Store {
         shared: OpenStore::new(store),
     })

@@ -12,8 +12,8 @@ use super::{DiskMedia, Media};
 use crate::engine::io::IoContext;
 use crate::error::StoreError;
 
-/// Schemes of URLs that name stores.
-const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"];
+/// Schemes of URLs that name stores, and objects.
+pub const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"];
 
 /// Opens the medium of a store by its URL, without a request.
 pub type OpenRemote = fn(&str) -> io::Result<Arc<dyn Media>>;
@@ -77,7 +77,27 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     if !is_url(path) {
         return std::path::absolute(path).at("look at", path);
     }
-    let text = path.to_string_lossy();
+    let checked = checked_url(&path.to_string_lossy());
+    checked
+        .map(PathBuf::from)
+        .map_err(|error| StoreError::Remote {
+            action: "open",
+            // Without what may be a secret.
+            path: format!(
+                "{}://...",
+                path.to_string_lossy().split(':').next().unwrap_or_default()
+            )
+            .into(),
+            kind: io::ErrorKind::InvalidInput,
+            error,
+        })
+}
+
+/// A URL with two slashes behind its scheme and none at its end.
+///
+/// # Errors
+/// `bad_url`: it holds what may be a secret, which the message leaves out.
+pub fn checked_url(text: &str) -> Result<String, RemoteError> {
     let (scheme, rest) = text.split_once(':').unwrap_or_default();
     let rest = rest.trim_matches('/');
     let host = rest.split('/').next().unwrap_or_default();
@@ -90,20 +110,14 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
         _ => host.contains('@'),
     };
     if names_user || rest.contains(['?', '#']) {
-        return Err(StoreError::Remote {
-            action: "open",
-            // Without what may be one.
-            path: format!("{scheme}://...").into(),
-            kind: io::ErrorKind::InvalidInput,
-            error: RemoteError {
-                code: "bad_url",
-                message: "URLs of stores hold no secrets: names of users, passwords and queries go into the settings of this host (docs/cloud.md); leave them out".into(),
-            },
+        return Err(RemoteError {
+            code: "bad_url",
+            message: "URLs hold no secrets: names of users, passwords and queries go into the settings of this host (docs/cloud.md); leave them out".into(),
         });
     }
     // An empty bucket stays empty, to be refused.
     let slashes = if text.contains(":///") { ":///" } else { "://" };
-    Ok(PathBuf::from(format!("{scheme}{slashes}{rest}")))
+    Ok(format!("{scheme}{slashes}{rest}"))
 }
 
 /// The medium of a store at a path that [`absolute`] gave.

@@ -102,7 +102,7 @@ impl PieceFetch<'_> {
                 let step =
                     (READ_BYTES / pin.object.piece_bytes()).max(1) * pin.object.piece_bytes();
                 for start in (range.start..range.end).step_by(step as usize) {
-                    self.read(reservation, start..range.end.min(start + step))?;
+                    self.read(pin, reservation, start..range.end.min(start + step))?;
                 }
             }
             Ok(())
@@ -110,16 +110,38 @@ impl PieceFetch<'_> {
     }
 
     /// Reads pieces from the store.
-    fn read(&self, reservation: &mut Reservation, range: Range<u64>) -> Result<(), FillError> {
+    fn read(
+        &self,
+        pin: &Pin,
+        reservation: &mut Reservation,
+        range: Range<u64>,
+    ) -> Result<(), FillError> {
         let around = self.content.checkable(range.clone());
         let mut bytes = vec![0; (around.end - around.start) as usize];
-        (self.origin)(around.start, &mut bytes).map_err(FillError::Origin)?;
-        add(&self.cache.counters.storage, bytes.len() as u64);
+        let own = (range.start - around.start) as usize..(range.end - around.start) as usize;
+        // Chunks that reach out of the pieces are completed by their neighbours, where these are here.
+        let mut read = own.clone();
+        if pin
+            .object
+            .read_at(around.start, &mut bytes[..own.start])
+            .is_err()
+        {
+            read.start = 0;
+        }
+        if pin
+            .object
+            .read_at(range.end, &mut bytes[own.end..])
+            .is_err()
+        {
+            read.end = bytes.len();
+        }
+        let offset = around.start + read.start as u64;
+        (self.origin)(offset, &mut bytes[read.clone()]).map_err(FillError::Origin)?;
+        add(&self.cache.counters.storage, read.len() as u64);
         if self.content.check(around.start, &mut bytes).is_err() {
             add(&self.cache.counters.rejected, 1);
             return Err(FillError::Mismatch);
         }
-        let own = (range.start - around.start) as usize..(range.end - around.start) as usize;
         reservation.store(range.start, &bytes[own], Check::VerifiedByCaller)?;
         Ok(())
     }

@@ -47,6 +47,8 @@ pub use report::{CacheReport, ObjectName, PeerAddress, ReportCursor};
 
 /// Objects of which it is kept which hosts have them; they are hints.
 const MAX_SOURCES: usize = 1 << 16;
+/// Hosts that are kept of an object.
+const MAX_SOURCES_OF_OBJECT: usize = 8;
 
 /// Other hosts that may have pieces of an object.
 pub trait PieceSource: fmt::Debug + Send + Sync {
@@ -158,13 +160,18 @@ impl ShardCache {
         self
     }
 
-    /// Takes note of hosts that have an object, for when pieces of it are missing.
-    pub fn set_sources(&self, object: ObjectName, sources: Vec<PeerAddress>) {
+    /// Takes note of hosts that have pieces of an object, or are about to fetch some, for when pieces of it are missing. They
+    /// are asked before those that were known.
+    pub fn add_sources(&self, object: ObjectName, mut sources: Vec<PeerAddress>) {
         let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_SOURCES {
             known.clear();
         }
-        known.insert(object, sources);
+        let of_object = known.entry(object).or_default();
+        of_object.retain(|one| !sources.contains(one));
+        sources.append(of_object);
+        sources.truncate(MAX_SOURCES_OF_OBJECT);
+        *of_object = sources;
     }
 
     fn sources(&self, object: &ObjectKey) -> Vec<PeerAddress> {

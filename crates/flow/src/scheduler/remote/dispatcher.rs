@@ -57,7 +57,12 @@ impl<'a> Dispatcher<'a> {
             cluster,
             split,
             placed: cluster.placement().and_then(|options| {
-                PlacedTasks::new(options, cluster.slots(), &split.scheduler, &split.subgraphs)
+                PlacedTasks::new(
+                    options,
+                    cluster.present_slots(),
+                    &split.scheduler,
+                    &split.subgraphs,
+                )
             }),
             streams: split.subgraphs.iter().map(StreamTable::of).collect(),
             hash: task_hash(&split.subgraphs),

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Of the format. Both sides must have the same one: a client and its workers are one installation.
-pub(crate) const VERSION: u16 = 4;
+pub(crate) const VERSION: u16 = 5;
 
 const MAGIC: [u8; 4] = *b"ISOT";
 const HEADER_LEN: usize = 24;

@@ -80,8 +80,13 @@ pub trait TaskCluster: std::fmt::Debug + Send + Sync {
         is_needed: bool,
     ) -> Result<Option<Box<dyn RemoteSlot>>, Cause>;
 
-    /// Slots that are expected, from which the in-flight window follows.
+    /// Slots that there may be, from which the in-flight window follows.
     fn slots(&self) -> usize;
+
+    /// Slots of workers that are there when the run begins. Others join later, if the cluster grows.
+    fn present_slots(&self) -> usize {
+        self.slots()
+    }
 
     /// How much is left to do, so that the cluster can grow or shrink: tasks, and seconds that they would take one slot, if
     /// any task was timed. Called several times a second.

@@ -63,7 +63,7 @@ pub(super) struct PlacedTasks<'a> {
     scheduler: &'a TaskScheduler,
     subgraphs: &'a [ParallelSubgraph],
     begun: Instant,
-    /// Slots that are expected.
+    /// Slots that begin at once.
     expected: usize,
     state: Mutex<PlacementState>,
 }
@@ -86,7 +86,7 @@ impl<'a> PlacedTasks<'a> {
                 names: Interner::default(),
                 hosts: HashMap::new(),
                 addresses: HashMap::new(),
-                partial: HashMap::new(),
+                readers: HashMap::new(),
                 tasks: HashMap::new(),
                 joined: 0,
                 has_failed: false,
@@ -228,7 +228,7 @@ impl<'a> PlacedTasks<'a> {
         }
         // What was assigned is among the tasks that wait again.
         state.hosts.remove(&place.host);
-        state.addresses.remove(&id);
+        state.forget_host(id);
         let _ = state.dispatcher.remove_host(id, now);
     }
 
@@ -295,7 +295,7 @@ impl<'a> PlacedTasks<'a> {
             let placed = PlacedTask {
                 task: task.clone(),
                 id: Some(decision.task),
-                sources: state.sources(&decision.inputs, decision.host),
+                sources: state.take_sources(&decision.inputs, decision.host),
             };
             let mut hosts = state.hosts.values_mut();
             if let Some(host) = hosts.find(|host| host.id == decision.host) {

@@ -17,8 +17,8 @@ pub(super) struct PlacementState {
     pub(super) hosts: HashMap<String, PlacedHost>,
     /// Of hosts that are there.
     pub(super) addresses: HashMap<HostId, PeerAddress>,
-    /// Hosts that have had some pieces of a shard.
-    pub(super) partial: HashMap<ObjectId, Vec<HostId>>,
+    /// Hosts that have some pieces of a shard, or were given tasks that read some: they fetch them, or are about to.
+    pub(super) readers: HashMap<ObjectId, Vec<HostId>>,
     /// What was not finished, and whether a slot has it.
     pub(super) tasks: HashMap<TaskId, (Task, bool)>,
     /// Slots that have begun.
@@ -44,11 +44,18 @@ impl PlacementState {
             self.addresses.insert(host.id, address.clone());
         }
         let names = &mut self.names;
-        for name in &report.partial {
-            let hosts = self.partial.entry(names.intern(*name)).or_default();
-            if !hosts.contains(&host.id) {
-                hosts.push(host.id);
+        if report.is_all {
+            forget_reader(&mut self.readers, host.id);
+        }
+        for name in &report.absent {
+            if let Some(object) = names.get(name)
+                && let Some(hosts) = self.readers.get_mut(&object)
+            {
+                hosts.retain(|one| *one != host.id);
             }
+        }
+        for name in &report.partial {
+            add_reader(&mut self.readers, names.intern(*name), host.id);
         }
         let mut added = report
             .added
@@ -75,17 +82,26 @@ impl PlacementState {
         drop(applied);
     }
 
-    /// Other hosts than one that have something of what a task reads, for it to ask.
-    pub(super) fn sources(
-        &self,
+    /// Other hosts than one that have something of what a task reads, or were given tasks that read it, for this one to ask.
+    /// From now on it is named to tasks of others.
+    pub(super) fn take_sources(
+        &mut self,
         inputs: &[Input],
         host: HostId,
     ) -> Vec<(ObjectName, Vec<PeerAddress>)> {
         if self.dispatcher.options().policy == Policy::FirstAvailable {
             return Vec::new();
         }
+        let sources = self.sources(inputs, host);
+        for input in inputs {
+            add_reader(&mut self.readers, input.object, host);
+        }
+        sources
+    }
+
+    fn sources(&self, inputs: &[Input], host: HostId) -> Vec<(ObjectName, Vec<PeerAddress>)> {
         let of = |input: &Input| {
-            let some = self.partial.get(&input.object).into_iter().flatten();
+            let some = self.readers.get(&input.object).into_iter().flatten().rev();
             let mut hosts: Vec<HostId> = input.sources.to_vec();
             hosts.extend(some.filter(|one| !input.sources.contains(one)));
             hosts.retain(|one| *one != host);
@@ -95,6 +111,12 @@ impl PlacementState {
             (!addresses.is_empty()).then_some((name, addresses))
         };
         inputs.iter().filter_map(of).collect()
+    }
+
+    /// A host is gone, with all it had.
+    pub(super) fn forget_host(&mut self, host: HostId) {
+        self.addresses.remove(&host);
+        forget_reader(&mut self.readers, host);
     }
 
     /// All tasks that no slot has, which the dispatcher forgets.
@@ -117,6 +139,20 @@ impl PlacementState {
     }
 }
 
+fn add_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, object: ObjectId, host: HostId) {
+    // The last one is asked first: of tasks that are handed out in order it has the neighbours.
+    let hosts = readers.entry(object).or_default();
+    hosts.retain(|one| *one != host);
+    hosts.push(host);
+}
+
+fn forget_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, host: HostId) {
+    readers.retain(|_, hosts| {
+        hosts.retain(|one| *one != host);
+        !hosts.is_empty()
+    });
+}
+
 /// The cached objects that a task reads, and their lengths.
 pub(super) fn objects_of(subgraph: &ParallelSubgraph, task: &Task) -> Vec<(ObjectName, u64)> {
     let mut objects = Vec::new();
@@ -134,4 +170,102 @@ pub(super) fn objects_of(subgraph: &ParallelSubgraph, task: &Task) -> Vec<(Objec
         objects.extend(found);
     }
     objects
+}
+
+#[cfg(test)]
+mod tests {
+    use isochrony_placement::DispatchOptions;
+    use isochrony_store::shard_cache::ShardCacheCounts;
+
+    use super::*;
+
+    fn report(host: u8, partial: &[u8], absent: &[u8]) -> CacheReport {
+        let named = |shards: &[u8]| {
+            shards
+                .iter()
+                .map(|shard| ObjectName([*shard; 16]))
+                .collect()
+        };
+        CacheReport {
+            host: host.to_string(),
+            address: Some((format!("10.0.0.{host}"), 1)),
+            is_all: false,
+            added: Vec::new(),
+            removed: Vec::new(),
+            partial: named(partial),
+            absent: named(absent),
+            counts: ShardCacheCounts::default(),
+        }
+    }
+
+    /// Hosts 1 and 2, and a shard.
+    fn state() -> (PlacementState, [HostId; 2], Input) {
+        let options = DispatchOptions {
+            policy: Policy::FirstCacheAvailable,
+            ..DispatchOptions::default()
+        };
+        let mut state = PlacementState {
+            dispatcher: Dispatcher::new(options).unwrap(),
+            names: Interner::default(),
+            hosts: HashMap::new(),
+            addresses: HashMap::new(),
+            readers: HashMap::new(),
+            tasks: HashMap::new(),
+            joined: 0,
+            has_failed: false,
+        };
+        let ids = [1, 2].map(|host: u8| {
+            let id = state.dispatcher.add_host(1, 0).unwrap();
+            let placed = PlacedHost {
+                id,
+                capacity: 1,
+                next_delta: 0,
+                assigned: VecDeque::new(),
+            };
+            state.hosts.insert(host.to_string(), placed);
+            state.apply(&host.to_string(), &report(host, &[], &[]));
+            id
+        });
+        let object = state.names.intern(ObjectName([7; 16]));
+        state.dispatcher.set_bytes(object, 100);
+        state.dispatcher.admit(&[object], 0);
+        let decision = state.dispatcher.next(0).unwrap();
+        (state, ids, decision.inputs[0].clone())
+    }
+
+    fn named(state: &PlacementState, input: &Input, host: HostId) -> Vec<PeerAddress> {
+        let sources = state.sources(std::slice::from_ref(input), host);
+        sources.into_iter().flat_map(|(_, hosts)| hosts).collect()
+    }
+
+    #[test]
+    fn a_host_is_named_as_long_as_it_has_pieces() {
+        let (mut state, [one, two], input) = state();
+        assert!(named(&state, &input, two).is_empty());
+        state.apply("1", &report(1, &[7], &[]));
+        assert_eq!(named(&state, &input, two), [("10.0.0.1".to_owned(), 1)]);
+        assert!(named(&state, &input, one).is_empty(), "itself");
+        state.apply("1", &report(1, &[], &[7]));
+        assert!(named(&state, &input, two).is_empty());
+        state.apply("1", &report(1, &[7], &[]));
+        state.forget_host(one);
+        assert!(named(&state, &input, two).is_empty());
+    }
+
+    #[test]
+    fn who_was_given_a_task_is_named_to_the_next_one() {
+        let (mut state, [one, two], input) = state();
+        let inputs = [input];
+        assert!(state.take_sources(&inputs, one).is_empty());
+        let sources = state.take_sources(&inputs, two);
+        assert_eq!(
+            sources,
+            [(ObjectName([7; 16]), vec![("10.0.0.1".to_owned(), 1)])]
+        );
+        assert_eq!(
+            named(&state, &inputs[0], one),
+            [("10.0.0.2".to_owned(), 1)],
+            "it fetches some by now"
+        );
+    }
 }

@@ -392,7 +392,7 @@ impl BatchExecutor<'_> {
         self.begin_batch(batch.plan, &batch.closed)?;
         if let Some(cache) = self.cache {
             for (object, sources) in &batch.sources {
-                cache.set_sources(*object, sources.clone());
+                cache.add_sources(*object, sources.clone());
             }
         }
         let tasks = batch.into_tasks(self.subgraphs)?;

@@ -1,49 +1,54 @@
-//! Puts staged files as objects: several at a time, large ones in parts, each with a checksum where the service compares it.
+//! Puts files as objects: several at a time, large ones in parts. On S3 the signature of a request
+//! covers a SHA-256 of its bytes, which the server compares.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use object_store::path::Path as Key;
-use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
+use object_store::{MultipartUpload, ObjectStoreExt, PutPayload, PutResult};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 
-use super::node::read_staged;
 use crate::error::CloudError;
 use crate::requests::{Requests, Version};
 
-/// Bytes of a part of a large object; smaller ones are put by one request.
+/// Least bytes of a part of a large object; smaller ones are put by one request.
 const PART_BYTES: u64 = 8 << 20;
-/// Parts and small objects that are on their way at a time: what a push takes of memory is this and [`PART_BYTES`].
+/// Most parts of an object, as services have it.
+const MAX_PARTS: u64 = 10_000;
+/// Parts and small objects that are on their way at a time: with [`PART_BYTES`] 64 MiB of memory.
 const PARTS: usize = 8;
 /// Objects at a time.
 const OBJECTS: usize = 16;
 
 /// What an object is made of.
 #[derive(Debug)]
-pub(super) enum Source {
-    /// A staged file, of so many bytes.
+pub(crate) enum Content {
+    /// A file, of so many bytes.
     File(PathBuf, u64),
     /// Another object, which the server copies.
     Object(Key),
 }
 
 /// Makes objects; the version that each has then, in order.
-pub(super) async fn upload(
+pub(crate) async fn upload(
     requests: Requests,
-    objects: Vec<(Key, Source)>,
+    objects: Vec<(Key, Content)>,
 ) -> Result<Vec<Version>, CloudError> {
     let slots = Arc::new(Semaphore::new(PARTS));
-    let put = objects.into_iter().map(|(key, source)| {
+    let put = objects.into_iter().map(|(key, content)| {
         let (requests, slots) = (requests.clone(), slots.clone());
         async move {
-            match source {
-                Source::File(path, len) if len <= PART_BYTES => {
+            match content {
+                Content::File(path, len) if len <= PART_BYTES => {
                     put_small(&requests, &key, &path, len, &slots).await
                 }
-                Source::File(path, len) => put_large(&requests, &key, &path, len, &slots).await,
-                Source::Object(from) => {
+                Content::File(path, len) => put_large(&requests, &key, &path, len, &slots).await,
+                Content::Object(from) => {
                     let copied = requests.client.copy(&from, &key).await;
                     copied.map_err(|error| requests.error(&error))?;
                     requests.head(&key).await?.ok_or(CloudError::Missing)
@@ -62,10 +67,10 @@ async fn put_small(
     slots: &Semaphore,
 ) -> Result<Version, CloudError> {
     let _slot = slots.acquire().await;
-    let bytes = staged(path, 0, len)?;
+    let bytes = read(path, 0, len)?;
     let put = requests.client.put(key, bytes).await;
     let put = put.map_err(|error| requests.error(&error))?;
-    Ok(Version::put(len, put.e_tag, requests.service))
+    version(requests, key, len, put).await
 }
 
 async fn put_large(
@@ -80,14 +85,15 @@ async fn put_large(
     let upload = Arc::new(Mutex::new(upload));
     let mut unfinished = AbortOnDrop(Some(upload.clone()));
     let mut parts = JoinSet::new();
+    let part_bytes = PART_BYTES.max(len.div_ceil(MAX_PARTS));
     let mut at = 0;
     while at < len {
         let slot = slots.clone().acquire_owned().await;
         while let Some(put) = parts.try_join_next() {
             checked(requests, put)?;
         }
-        let count = PART_BYTES.min(len - at);
-        let put = upload.lock().await.put_part(staged(path, at, count)?);
+        let count = part_bytes.min(len - at);
+        let put = upload.lock().await.put_part(read(path, at, count)?);
         parts.spawn(async move {
             let put = put.await;
             drop(slot);
@@ -101,7 +107,20 @@ async fn put_large(
     let put = upload.lock().await.complete().await;
     let put = put.map_err(|error| requests.error(&error))?;
     unfinished.0 = None;
-    Ok(Version::put(len, put.e_tag, requests.service))
+    version(requests, key, len, put).await
+}
+
+/// The version that an answer names; where it names none, the one that there is now.
+async fn version(
+    requests: &Requests,
+    key: &Key,
+    len: u64,
+    put: PutResult,
+) -> Result<Version, CloudError> {
+    match put.e_tag {
+        Some(tag) => Ok(Version::put(len, tag, requests.service)),
+        None => requests.head(key).await?.ok_or(CloudError::Missing),
+    }
 }
 
 fn checked(
@@ -114,13 +133,20 @@ fn checked(
     }
 }
 
-fn staged(path: &Path, offset: u64, len: u64) -> Result<PutPayload, CloudError> {
-    let read = read_staged(path, offset, len);
-    read.map(PutPayload::from)
-        .map_err(|error| CloudError::Staging {
-            path: path.into(),
-            reason: error.to_string(),
-        })
+fn read(path: &Path, offset: u64, len: u64) -> Result<PutPayload, CloudError> {
+    let part = || {
+        let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
+        File::open(path)?.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    };
+    let part = part().map_err(|error: io::Error| CloudError::Source {
+        path: path.into(),
+        reason: match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it is shorter now".into(),
+            _ => error.to_string(),
+        },
+    });
+    part.map(PutPayload::from)
 }
 
 /// Ends an upload that is given up, since a service keeps, and charges for, the parts of one that is not ended.
