@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,3 +64,12 @@ def recordings() -> Path:
 @pytest.fixture(scope="session")
 def volcano(recordings: Path) -> Path:
     return recordings / "seismic" / "piton-de-la-fournaise-2010-10-14.mseed"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_scheduler_is_left() -> Iterator[None]:
+    """Clients of Dask that end in another order than they began, as lost ones do, leave its settings changed."""
+    yield
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and not distributed.client._global_clients:
+        sys.modules["dask"].config.config.pop("scheduler", None)

@@ -202,6 +202,19 @@ def slow_plan(signal: iso.Signal) -> iso.Plan:
     return iso.scan(signal).rewindow(100).map(iso.py(slow, dtype="i2", width=1))
 
 
+def test_a_worker_that_is_lost_between_two_calls_of_its_slot_counts_as_lost() -> None:
+    class LostActor:
+        """As Dask's, once its worker is gone."""
+
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError("Worker holding Actor was lost.  Status: error")
+
+    slot = slots.Slot.__new__(slots.Slot)
+    slot._actor = LostActor()
+    with pytest.raises(OSError, match="was lost"):
+        slot.prepare(b"key", b"payload")
+
+
 @pytest.mark.parametrize("lost", [1, 2])
 def test_lost_workers_are_replaced_by_others(signal: iso.Signal, lost: int) -> None:
     """One of them, or all but one; another joins late."""

@@ -296,7 +296,7 @@ def test_scratch_of_a_process_that_was_killed_is_removed(hosts: Any, tmp_path: P
 
 def test_a_lease_of_a_shard_creates_nothing(hosts: Any) -> None:
     cache = hosts("a")
-    key = {"shard": ("09" * 16, 1, 0, 1), "bytes": 1 << 20, "ranges": [(0, 10)]}
+    key = {"shard": ("09" * 16, 1, 0, 1), "bytes": 1 << 20, "ranges": [(0, 10)], "address": ("127.0.0.1", 9)}
     assert cache.shards.lease(key) is None
     assert cache.info()["objects"] == 0
 

@@ -24,8 +24,8 @@ def add_copy_options(parser: argparse.ArgumentParser) -> None:
         "--signals",
         metavar="PATTERN",
         action="append",
-        help="copy only signals that fit, such as 'stn_*/pressure' or '**/hydro'; may be repeated. Others that the copy "
-        "has stay there as they are",
+        help="copy only signals that fit, such as 'stn_*/pressure' or '**/hydro'; may be repeated. Others that the "
+        "copy has stay there as they are",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON, instead of text")
 

@@ -75,11 +75,11 @@ class Slot:
         Raises:
             RunError: it cannot.
         """
-        if not self._answer(self._actor.prepare(key, None)):
-            self._answer(self._actor.prepare(key, payload))
-        self.instruction_set = str(self._answer(self._actor.instruction_set()))
+        if not self._ask("prepare", key, None):
+            self._ask("prepare", key, payload)
+        self.instruction_set = str(self._ask("instruction_set"))
         if self._run.attachment is not None:
-            self.cache_report = bytes(self._answer(self._actor.cache_report(self._run.attachment)))
+            self.cache_report = bytes(self._ask("cache_report", self._run.attachment))
 
     def send(self, batch: bytes) -> None:
         """Has a batch of tasks done, after those that were sent before."""
@@ -145,6 +145,19 @@ class Slot:
         """Gives the actor back; its worker may be gone."""
         self._actor = None
         self._future.release()
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        """Calls a method there, and waits for its result.
+
+        Raises:
+            OSError: the worker is gone; other errors are those of `_answer`.
+        """
+        try:
+            call = getattr(self._actor, method)
+        except RuntimeError as error:
+            # Dask knows already that the worker is gone.
+            raise OSError(str(error)) from None
+        return self._answer(call(*arguments))
 
     def _answer(self, answer: Any) -> Any:
         """The result of a call.

@@ -2,8 +2,7 @@
 //!
 //! Objects cannot be changed, only replaced as a whole. So what is written is staged in files on this machine's disk, and
 //! [`Media::publish`] puts what differs; see [`publish`] for the order. An object that is to be changed is fetched first.
-//! Of the disk that takes what is written between two calls, some 256 MB for a push; a sealed array, which is written as
-//! a whole, is put as soon as [`SPILL_BYTES`] are staged.
+//! Once [`SPILL_BYTES`] are staged, shards are put before their turn, so that the disk holds that and one file more.
 //!
 //! All names are listed when the store is opened, one request for a thousand, and kept: some 300 bytes for each object.
 
@@ -29,7 +28,7 @@ use node::{Node, NodeFile, Staging};
 use publish::MARKER;
 use tree::Tree;
 
-/// Bytes that are staged before closed files are put.
+/// Bytes that are staged before shards are put.
 const SPILL_BYTES: u64 = 512 << 20;
 /// Longest marker.
 const MARKER_BYTES: u64 = 64 << 10;

@@ -226,7 +226,7 @@ impl Node {
         };
     }
 
-    /// The staged file of one that was published goes, where nobody has it open any more.
+    /// The staged file of one that was published goes.
     pub(super) fn release(&self) {
         let mut content = self.content();
         if let Content::Staged { published, .. } = &mut *content

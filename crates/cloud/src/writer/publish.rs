@@ -155,20 +155,32 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts closed files below `tmp/`, where they have no name yet that readers look for, to make room on the disk.
+    /// Puts what takes the most room on the disk, before its turn: files below `tmp/`, where no reader looks, and shards, which
+    /// are longer than the state before needs them.
     pub(super) fn spill(&self) -> io::Result<()> {
         let mut state = self.lock();
-        let files = state.tree.files().iter();
-        let closed = files
-            .filter(|(name, node)| is_unpublished(name) && Arc::strong_count(node) == 1)
-            .map(|(name, node)| Change {
-                name: name.clone(),
-                node: node.clone(),
-                difference: node.difference(name),
-            })
-            .filter(|change| matches!(change.difference, Difference::Put(..)));
-        let closed = closed.collect();
-        self.put(&mut state, closed)
+        self.check_alone(&state)?;
+        let is_early = |name: &str, node: &Node| {
+            is_unpublished(name) || Rank::of(name, node.len()) == Rank::Samples
+        };
+        let early = state
+            .tree
+            .files()
+            .iter()
+            .filter(|(name, node)| is_early(name, node));
+        let early = early.map(|(name, node)| Change {
+            name: name.clone(),
+            node: node.clone(),
+            difference: node.difference(name),
+        });
+        let early: Vec<Change> = early
+            .filter(|change| matches!(change.difference, Difference::Put(..)))
+            .collect();
+        let nodes: Vec<Arc<Node>> = early.iter().map(|change| change.node.clone()).collect();
+        self.put(&mut state, early)?;
+        // Also of those that are open: who writes on fetches them again.
+        nodes.iter().for_each(|node| node.release());
+        Ok(())
     }
 
     fn put(&self, state: &mut WriterState, changes: Vec<Change>) -> io::Result<()> {

@@ -257,3 +257,41 @@ fn staged_files_go_with_the_writer() {
     drop(writer);
     assert!(!folder.exists());
 }
+
+#[test]
+fn shards_are_put_early_where_many_are_staged() {
+    const SHARD: usize = 2 << 20;
+    let client = Arc::new(InMemory::new());
+    let media = CloudMedia::on(client.clone(), PREFIX, Path::new(ROOT)).unwrap();
+    let writer = media.writer_that_stages(2 * SHARD as u64).unwrap();
+    let root = PathBuf::from(ROOT);
+    for folder in ["", "s", "s/data", "s/data/c"] {
+        writer.make_folder(&root.join(folder)).unwrap();
+    }
+    let mut files = Vec::new();
+    for number in 0..10u8 {
+        let path = root.join(format!("s/data/c/{number}"));
+        let file = writer.open(&path, Access::Create).unwrap();
+        file.write_at(0, &vec![number; SHARD]).unwrap();
+        files.push(file);
+        assert!(writer.0.staging.bytes() <= 4 * SHARD as u64, "{number}");
+    }
+    assert!(objects(&client).len() >= 6);
+    // All are open: those that were put are fetched again.
+    for (number, file) in files.iter().enumerate() {
+        let mut read = vec![0; SHARD];
+        file.read_at(0, &mut read).unwrap();
+        assert_eq!(read, vec![number as u8; SHARD]);
+        file.write_at(SHARD as u64, b"more").unwrap();
+    }
+    writer.publish().unwrap();
+    let published = objects(&client);
+    for number in 0..10u8 {
+        let mut expected = vec![number; SHARD];
+        expected.extend(b"more");
+        assert!(
+            published[&format!("s/data/c/{number}")] == expected,
+            "{number}"
+        );
+    }
+}
