@@ -80,6 +80,9 @@ pub enum CloudError {
         "web servers take no pushes; give the URL of the object store behind it (s3://, gs:// or az://), or copy a backup there"
     )]
     CannotPush,
+    /// Stores do not lie in each other.
+    #[error("another store lies {place} ({url}); choose a URL beside it")]
+    NestedStore { place: &'static str, url: String },
     /// Another push changed the copy meanwhile.
     #[error(
         "another push to it began while this one was under way; see that one process pushes at a time, and push again"
@@ -96,7 +99,7 @@ pub enum CloudError {
     )]
     Source { path: PathBuf, reason: String },
     /// The caller was asked to stop.
-    #[error("reading was stopped; start it again")]
+    #[error("the transfer was stopped; run it again to go on")]
     Interrupted,
     /// The thread for requests could not be started.
     #[error(
@@ -123,6 +126,7 @@ impl CloudError {
             Self::CannotList => "cannot_list",
             Self::ReadOnly => "remote_read_only",
             Self::CannotPush => "cannot_push",
+            Self::NestedStore { .. } => "nested_store",
             Self::OtherPush => "other_push",
             Self::Staging { .. } => "push_staging",
             Self::Source { .. } => "unreadable_source",

@@ -304,11 +304,11 @@ fn manifest_is_put_last_and_deletions_follow() {
         (puts("n/long/data/c/"), puts("/MANIFEST"), puts("/BACKUP"));
     let (logs, tables) = (puts("/log."), puts("n/long/crc/"));
     let manifest = manifests[manifests.len() - 1];
+    assert!(samples.iter().all(|put| *put < logs[0]), "{changes:?}");
     assert!(
-        samples.iter().chain(&tables).all(|put| *put < logs[0]),
+        logs.iter().chain(&tables).all(|put| *put < manifest),
         "{changes:?}"
     );
-    assert!(logs.iter().all(|put| *put < manifest));
     assert_eq!(
         markers.last(),
         Some(&(changes.len() - 1)),
@@ -355,10 +355,11 @@ fn a_push_that_breaks_off_anywhere_is_completed_by_the_next() {
                 }
                 Err(error) => assert_eq!(error.code(), "unfinished_backup", "{at}: {error}"),
             }
-            let left = names(&server, &url);
-            let changes = server.changes();
-            let pushed = push(&source.path(), &url, &options);
-            assert!(pushed.is_ok(), "{at}: {pushed:?} {left:#?} {changes:#?}");
+            // Another one that breaks off, too.
+            server.refuse_after(at / 2);
+            let _ = push(&source.path(), &url, &options);
+            server.refuse_after(u64::MAX);
+            push(&source.path(), &url, &options).unwrap();
             assert_eq!(shown(&url), shown(source.path()), "{at}");
             is_sound(&url);
             let strange = |name: &String| name.contains("/tmp/") || name.contains("/staging/");
@@ -441,4 +442,134 @@ fn what_is_no_copy_of_the_store_is_left_alone() {
     assert!(error.to_string().contains("holds other files"), "{error}");
     assert_eq!(server.changes().len(), before);
     assert_eq!(strange.changes().len(), 0);
+}
+
+/// Appending to signals that are there leaves the copy readable, wherever a push of it ends.
+#[test]
+fn a_push_of_what_was_appended_leaves_the_copy_readable_wherever_it_breaks_off() {
+    let mut at = 0;
+    loop {
+        let (server, url) = server();
+        let source = Source::filled();
+        // Long enough that its tables are files.
+        for round in 0..400 {
+            source.append("n/long", 100, round);
+            source
+                .store
+                .writer("n/long")
+                .unwrap()
+                .append_gap(7)
+                .unwrap();
+        }
+        source.store.commit(true).unwrap();
+        push(&source.path(), &url, &CopyOptions::default()).unwrap();
+        let before = shown(&url);
+        for round in 0..50 {
+            source.append("n/long", 3000, round);
+            source.append("n/short", 20, round);
+            source
+                .store
+                .writer("n/long")
+                .unwrap()
+                .append_gap(9)
+                .unwrap();
+            source.store.commit(round % 9 == 0).unwrap();
+        }
+        server.refuse_after(at);
+        let is_done = push(&source.path(), &url, &CopyOptions::default()).is_ok();
+        server.refuse_after(u64::MAX);
+        let now = shown(&url);
+        assert!(now == before || now == shown(source.path()), "{at}");
+        push(&source.path(), &url, &CopyOptions::default()).unwrap();
+        assert_eq!(shown(&url), shown(source.path()), "{at}");
+        is_sound(&url);
+        if is_done {
+            assert!(at > 8, "{at}");
+            break;
+        }
+        at += 1;
+    }
+}
+
+#[test]
+fn damage_of_the_source_takes_nothing_from_the_copy() {
+    use std::os::unix::fs::FileExt;
+
+    let (_server, url) = server();
+    let source = Source::filled();
+    push(&source.path(), &url, &CopyOptions::default()).unwrap();
+    let before = shown(&url);
+    source.store.close().unwrap();
+    for (shard, at) in [
+        ("n/long/data/c/0", 4096 + 2 * 329_000),
+        ("n/long/data/c/0", 4096 + 100_000),
+    ] {
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(source.path().join(shard));
+        file.unwrap().write_all_at(&[0xAA; 8], at).unwrap();
+    }
+    let report = copy_store(source.path(), &url, &CopyOptions::default(), &mut |_| ()).unwrap();
+    assert!(report.failed.len() <= 1, "{report:?}");
+    assert_eq!(shown(&url), before);
+    is_sound(&url);
+}
+
+#[test]
+fn an_interrupted_push_is_finished_with_the_same_selection_or_with_none() {
+    let (server, url) = server();
+    let source = Source::filled();
+    server.refuse_after(6);
+    assert!(push(&source.path(), &url, &CopyOptions::default()).is_err());
+    server.refuse_after(u64::MAX);
+    let only = |pattern: &str| CopyOptions {
+        signals: vec![Pattern::new(pattern).unwrap()],
+        ..CopyOptions::default()
+    };
+    let error = push(&source.path(), &url, &only("n/*")).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("finish it with the same selection or with none"),
+        "{error}"
+    );
+    push(&source.path(), &url, &CopyOptions::default()).unwrap();
+    let (server, url) = self::server();
+    server.refuse_after(6);
+    assert!(push(&source.path(), &url, &only("n/*")).is_err());
+    server.refuse_after(u64::MAX);
+    assert!(push(&source.path(), &url, &only("m/*")).is_err());
+    push(&source.path(), &url, &only("n/*")).unwrap();
+    push(&source.path(), &url, &only("m/*")).unwrap();
+    assert_eq!(shown(&url), shown(source.path()));
+}
+
+#[test]
+fn objects_of_others_stay_and_stores_do_not_lie_in_each_other() {
+    let (server, url) = server();
+    let source = Source::filled();
+    push(&source.path(), &url, &CopyOptions::default()).unwrap();
+    let root = url.strip_prefix("s3://").unwrap();
+    for name in ["notes.txt", "stn/readme/a", "n/other/zarr.txt"] {
+        server.put(&format!("{root}/{name}"), b"mine".to_vec());
+    }
+    source.append("n/long", 10, 1);
+    source.store.commit(true).unwrap();
+    push(&source.path(), &url, &CopyOptions::default()).unwrap();
+    let left = names(&server, &url);
+    for name in ["notes.txt", "stn/readme/a", "n/other/zarr.txt"] {
+        assert!(left.contains(name), "{name}");
+    }
+    let inner = format!("{url}/inner.iso");
+    let outer = "s3://bucket".to_owned();
+    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    servers.insert(inner.clone(), server.clone());
+    servers.insert(outer.clone(), server.clone());
+    drop(servers);
+    for (place, says) in [(inner, "around it"), (outer, "below it")] {
+        let error = push(&source.path(), &place, &CopyOptions::default()).unwrap_err();
+        assert_eq!(error.code(), "nested_store");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert_eq!(names(&server, &url), left);
 }

@@ -87,6 +87,7 @@ fn edits(a: &str, b: &str) -> usize {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
+    text: String,
     components: Vec<Component>,
 }
 
@@ -133,7 +134,14 @@ impl Pattern {
         });
         Ok(Self {
             components: components.collect::<Result<_, _>>()?,
+            text: text.to_owned(),
         })
+    }
+
+    /// As it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
 
     /// Whether the whole of `name` fits.

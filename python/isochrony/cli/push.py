@@ -18,10 +18,10 @@ EXAMPLES = """examples:
 
 The copy is a store as of one commit: any command, plan and Zarr reader opens it by its
 URL. Every full chunk is compared with its checksum before it is sent. Readers see the
-state before until MANIFEST, which is put last, names the new one. A push that was
-interrupted goes on with the same command; one process pushes to a URL at a time. URL must
-name nothing yet, or an earlier push of the same store. Objects that change are put
-again as a whole, and made in TMPDIR, which needs up to 1 GB.
+state before until the new one is complete. A push that was interrupted goes on with the
+same command; one process pushes to a URL at a time. URL must name nothing yet, or an
+earlier push of the same store. What changes is made in the folder that TMPDIR names,
+which needs up to 1 GB.
 
 Credentials are those of this host's environment: docs/cloud.md.
 

@@ -92,6 +92,16 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
             },
             ["/a/b cannot be read as it was (503", "nothing changes it"],
         ),
+        (
+            CloudError::NestedStore {
+                place: "below it",
+                url: "s3://b/a.iso/c.iso".into(),
+            },
+            [
+                "lies below it (s3://b/a.iso/c.iso)",
+                "choose a URL beside it",
+            ],
+        ),
     ]
 }
 
@@ -116,6 +126,7 @@ fn place(error: &CloudError) -> usize {
         CloudError::OtherPush => 15,
         CloudError::Staging { .. } => 16,
         CloudError::Source { .. } => 17,
+        CloudError::NestedStore { .. } => 18,
     }
 }
 
@@ -137,7 +148,7 @@ fn every_message_says_what_is_wrong_and_the_remedy_on_one_line() {
         );
         codes.insert(error.code());
     }
-    assert_eq!(codes.len(), 18);
+    assert_eq!(codes.len(), 19);
 }
 
 fn of(error: object_store::Error) -> CloudError {

@@ -16,6 +16,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use object_store::path::Path as Key;
+
 use isochrony_store::media::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site};
 
 use crate::client::Service;
@@ -89,6 +91,7 @@ impl CloudMedia {
         }
         let place = remote.session()?.location.clone();
         let listed = driver::wait(place.list_whole(usize::MAX))?.unwrap_or_default();
+        refuse_nested(&remote, listed.keys())?;
         let objects = listed.keys().cloned().collect();
         let node = |(name, version): (String, Version)| {
             let node = Node::published(&name, version);
@@ -106,6 +109,40 @@ impl CloudMedia {
             }),
         })))
     }
+}
+
+/// Refuses a store that another one lies in, or that lies in another one: it would take its objects for its own.
+fn refuse_nested<'a>(
+    remote: &Remote,
+    mut names: impl Iterator<Item = &'a String>,
+) -> Result<(), CloudError> {
+    if let Some(name) = names.find(|name| name.contains(&format!("/{ENGINE}"))) {
+        let (inner, _) = name.split_once(&format!("/{ENGINE}")).unwrap_or_default();
+        return Err(CloudError::NestedStore {
+            place: "below it",
+            url: remote.root().join(inner).display().to_string(),
+        });
+    }
+    let location = &remote.session()?.location;
+    let mut above = location.prefix.as_ref();
+    while let Some((outer, _)) = above
+        .rsplit_once('/')
+        .or((!above.is_empty()).then_some(("", "")))
+    {
+        let key = Key::parse(format!("{outer}/{ENGINE}MANIFEST").trim_start_matches('/'));
+        let key = key.map_err(|error| CloudError::BadUrl {
+            reason: error.to_string(),
+        })?;
+        let requests = location.requests.clone();
+        if driver::wait(async move { requests.head(&key).await })?.is_some() {
+            return Err(CloudError::NestedStore {
+                place: "around it",
+                url: outer.to_owned(),
+            });
+        }
+        above = outer;
+    }
+    Ok(())
 }
 
 impl CloudWriter {

@@ -115,10 +115,12 @@ impl StagedFile {
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
-        let file = self.open()?;
+        let failed = |error: io::Error| failed(&self.path, &error);
+        let file = self.open().map_err(failed)?;
         let mut filled = 0;
         while filled < bytes.len() {
-            match file.read_at(&mut bytes[filled..], offset + filled as u64)? {
+            let part = &mut bytes[filled..];
+            match file.read_at(part, offset + filled as u64).map_err(failed)? {
                 0 => break,
                 count => filled += count,
             }

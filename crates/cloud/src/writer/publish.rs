@@ -1,9 +1,9 @@
 //! The order in which what was written becomes objects.
 //!
 //! Readers find a store's state by MANIFEST and the redo log that it names. So samples, which take the longest and which
-//! the state before does not name, are put first; then all that is small; then redo logs; and MANIFEST last. What has no
-//! name any more is deleted behind it. A push that ends in between leaves the state before, and objects that the next one
-//! replaces or deletes.
+//! the state before does not name, are put first; then records of the log and all that is small; and MANIFEST last. What
+//! has no name any more is deleted behind it. A push that ends in between leaves the state before, and objects that the
+//! next one replaces or deletes.
 //!
 //! Views, a cache of which a record says how far it is valid, come after MANIFEST: the record is deleted, rows are put, and
 //! the record is put last. Rows without one are built anew.
@@ -20,9 +20,7 @@ use crate::driver;
 use crate::error::CloudError;
 use crate::media::{ENGINE, is_log};
 use crate::upload::{Content, upload};
-
-/// Objects up to this size are tables, metadata and the like.
-const SMALL_BYTES: u64 = 1 << 20;
+use isochrony_store::RESERVED;
 
 /// Name of the file that says that a store is a copy, below its root.
 pub(super) const MARKER: &str = ".isochrony/BACKUP";
@@ -30,41 +28,64 @@ pub(super) const MARKER: &str = ".isochrony/BACKUP";
 /// When an object is put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
+    /// Whether the copy may be opened.
+    Marker,
+    /// What says whose a new folder is.
+    Identity,
     Samples,
     Small,
     Log,
-    Marker,
     Manifest,
     View,
     ViewRecord,
 }
 
 impl Rank {
-    const ALL: [Self; 7] = [
-        Self::Samples,
-        Self::Small,
-        Self::Log,
-        Self::Marker,
-        Self::Manifest,
-        Self::View,
-        Self::ViewRecord,
-    ];
+    const COUNT: usize = 8;
 
-    fn of(name: &str, bytes: u64) -> Self {
+    /// The order of a publication. Tables may not be ahead of the log that readers have: records that are added to it come
+    /// before them. A log of another generation comes with its MANIFEST, and behind the tables that it builds on.
+    const fn order(has_manifest: bool) -> [Self; Self::COUNT] {
+        let (first, second) = match has_manifest {
+            true => (Self::Small, Self::Log),
+            false => (Self::Log, Self::Small),
+        };
+        [
+            Self::Marker,
+            Self::Identity,
+            Self::Samples,
+            first,
+            second,
+            Self::Manifest,
+            Self::View,
+            Self::ViewRecord,
+        ]
+    }
+
+    /// `is_new`: there is no such object yet.
+    fn of(name: &str, is_new: bool) -> Self {
         match name.strip_prefix(ENGINE) {
             Some("MANIFEST") => Self::Manifest,
             Some("BACKUP") => Self::Marker,
             _ if is_log(name) => Self::Log,
             _ if name.ends_with("/views/zarr.json") => Self::ViewRecord,
             _ if name.contains("/views/") => Self::View,
-            _ if bytes > SMALL_BYTES => Self::Samples,
+            _ if is_new && is_signal_metadata(name) => Self::Identity,
+            _ if is_shard(name) => Self::Samples,
             _ => Self::Small,
         }
     }
 }
 
-fn names_signal(name: &str) -> bool {
-    name.ends_with("zarr.json") || name.ends_with(".signal")
+/// Whether an object is a shard of samples: `data/c/7`, or `data/c.7.0` of an array of two dimensions.
+fn is_shard(name: &str) -> bool {
+    name.contains("/data/c/") || name.contains("/data/c.")
+}
+
+/// Whether an object says that its folder is a signal's: its identity, or the metadata of its group.
+fn is_signal_metadata(name: &str) -> bool {
+    let is_array = |part: &str| RESERVED.contains(&part);
+    name.ends_with("/.signal") || name.ends_with("/zarr.json") && !name.split('/').any(is_array)
 }
 
 /// Something to put.
@@ -78,7 +99,7 @@ impl Writer {
     /// Puts what differs, and deletes what is gone.
     pub(super) fn publish(&self) -> io::Result<()> {
         let mut state = self.lock();
-        let mut ranks: [Vec<Change>; Rank::ALL.len()] = Default::default();
+        let mut ranks: [Vec<Change>; Rank::COUNT] = Default::default();
         for (name, node) in state.tree.files() {
             if is_unpublished(name) {
                 continue;
@@ -90,7 +111,8 @@ impl Writer {
                 }
                 continue;
             }
-            ranks[Rank::of(name, node.len()) as usize].push(Change {
+            let is_new = !state.objects.contains(name);
+            ranks[Rank::of(name, is_new) as usize].push(Change {
                 name: name.clone(),
                 node: node.clone(),
                 difference,
@@ -99,9 +121,13 @@ impl Writer {
         self.check_alone(&state)?;
         self.save_sources(&mut ranks)?;
         let records = self.stage_records(&state, &mut ranks)?;
-        for (rank, changes) in Rank::ALL.into_iter().zip(ranks) {
+        let has_manifest = !ranks[Rank::Manifest as usize].is_empty();
+        for rank in Rank::order(has_manifest) {
+            let changes = std::mem::take(&mut ranks[rank as usize]);
             match rank {
-                Rank::Manifest if !changes.is_empty() => self.check_alone(&state)?,
+                Rank::Small | Rank::Log | Rank::Manifest if !changes.is_empty() => {
+                    self.check_alone(&state)?;
+                }
                 Rank::View => self.delete(&mut state, records.iter().cloned().collect())?,
                 _ => {}
             }
@@ -159,15 +185,11 @@ impl Writer {
     /// are longer than the state before needs them.
     pub(super) fn spill(&self) -> io::Result<()> {
         let mut state = self.lock();
-        self.check_alone(&state)?;
-        let is_early = |name: &str, node: &Node| {
-            is_unpublished(name) || Rank::of(name, node.len()) == Rank::Samples
-        };
-        let early = state
-            .tree
-            .files()
-            .iter()
-            .filter(|(name, node)| is_early(name, node));
+        for node in state.tree.files().values() {
+            node.release();
+        }
+        let is_early = |name: &str| is_unpublished(name) || is_shard(name);
+        let early = state.tree.files().iter().filter(|(name, _)| is_early(name));
         let early = early.map(|(name, node)| Change {
             name: name.clone(),
             node: node.clone(),
@@ -176,6 +198,10 @@ impl Writer {
         let early: Vec<Change> = early
             .filter(|change| matches!(change.difference, Difference::Put(..)))
             .collect();
+        if early.is_empty() {
+            return Ok(());
+        }
+        self.check_alone(&state)?;
         let nodes: Vec<Arc<Node>> = early.iter().map(|change| change.node.clone()).collect();
         self.put(&mut state, early)?;
         // Also of those that are open: who writes on fetches them again.
@@ -193,7 +219,8 @@ impl Writer {
             let content = match &change.difference {
                 Difference::Put(path, len) => Content::File(path.clone(), *len),
                 Difference::Copy(object) => Content::Object(place.key(object)?),
-                Difference::Nothing => continue,
+                // Their versions are told in the order of the changes.
+                Difference::Nothing => return Err(io::ErrorKind::InvalidInput.into()),
             };
             objects.push((place.key(&change.name)?, content));
         }
@@ -216,7 +243,10 @@ impl Writer {
         let used: BTreeSet<String> = used.collect();
         let gone = state.objects.difference(&used).cloned();
         // What shows that a folder was a signal's goes last, so that the next push finds what an interrupted one leaves.
-        let (last, first): (Vec<String>, _) = gone.partition(|name| names_signal(name));
+        let (last, first): (Vec<String>, _) = gone.partition(|name| is_signal_metadata(name));
+        if !first.is_empty() || !last.is_empty() {
+            self.check_alone(state)?;
+        }
         self.delete(state, first)?;
         self.delete(state, last)
     }

@@ -219,7 +219,10 @@ impl Backup<'_, '_> {
     }
 
     /// Checksums of all full chunks of a sealed signal, compared with what the source decodes.
-    fn checked_sums(&self, signal: &SignalDifference) -> Result<Vec<(u64, u32)>, StoreError> {
+    pub(super) fn checked_sums(
+        &self,
+        signal: &SignalDifference,
+    ) -> Result<Vec<(u64, u32)>, StoreError> {
         let source = &self.source.shared().backend;
         let (id, state) = (signal.id, &signal.state);
         let length = state.meta.chunk_samples.max(1).cast_signed();

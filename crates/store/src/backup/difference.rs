@@ -109,7 +109,31 @@ impl Difference {
         let there: BTreeSet<_> = there.chain(&snapshot.left_out).collect();
         let gone = |(id, name): &(SignalId, String)| !there.contains(id) && !stays(name);
         difference.removed = have.clone().into_iter().filter(gone).collect();
+        difference.refuse_taken_names(&have);
         Ok(difference)
+    }
+
+    /// Signals whose name another one of the backup has, which stays: they fail, and keep their own.
+    fn refuse_taken_names(&mut self, have: &BTreeMap<SignalId, String>) {
+        let moved: BTreeSet<SignalId> = self
+            .removed
+            .iter()
+            .chain(&self.renamed)
+            .map(|(id, _)| *id)
+            .collect();
+        let taken: BTreeSet<&String> = have
+            .iter()
+            .filter(|(id, _)| !moved.contains(id))
+            .map(|(_, name)| name)
+            .collect();
+        let refused = |(_, name): &&(SignalId, String)| taken.contains(name);
+        for (id, name) in self.renamed.iter().filter(refused) {
+            self.failed.push(SignalError {
+                id: *id,
+                name: name.clone(),
+                error: Box::new(StoreError::SignalExists { name: name.clone() }),
+            });
+        }
     }
 
     /// Whether files that hold samples of the backup become others: those of arrays and of samples that are replaced, and of
@@ -120,6 +144,12 @@ impl Difference {
             signal.replaces_array() || signal.changed || signal.new && has(&signal.state.name)
         };
         self.signals.iter().any(replaced) || self.renamed.iter().any(|(_, name)| has(name))
+    }
+
+    /// Whether signals come, go or get another name.
+    pub(super) fn is_structural(&self) -> bool {
+        let is_new = self.signals.iter().any(|signal| signal.new);
+        is_new || !self.removed.is_empty() || !self.renamed.is_empty()
     }
 
     /// Bytes of samples to copy.

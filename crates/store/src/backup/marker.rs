@@ -25,6 +25,12 @@ pub(super) struct Marker {
     pub(super) sequence: u64,
     /// The backup's own last commit; a later one is somebody else's.
     pub(super) own_sequence: u64,
+    /// Names the copy that is under way: another one that begins meanwhile writes another.
+    #[serde(default)]
+    pub(super) run: String,
+    /// Patterns of the signals of the copy that is under way; none: all.
+    #[serde(default)]
+    pub(super) selection: Vec<String>,
 }
 
 impl Marker {
@@ -37,6 +43,8 @@ impl Marker {
             updating: false,
             sequence: 0,
             own_sequence: 0,
+            run: String::new(),
+            selection: Vec::new(),
         }
     }
 

@@ -142,7 +142,22 @@ fn copy_to(
     refuse_empty_selection(source, options)?;
     let around = media::media_to_write(&target)?;
     let media = around.rooted(&target);
-    let mut marker = prepare(source, &target, &*around, &*media)?;
+    let mut marker = prepare(source, options, &target, &*around, &*media)?;
+    let selection: Vec<String> = options
+        .signals
+        .iter()
+        .map(|one| one.as_str().into())
+        .collect();
+    let is_torn = !marker.complete || media.is_published() && marker.updating;
+    if is_torn && !selection.is_empty() && selection != marker.selection {
+        return Err(refused(
+            source,
+            &target,
+            "an earlier copy there was interrupted, of other signals; finish it with the same selection or with none",
+        ));
+    }
+    marker.selection = selection;
+    marker.run = uuid::Uuid::new_v4().simple().to_string();
     let uuid = source.shared().backend.uuid()?;
     let engine = Engine::open_on(&target, OpenMode::Backup(uuid), around)?;
     if marker.complete && !marker.updating && marker.own_sequence != engine.sequence() {
@@ -151,6 +166,10 @@ fn copy_to(
             &target,
             "it was written to since the last backup",
         ));
+    }
+    if media.is_published() && engine.was_recovered() {
+        // What recovery made of objects that were ahead of the log is no state of the source.
+        marker.complete = false;
     }
     let backend = Backend::writer(&target, engine);
     let store = Store::new(backend, Mode::ReadWrite, false);
@@ -217,6 +236,7 @@ fn refused(source: &Store, target: &Path, reason: &str) -> StoreError {
 /// Looks at what is at `target`, and marks a new backup as one that is not complete.
 fn prepare(
     source: &Store,
+    options: &CopyOptions,
     target: &Path,
     around: &dyn Media,
     media: &dyn Media,
@@ -246,7 +266,12 @@ fn prepare(
     if at.is_some() && !media.list(target).at("list", target)?.is_empty() {
         return Err(refused(source, target, "the folder holds other files"));
     }
-    let marker = Marker::begun(&uuid, source.path());
+    let mut marker = Marker::begun(&uuid, source.path());
+    marker.selection = options
+        .signals
+        .iter()
+        .map(|one| one.as_str().into())
+        .collect();
     let engine = layout::engine_folder(target);
     let above = target.ancestors().skip(1);
     let mut above = above.filter(|above| matches!(around.stat(above), Ok(Some(_))));

@@ -1,7 +1,7 @@
 //! Changes that come before samples are copied: names, and what stands in the way of a publication.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::difference::{Difference, Part};
 use super::publish;
@@ -18,16 +18,6 @@ use crate::verify::metadata::is_signal;
 
 /// What names begin with that signals have between two others.
 const ASIDE: &str = "backup-";
-
-/// Whether a name is one that [`Backup::rename_aside`] gives.
-fn is_aside(name: &str) -> bool {
-    let rest = name
-        .strip_prefix(ASIDE)
-        .and_then(|rest| rest.split_once('-'));
-    rest.is_some_and(|(id, unique)| {
-        id.parse::<u64>().is_ok() && uuid::Uuid::try_parse(unique).is_ok()
-    })
-}
 
 impl Backup<'_, '_> {
     /// Removes signals that the source has no more.
@@ -56,19 +46,23 @@ impl Backup<'_, '_> {
         CopyError::of_signal(self.source.path(), id, name, error)
     }
 
-    /// Publishes a state that names nothing of what the next one replaces: objects are put one after another, and those
-    /// of a push that is interrupted may be of either state.
-    pub(super) fn make_way(&self, difference: &Difference) -> Result<(), StoreError> {
-        let made = self.queue_way(difference).map_err(CopyError::into_error);
-        if let Err(error) = made {
-            self.target.shared().rollback()?;
-            return Err(error);
+    /// Publishes a state that uses nothing of what the next one replaces: objects are put one after another, and those of
+    /// a push that is interrupted may be of either state. What replaces it was checked before, so that a damaged source
+    /// takes nothing from the copy.
+    pub(super) fn retire_replaced(&self, difference: &Difference) -> Result<(), CopyError> {
+        for signal in &difference.signals {
+            if signal.replaces_array() || signal.changed {
+                let checked = self.checked_sums(signal);
+                checked.map_err(|error| self.failed(signal.id, &signal.state.name, error))?;
+            }
         }
+        self.queue_retirements(difference)?;
         self.target.commit(true)?;
-        publish(&*self.target.shared().backend.media(), self.target.path())
+        publish(&*self.target.shared().backend.media(), self.target.path())?;
+        Ok(())
     }
 
-    fn queue_way(&self, difference: &Difference) -> Result<(), CopyError> {
+    fn queue_retirements(&self, difference: &Difference) -> Result<(), CopyError> {
         let shared = self.target.shared();
         let engine = shared.backend.engine("back up")?;
         self.remove(difference)?;
@@ -96,20 +90,16 @@ impl Backup<'_, '_> {
     }
 
     /// Removes folders of signals that the state does not know. Objects are put before MANIFEST and deleted after it, so a
-    /// push that was interrupted may have left some.
+    /// push that was interrupted may have left some. Their identity is put first and deleted last; what has none is of
+    /// somebody else, and stays.
     pub(super) fn remove_leftovers(&self) -> Result<(), StoreError> {
         let backend = &self.target.shared().backend;
         let media = &*backend.media();
-        let root = self.target.path();
-        let expected = self.source.names()?.into_iter();
-        let expected: HashSet<_> = expected
-            .map(|name| layout::signal_folder(root, &name))
-            .collect();
         let mut known = HashSet::new();
         for (id, _) in backend.catalogue()? {
             known.insert(backend.signal_path(id)?);
         }
-        let mut folders = vec![root.to_path_buf()];
+        let mut folders = vec![self.target.path().to_path_buf()];
         while let Some(folder) = folders.pop() {
             for name in media.list(&folder).at("list", &folder)? {
                 let path = folder.join(&name);
@@ -117,7 +107,12 @@ impl Backup<'_, '_> {
                 if name == layout::ENGINE || known.contains(&path) || !is_folder {
                     continue;
                 }
-                if expected.contains(&path) || is_aside(&name) || is_signal_folder(media, &path)? {
+                let holds_signal = || {
+                    known
+                        .iter()
+                        .any(|signal: &PathBuf| signal.starts_with(&path))
+                };
+                if is_signal_folder(media, &path)? && !holds_signal() {
                     media.remove_all(&path).at("remove", &path)?;
                 } else {
                     folders.push(path);

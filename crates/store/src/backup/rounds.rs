@@ -43,7 +43,7 @@ pub(super) struct Backup<'a, 'b> {
 impl Backup<'_, '_> {
     pub(super) fn run(&mut self, marker: &mut Marker) -> Result<(), StoreError> {
         let mut copied = false;
-        let mut made_way = false;
+        let mut retired = 0;
         let mut rounds = 0;
         while rounds < MAX_ROUNDS {
             let snapshot = self.snapshot()?;
@@ -70,18 +70,33 @@ impl Backup<'_, '_> {
             let media = self.target.shared().backend.media();
             let replaces = media.is_published() && difference.replaces(&self.target.names()?);
             let is_large = difference.bytes() > self.options.commit_bytes;
-            if marker.complete && (is_large || replaces) {
+            // Such commits write tables that are ahead of what is published.
+            let is_structural = media.is_published() && difference.is_structural();
+            if marker.complete && (is_large || replaces || is_structural) {
                 marker.complete = false;
                 marker.write(&*media, self.target.path())?;
                 publish(&*media, self.target.path())?;
             }
-            if replaces && !made_way {
-                self.make_way(&difference)?;
-                made_way = true;
-                continue;
-            }
-            match self.apply(&difference, is_large || !marker.complete) {
-                Ok(()) => copied = true,
+            let generation = self.generation()?;
+            let done = match replaces && retired < MAX_ROUNDS {
+                true => self.retire_replaced(&difference),
+                false => self.apply(&difference, is_large || !marker.complete),
+            };
+            match done {
+                Ok(()) if replaces && retired < MAX_ROUNDS => {
+                    retired += 1;
+                    continue;
+                }
+                Ok(()) => {
+                    // Before the tables that closing writes, which are then of a state that readers know. A commit that
+                    // began another log has written some already.
+                    if marker.complete && media.is_published() && generation != self.generation()? {
+                        marker.complete = false;
+                        marker.write(&*media, self.target.path())?;
+                    }
+                    publish(&*media, self.target.path())?;
+                    copied = true;
+                }
                 Err(CopyError::Other(error)) => return Err(*error),
                 Err(CopyError::Signal(failure)) => {
                     self.target.shared().rollback()?;
@@ -95,6 +110,11 @@ impl Backup<'_, '_> {
             self.report.removed += difference.removed.len();
         }
         Ok(())
+    }
+
+    fn generation(&self) -> Result<u64, StoreError> {
+        let engine = self.target.shared().backend.engine("back up")?;
+        Ok(engine.generation())
     }
 
     /// Decides whether a signal that failed is tried again: while a writer replaces its samples, and a few times only, so

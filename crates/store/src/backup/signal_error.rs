@@ -26,13 +26,6 @@ impl From<StoreError> for CopyError {
 }
 
 impl CopyError {
-    pub(super) fn into_error(self) -> StoreError {
-        match self {
-            Self::Signal(signal) => *signal.error,
-            Self::Other(error) => *error,
-        }
-    }
-
     /// The failure of a step that was done for one signal of the store at `source`.
     pub(super) fn of_signal(source: &Path, id: SignalId, name: &str, error: StoreError) -> Self {
         let error = Box::new(error);
@@ -52,6 +45,10 @@ impl CopyError {
 fn is_of_one_signal(error: &StoreError, source: &Path) -> bool {
     match error {
         StoreError::Io { path, .. } => path.starts_with(source),
+        // An object that a push replaced meanwhile.
+        StoreError::Remote { path, error, .. } => {
+            path.starts_with(source) && error.code == "changed_remotely"
+        }
         StoreError::DamagedFile { .. }
         | StoreError::DamagedTable { .. }
         | StoreError::MissingTable { .. }

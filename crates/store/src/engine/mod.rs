@@ -275,6 +275,11 @@ impl Engine {
         self.shared.publish(&mut core);
     }
 
+    /// Number of the redo log.
+    pub(crate) fn generation(&self) -> u64 {
+        self.shared.core().generation
+    }
+
     /// Whether the store was recovered when it was opened: what its last writer left may be behind.
     pub(crate) fn was_recovered(&self) -> bool {
         self.shared.recovered.load(Ordering::Acquire)
