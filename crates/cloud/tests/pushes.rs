@@ -573,3 +573,23 @@ fn objects_of_others_stay_and_stores_do_not_lie_in_each_other() {
     }
     assert_eq!(names(&server, &url), left);
 }
+
+#[test]
+fn a_sealed_signal_of_which_samples_became_invalid_is_replaced() {
+    let (server, url) = server();
+    let source = Source::new();
+    source.append("a", 59_506, 0);
+    source.store.writer("a").unwrap().append_gap(6030).unwrap();
+    source.store.commit(true).unwrap();
+    source.store.seal("a", Codec::default()).unwrap();
+    let options = CopyOptions {
+        commit_bytes: 20_000,
+        ..CopyOptions::default()
+    };
+    push(&source.path(), &url, &options).unwrap();
+    let first = server.changes().len();
+    source.store.writer("a").unwrap().mark_invalid(0..50).unwrap();
+    source.store.commit(true).unwrap();
+    let report = copy_store(source.path(), &url, &options, &mut |_| ()).unwrap();
+    assert_eq!(shown(&url), shown(source.path()), "{report:?} {:#?}", &server.changes()[first..]);
+}

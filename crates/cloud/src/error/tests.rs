@@ -65,7 +65,7 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
             CloudError::ReadOnly,
             ["read-only", "write to a store on a disk"],
         ),
-        (CloudError::Interrupted, ["was stopped", "start it again"]),
+        (CloudError::Interrupted, ["was stopped", "run it again"]),
         (
             CloudError::NoThread { reason: reason() },
             ["cannot be started (503", "end other programs"],

@@ -85,6 +85,8 @@ impl Backup<'_, '_> {
             match done {
                 Ok(()) if replaces && retired < MAX_ROUNDS => {
                     retired += 1;
+                    // The copy lacks now what replaces it.
+                    copied = false;
                     continue;
                 }
                 Ok(()) => {
