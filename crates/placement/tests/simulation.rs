@@ -12,6 +12,7 @@ fn free(hosts: usize, slots: u32) -> ClusterModel {
     ClusterModel {
         hosts,
         slots,
+        processors: slots,
         cache_bytes: 1 << 40,
         disk_rate: 1e18,
         link_rate: 1e18,
@@ -93,6 +94,28 @@ fn each_cost_is_what_arithmetic_says() {
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
         0.011,
     );
+}
+
+#[test]
+fn slots_without_a_processor_fetch_ahead() {
+    // Fetching a task's object takes as long as computing: 0.1 s.
+    let mut workload = work(Workload::scan(100, 1));
+    workload.compute_time = 100_000_000;
+    let mut cluster = free(1, 1);
+    cluster.storage_rate = 10e6;
+    near(
+        run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
+        20.0,
+    );
+    // The first two objects share storage for 0.2 s; then one is fetched while another task computes.
+    cluster.slots = 2;
+    near(
+        run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
+        10.2,
+    );
+    cluster.processors = 0;
+    let refused = simulate(&cluster, DispatchOptions::default(), &workload).unwrap_err();
+    assert_eq!(refused.code(), "parameter");
 }
 
 #[test]

@@ -16,8 +16,7 @@ impl Engine<'_> {
     pub(crate) fn next_input(&mut self, run: u32) {
         let state = self.run(run);
         let Some(input) = state.decision.inputs.get(state.at) else {
-            self.after(self.workload.compute_time, Event::Computed(run));
-            return;
+            return self.compute(run);
         };
         let (object, host) = (input.object, state.decision.host);
         if !self.caches() {
@@ -44,6 +43,18 @@ impl Engine<'_> {
         match source {
             Some(source) => self.read_peer(run, source),
             None => self.read_storage(run),
+        }
+    }
+
+    /// A run has its inputs: it computes as soon as its host has a processor for it.
+    fn compute(&mut self, run: u32) {
+        let (host, processors) = (self.run(run).decision.host, self.cluster.processors);
+        let there = self.host(host);
+        if there.computing < processors {
+            there.computing += 1;
+            self.after(self.workload.compute_time, Event::Computed(run));
+        } else {
+            there.ready.push_back(run);
         }
     }
 
@@ -135,6 +146,8 @@ impl Engine<'_> {
         let host = state.decision.host;
         let pinned = std::mem::take(&mut state.pinned);
         let there = self.host(host);
+        there.computing -= 1;
+        let next = there.ready.pop_front();
         for object in pinned {
             there.cache.unpin(&object).expect("pinned by this run");
         }
@@ -145,5 +158,8 @@ impl Engine<'_> {
         state.changes = changes;
         state.delta = number;
         self.after(self.cluster.network_latency, Event::Reported(run));
+        if let Some(next) = next {
+            self.compute(next);
+        }
     }
 }

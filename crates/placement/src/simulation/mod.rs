@@ -20,8 +20,10 @@ use crate::{DispatchOptions, EvictionPolicy, PlacementError, ProvisionOptions};
 pub struct ClusterModel {
     /// Hosts at the start.
     pub hosts: usize,
-    /// Slots of each host.
+    /// Tasks that each host has at a time.
     pub slots: u32,
+    /// Tasks of a host that compute at a time; those of further slots get their inputs meanwhile.
+    pub processors: u32,
     /// Bytes of each host's cache.
     pub cache_bytes: u64,
     /// Rate of each host's disk, which its slots share.
@@ -59,6 +61,7 @@ impl ClusterModel {
         Self {
             hosts,
             slots: 2,
+            processors: 2,
             cache_bytes: 50_000_000_000,
             disk_rate: 128e6,
             link_rate: 125e6,
@@ -89,6 +92,13 @@ impl ClusterModel {
                     allowed: "finite and above 0",
                 });
             }
+        }
+        if self.processors == 0 {
+            return Err(PlacementError::Parameter {
+                parameter: "processors",
+                got: "0".into(),
+                allowed: "at least 1",
+            });
         }
         Ok(())
     }
