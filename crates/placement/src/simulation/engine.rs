@@ -1,7 +1,7 @@
 //! The event loop, and the scheduler as a server of one queue.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use super::fetch::Source;
 use super::host::Host;
@@ -59,6 +59,8 @@ pub(crate) struct Engine<'a> {
     runs: Vec<Option<Run>>,
     free_runs: Vec<u32>,
     storage: SharedRate,
+    /// Objects that are being read from storage to be passed on, and the runs of other hosts that wait for them.
+    pub(crate) passed_on: BTreeMap<ObjectId, Vec<u32>>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     next_event: u64,
     admitted: usize,
@@ -96,6 +98,7 @@ impl<'a> Engine<'a> {
             runs: Vec::new(),
             free_runs: Vec::new(),
             storage: SharedRate::new(cluster.storage_rate, cluster.storage_reader_rate),
+            passed_on: BTreeMap::new(),
             events: BinaryHeap::new(),
             next_event: 0,
             admitted: 0,

@@ -1,7 +1,7 @@
 //! What a run does on its host: gets its inputs one after another, computes, reports.
 
 use super::engine::{Engine, Event};
-use crate::{HostId, Policy};
+use crate::{HostId, ObjectId, Policy};
 
 /// Where a run's present input comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,28 @@ impl Engine<'_> {
         });
         match source {
             Some(source) => self.read_peer(run, source),
+            None if self.cluster.passes_on && self.policy != Policy::FirstAvailable => {
+                if let Some(waiting) = self.passed_on.get_mut(&object) {
+                    waiting.push(run);
+                } else {
+                    self.passed_on.insert(object, Vec::new());
+                    self.read_storage(run);
+                }
+            }
             None => self.read_storage(run),
+        }
+    }
+
+    /// A host has an object from storage: others get it from there, if it has room for it and a transfer.
+    fn pass_on(&mut self, object: ObjectId, from: HostId) {
+        for run in self.passed_on.remove(&object).unwrap_or_default() {
+            let limit = self.cluster.max_transfers;
+            let peer = self.host(from);
+            if peer.cache.get(&object).is_some() && peer.link.len() < limit {
+                self.read_peer(run, from);
+            } else {
+                self.read_storage(run);
+            }
         }
     }
 
@@ -58,9 +79,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether hosts keep what they read: under first-available, every access is one of storage.
+    /// Whether hosts keep what they read: under first-available, every access may be one of storage.
     fn caches(&self) -> bool {
-        self.policy != Policy::FirstAvailable
+        self.policy != Policy::FirstAvailable || self.cluster.always_caches
     }
 
     fn read_storage(&mut self, run: u32) {
@@ -127,6 +148,9 @@ impl Engine<'_> {
         let evicted = there.store(object, bytes, capacity);
         let waiting = there.fetching.remove(&object).unwrap_or_default();
         self.report.evicted += evicted.unwrap_or(0);
+        if self.run(run).source == Source::Storage {
+            self.pass_on(object, host);
+        }
         self.read_local(run);
         // Where there was no room for it, each must fetch it by itself.
         for other in waiting {

@@ -1,7 +1,7 @@
 //! Discrete-event simulator of a cluster, driven by the same dispatcher, index, eviction and provisioner as a real one.
 //!
-//! What is modelled: a central scheduler that serves reports and decisions one after another; hosts with slots, a disk
-//! whose rate their slots share, and a cache of bounded bytes; links from host to host, of which a source serves some
+//! What is modelled: a central scheduler that serves reports and decisions one after another; hosts with slots, processors
+//! for some or all of them, a disk whose rate their slots share, and a cache of bounded bytes; links from host to host, of which a source serves some
 //! transfers at a time; and one storage system whose rate all readers share, each of them up to a rate of its own. What
 //! is not: the receiving end of a link, failures, other users, and anything that varies by chance.
 
@@ -44,6 +44,12 @@ pub struct ClusterModel {
     pub decision_time: u64,
     /// Nanoseconds that the scheduler spends on the report of a task's end.
     pub report_time: u64,
+    /// Whether a host that fetches an object from storage passes it on to those that want it meanwhile, instead of
+    /// each reading it from storage.
+    pub passes_on: bool,
+    /// Whether hosts keep what they read and look there first under [`Policy::FirstAvailable`](crate::Policy), too;
+    /// in the paper each access is then one of storage.
+    pub always_caches: bool,
     /// How caches evict.
     pub eviction: EvictionPolicy,
     /// How hosts are added and released, and nanoseconds that a host takes to start; none if there are always as many.
@@ -72,6 +78,8 @@ impl ClusterModel {
             network_latency: 1_500_000,
             decision_time: 200_000,
             report_time: 63_000,
+            passes_on: false,
+            always_caches: false,
             eviction: EvictionPolicy::Lru,
             provision: None,
         }
