@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import time
@@ -23,6 +24,7 @@ FILES, TASKS, ROUNDS = 12, 4000, 3
 #: Batches of a slot that are under way at a time: `file_queue.PIPELINE`, as slots of a simulated host.
 SLOTS = 2
 TOLERANCE = 0.1
+CORES = os.cpu_count() or 1
 
 SIMULATED_HEAD = [
     "workers, run",
@@ -43,8 +45,8 @@ class Parameters:
     Attributes:
         workers: of one thread.
         start_s: of a run that has nothing to do: its slots are made and given back.
-        compute_s: of a task whose file is in its host's cache, where all workers have one.
-        cpu_s: of all processes together for such a task.
+        compute_s: in its worker of a task whose file is in the cache, if it is the only one.
+        cpu_s: of all processes together, also of client and scheduler, for such a task, if all workers have one.
         task_s: of the client for a task without files.
         message_s: from the client to a worker.
         storage_rate: of all readers together.
@@ -76,8 +78,8 @@ class Parameters:
 PARAMETERS_HEAD = [
     "workers",
     "a run without tasks",
-    "a task, file in its cache",
-    "CPU of it",
+    "a task alone, file in its cache",
+    "CPU of all for a task",
     "client, a task",
     "a message",
     "storage answers",
@@ -139,7 +141,10 @@ def measured(
                     list(iso.cluster.map(function, items, client=attachment))
                 warm.append((watch.seconds, watch.cores))
             seconds, cores = sorted(warm)[len(warm) // 2]
-            compute = (seconds - start) * workers / len(items)
+            alone = iso.cluster.map(function, urls * 4, client=attachment, window=1)
+            list(alone)
+            hosts = alone.report.hosts.values()
+            compute = sum(host.seconds for host in hosts) / sum(host.tasks for host in hosts)
             cpu = seconds * cores / len(items)
     # Another one, whose caches are empty: of two workers, the second gets from the first what that got from storage.
     with tempfile.TemporaryDirectory() as folder:
@@ -174,6 +179,8 @@ def simulated(
             "policy": policy,
             "object_bytes": file_bytes,
             "compute_s": parameters.compute_s,
+            # What client and scheduler take of them for each task, functions do not have.
+            "shared_cores": CORES * min(parameters.compute_s / parameters.cpu_s, 1.0),
             "storage_rate": parameters.storage_rate,
             "storage_latency_s": parameters.storage_latency_s,
             "link_rate": parameters.peer_rate,

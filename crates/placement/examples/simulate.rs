@@ -64,6 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         network_latency: given.nanoseconds("network_latency_s")?,
         decision_time: given.nanoseconds("decision_s")?,
         report_time: given.nanoseconds("report_s")?,
+        shared_cores: Some(given.take("shared_cores", NO_LIMIT)?),
         passes_on: given.take("passes_on", true)?,
         always_caches: given.take("always_caches", true)?,
         eviction: EvictionPolicy::Lru,

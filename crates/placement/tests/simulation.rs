@@ -13,6 +13,7 @@ fn free(hosts: usize, slots: u32) -> ClusterModel {
         hosts,
         slots,
         processors: slots,
+        shared_cores: None,
         cache_bytes: 1 << 40,
         disk_rate: 1e18,
         link_rate: 1e18,
@@ -95,6 +96,25 @@ fn each_cost_is_what_arithmetic_says() {
     near(
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
         0.011,
+    );
+}
+
+#[test]
+fn hosts_may_share_cores() {
+    let mut workload = work(Workload::scan(100, 1));
+    workload.compute_time = 100_000_000;
+    let mut cluster = free(5, 1);
+    // Five tasks at a time, at two fifths of the speed of one alone.
+    cluster.shared_cores = Some(2.0);
+    near(
+        run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
+        5.0,
+    );
+    // No task is faster for cores that nobody else uses.
+    cluster.shared_cores = Some(64.0);
+    near(
+        run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
+        2.0,
     );
 }
 

@@ -73,7 +73,7 @@ impl Engine<'_> {
         let there = self.host(host);
         if there.computing < processors {
             there.computing += 1;
-            self.after(self.workload.compute_time, Event::Computed(run));
+            self.begin_computing(run);
         } else {
             there.ready.push_back(run);
         }

@@ -24,6 +24,9 @@ pub struct ClusterModel {
     pub slots: u32,
     /// Tasks of a host that compute at a time; those of further slots get their inputs meanwhile.
     pub processors: u32,
+    /// Cores that the tasks of all hosts share, of which each takes one at most, where hosts are processes of one
+    /// machine; none if each processor is one of its own.
+    pub shared_cores: Option<f64>,
     /// Bytes of each host's cache.
     pub cache_bytes: u64,
     /// Rate of each host's disk, which its slots share.
@@ -68,6 +71,7 @@ impl ClusterModel {
             hosts,
             slots: 2,
             processors: 2,
+            shared_cores: None,
             cache_bytes: 50_000_000_000,
             disk_rate: 128e6,
             link_rate: 125e6,
@@ -91,6 +95,7 @@ impl ClusterModel {
             ("link_rate", self.link_rate),
             ("storage_rate", self.storage_rate),
             ("storage_reader_rate", self.storage_reader_rate),
+            ("shared_cores", self.shared_cores.unwrap_or(1.0)),
         ];
         for (parameter, rate) in rates {
             if !(rate.is_finite() && rate > 0.0) {
