@@ -16,13 +16,12 @@ from peers import quartiles
 
 import isochrony as iso
 from isochrony.cluster.cache_plugin import host_cache
+from isochrony.cluster.file_queue import BATCH_S, MAX_BATCH, PIPELINE, RESIZE_FACTOR
 from isochrony.cluster.input_files import InputFile
 from isochrony.cluster.storage import storage_of
 
 #: Files with which parts are measured, and tasks without files.
 FILES, TASKS, ROUNDS = 12, 4000, 3
-#: Batches of a slot that are under way at a time: `file_queue.PIPELINE`, as slots of a simulated host.
-SLOTS = 2
 TOLERANCE = 0.1
 CORES = os.cpu_count() or 1
 
@@ -164,6 +163,14 @@ def _peer_address(attachment: str) -> tuple[str, int]:
     return host_cache(attachment).server.address
 
 
+def tasks_under_way(seconds: float) -> int:
+    """Tasks of so many seconds that a worker of one thread has at a time: as many as make a batch, in each batch that
+    is under way; batches of one task become longer where that makes a difference.
+    """
+    batch = int(BATCH_S / seconds)
+    return PIPELINE * (min(batch, MAX_BATCH) if batch >= RESIZE_FACTOR else 1)
+
+
 def simulated(
     simulator: Path, parameters: Parameters, policy: str, file_bytes: int, numbers: list[int]
 ) -> list[dict[str, float]]:
@@ -172,7 +179,7 @@ def simulated(
     for is_ours in (True, False):
         given = {
             "hosts": parameters.workers,
-            "slots": SLOTS if is_ours else 1,
+            "slots": tasks_under_way(parameters.compute_s) if is_ours else 1,
             "passes_on": str(is_ours).lower(),
             "always_caches": str(is_ours).lower(),
             "processors": 1,
