@@ -16,12 +16,12 @@ from peers import quartiles
 
 import isochrony as iso
 from isochrony.cluster.cache_plugin import host_cache
-from isochrony.cluster.file_queue import BATCH_S, MAX_BATCH, PIPELINE, RESIZE_FACTOR
+from isochrony.cluster.file_queue import PIPELINE
 from isochrony.cluster.input_files import InputFile
 from isochrony.cluster.storage import storage_of
 
-#: Files with which parts are measured, and tasks without files.
-FILES, TASKS, ROUNDS = 12, 4000, 3
+#: Files with which parts are measured, tasks that read each, and tasks without files.
+FILES, REPEATS, TASKS, ROUNDS = 12, 50, 4000, 3
 TOLERANCE = 0.1
 CORES = os.cpu_count() or 1
 
@@ -44,13 +44,14 @@ class Parameters:
     Attributes:
         workers: of one thread.
         start_s: of a run that has nothing to do: its slots are made and given back.
-        compute_s: in its worker of a task whose file is in the cache, if it is the only one.
-        cpu_s: of all processes together, also of client and scheduler, for such a task, if all workers have one.
+        compute_s: of a core for a task whose file is in the cache, in its worker.
+        cpu_s: of cores for such a task in all processes, also client and scheduler.
         task_s: of the client for a task without files.
         message_s: from the client to a worker.
         storage_rate: of all readers together.
         storage_latency_s: until storage has answered.
         peer_rate: from a worker to another one.
+        tasks: that a worker has at a time, in all batches that are under way.
     """
 
     workers: int
@@ -71,19 +72,21 @@ class Parameters:
             str(self.workers),
             *(f"{one * 1e3:.3g} ms" for one in times),
             *(f"{one / 1e6:.1f} MB/s" for one in rates),
+            str(self.tasks),
         ]
 
 
 PARAMETERS_HEAD = [
     "workers",
     "a run without tasks",
-    "a task alone, file in its cache",
-    "CPU of all for a task",
+    "a task, file in its cache",
+    "in all processes",
     "client, a task",
     "a message",
     "storage answers",
     "storage, all readers",
     "a peer",
+    "tasks of a worker at a time",
 ]
 
 
@@ -101,6 +104,16 @@ def _seconds(call: Callable[[], object], rounds: int = ROUNDS) -> float:
         start = time.perf_counter()
         call()
         spent.append(time.perf_counter() - start)
+    return quartiles(spent)[0]
+
+
+def _busy_s(call: Callable[[], object]) -> float:
+    """Seconds of cores."""
+    spent = []
+    for _ in range(ROUNDS):
+        with Stopwatch() as watch:
+            call()
+        spent.append(watch.seconds * watch.cores)
     return quartiles(spent)[0]
 
 
@@ -132,19 +145,11 @@ def measured(
 
             start = _seconds(empty(workers))
             task = max(_seconds(empty(TASKS)) - start, 0.0) / TASKS
-            items = urls * 8 * workers
             list(iso.cluster.map(function, urls, client=attachment))
-            warm = []
-            for _ in range(ROUNDS):
-                with Stopwatch() as watch:
-                    list(iso.cluster.map(function, items, client=attachment))
-                warm.append((watch.seconds, watch.cores))
-            seconds, cores = sorted(warm)[len(warm) // 2]
-            alone = iso.cluster.map(function, urls * 4, client=attachment, window=1)
-            list(alone)
-            hosts = alone.report.hosts.values()
-            compute = sum(host.seconds for host in hosts) / sum(host.tasks for host in hosts)
-            cpu = seconds * cores / len(items)
+            items = urls * REPEATS
+            cpu = (
+                _busy_s(lambda: list(iso.cluster.map(function, items, client=attachment))) - _busy_s(empty(workers))
+            ) / len(items)
     # Another one, whose caches are empty: of two workers, the second gets from the first what that got from storage.
     with tempfile.TemporaryDirectory() as folder:
         where = f"{folder}/{{worker}}"
@@ -154,21 +159,32 @@ def measured(
             client.submit(_obtained, attachment._name, files, workers=names[:1], pure=False).result()
             from_peer = [one.at((address,), None) for one in files]
             spent = client.submit(_obtained, attachment._name, from_peer, workers=names[1:2], pure=False).result()
+            # A clock would count what other processes take of its core, too.
+            before = client.run(time.process_time, workers=names[:1])[names[0]]
+            results = iso.cluster.map(function, urls * (REPEATS // 2), client=attachment)
+            list(results)
+            after = client.run(time.process_time, workers=names[:1])[names[0]]
+            # Batches are as long as the queue has found tasks to take.
+            batches = sorted(worker.batch for worker in results._run._queue.workers())
+            compute = (after - before) / results.report.hosts[names[0]].tasks
     moved = storage.moved()
     assert moved == 2 * FILES * file_bytes, moved
-    return Parameters(workers, start, compute, cpu, task, message, storage_rate, latency, FILES * file_bytes / spent)
+    return Parameters(
+        workers,
+        start,
+        compute,
+        cpu,
+        task,
+        message,
+        storage_rate,
+        latency,
+        FILES * file_bytes / spent,
+        PIPELINE * batches[len(batches) // 2],
+    )
 
 
 def _peer_address(attachment: str) -> tuple[str, int]:
     return host_cache(attachment).server.address
-
-
-def tasks_under_way(seconds: float) -> int:
-    """Tasks of so many seconds that a worker of one thread has at a time: as many as make a batch, in each batch that
-    is under way; batches of one task become longer where that makes a difference.
-    """
-    batch = int(BATCH_S / seconds)
-    return PIPELINE * (min(batch, MAX_BATCH) if batch >= RESIZE_FACTOR else 1)
 
 
 def simulated(
@@ -179,7 +195,7 @@ def simulated(
     for is_ours in (True, False):
         given = {
             "hosts": parameters.workers,
-            "slots": tasks_under_way(parameters.compute_s) if is_ours else 1,
+            "slots": parameters.tasks if is_ours else 1,
             "passes_on": str(is_ours).lower(),
             "always_caches": str(is_ours).lower(),
             "processors": 1,

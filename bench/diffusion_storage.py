@@ -4,8 +4,8 @@ counts bytes; and the time of the machine's cores that a run took.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
-import os
 import random
 import sys
 import time
@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from storage_server import StorageServer
 
@@ -22,6 +24,10 @@ from storage_server import StorageServer
 _RANDOM_BYTES = 1 << 20
 #: Readers of storage with which its rate is measured.
 _READERS = 4
+#: Cores of others above which a measurement says so.
+_BUSY = 0.3
+#: Seconds for which the machine must be idle.
+_IDLE_S = 0.5
 
 
 def _content(chance: random.Random, size: int) -> bytes:
@@ -101,24 +107,52 @@ def read_url(url: str) -> None:
 
 @dataclass
 class Stopwatch:
-    """Seconds, and how many of the machine's cores were at work meanwhile, whoever used them. A context manager."""
+    """Seconds, and how many of the machine's cores this process and its children had meanwhile. A context manager.
+
+    Attributes:
+        others: cores that other processes and the kernel had.
+    """
 
     seconds: float = 0.0
     cores: float = 0.0
-    _start: float = field(default=0.0, repr=False)
-    _busy: float = field(default=0.0, repr=False)
+    others: float = 0.0
+    _start: tuple[float, float, float] = field(default=(0.0, 0.0, 0.0), repr=False)
 
     def __enter__(self) -> Self:
-        self._start, self._busy = time.perf_counter(), _busy_s()
+        self._start = (time.perf_counter(), _own_s(), _busy_s())
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.seconds = time.perf_counter() - self._start
-        self.cores = (_busy_s() - self._busy) / self.seconds
+        start, own, busy = self._start
+        self.seconds = time.perf_counter() - start
+        self.cores = (_own_s() - own) / self.seconds
+        self.others = max((_busy_s() - busy) / self.seconds - self.cores, 0.0)
+        if self.others > _BUSY:
+            print(f"  other processes had {self.others:.1f} cores for {self.seconds:.1f} s", flush=True)
+
+
+def wait_until_idle(seconds: float) -> None:
+    """Waits at most so long until nobody uses this machine's cores."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        before = _busy_s()
+        time.sleep(_IDLE_S)
+        if _busy_s() - before < _BUSY * _IDLE_S:
+            return
+
+
+def _own_s() -> float:
+    """Seconds of cores of this process and its children."""
+    own = psutil.Process()
+    total = 0.0
+    for process in (own, *own.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
 
 
 def _busy_s() -> float:
     """Seconds of all cores, but those in which they idled or waited for a disk."""
-    times = [int(one) for one in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    idle = times[3] + times[4]
-    return (sum(times) - idle) / os.sysconf("SC_CLK_TCK")
+    times = psutil.cpu_times()
+    return float(sum(times[:8]) - times.idle - times.iowait)

@@ -22,7 +22,7 @@ BATCH_S = 0.02
 #: Batches of a slot that are under way at a time.
 PIPELINE = 2
 #: Tasks of a batch at most, and tasks of a worker after which its batches may become longer or shorter, by what factor.
-MAX_BATCH, _MEASURED_TASKS, RESIZE_FACTOR = 64, 16, 4
+_MAX_BATCH, _MEASURED_TASKS, _RESIZE_FACTOR = 64, 16, 4
 #: Decisions that are taken at a time.
 _DECISIONS = 512
 #: Seconds for which the first workers wait for the others.
@@ -346,8 +346,8 @@ class FileQueue:
         worker.measured += tasks
         if self._batch is not None or worker.measured < _MEASURED_TASKS or worker.next_batch is not None:
             return
-        batch = min(max(int(BATCH_S / max(worker.mean_s, 1e-9)), 1), MAX_BATCH)
-        if batch >= RESIZE_FACTOR * worker.batch or RESIZE_FACTOR * batch <= worker.batch:
+        batch = min(max(int(BATCH_S / max(worker.mean_s, 1e-9)), 1), _MAX_BATCH)
+        if batch >= _RESIZE_FACTOR * worker.batch or _RESIZE_FACTOR * batch <= worker.batch:
             worker.next_batch = batch
             self._requeue(worker)
 
