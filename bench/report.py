@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import diffusion_report
 import figures
 import scaling
 import streams
@@ -91,6 +92,10 @@ def is_of_archives(result: dict[str, Any]) -> bool:
     return result["name"].startswith(ARCHIVES)
 
 
+#: Of benchmarks of data diffusion the beginning of their names.
+DIFFUSION = "diffusion/"
+
+
 def rows(results: list[dict[str, Any]]) -> str:
     """What was compared, what stands for itself, and what is missed."""
     lines = ["| benchmark | ours | other | ratio | goal |", "|---|---|---|---|---|"]
@@ -117,6 +122,14 @@ def archives(results: list[dict[str, Any]], files: dict[str, Any]) -> str:
     # Parts of this section, whatever they are by themselves.
     text += [re.sub(r"^##", "###", part, flags=re.MULTILINE).replace("#####", "####") for part in parts if part]
     return "\n".join(text).rstrip() + "\n"
+
+
+def diffusion(results: list[dict[str, Any]]) -> str:
+    """The section on data diffusion."""
+    made = [table(result) for result in results if result["name"].startswith(DIFFUSION)]
+    if not made:
+        return ""
+    return "\n".join([diffusion_report.HEAD, machine(), diffusion_report.FINDINGS, *made]).rstrip() + "\n"
 
 
 HEAD = """## Streams and archives
@@ -174,8 +187,13 @@ def main() -> None:
         files, results, _ = read(sys.argv[3:])
         replace_section(Path(sys.argv[2]), archives(results, files))
         return
+    if sys.argv[1:2] == ["--diffusion-into"]:
+        replace_section(Path(sys.argv[2]), diffusion(read(sys.argv[3:])[1]))
+        return
     files, all_results, missing = read(sys.argv[1:])
-    results = [result for result in all_results if not is_of_archives(result)]
+    results = [
+        result for result in all_results if not is_of_archives(result) and not result["name"].startswith(DIFFUSION)
+    ]
     print("# Benchmarks\n")
     print("Written by `make bench`. Everything is measured by turns in one run, page cache warm, each result asserted.")
     print("A ratio is the other's time over ours, so that above 1 is faster: median (quartiles) of the rounds.\n")
@@ -189,6 +207,7 @@ def main() -> None:
     if "design_space" in files:
         print(f"\n{figures.section(files['design_space'], files['cache'])}", end="")
     print(f"\n{archives(all_results, files)}", end="")
+    print(f"\n{diffusion(all_results)}", end="")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A storage server of tests: serves files with ranges and entity tags, counts bytes, and limits its rate for all."""
+"""A storage server of tests: serves files with ranges and entity tags, takes files by PUT, counts bytes, and limits its
+rate for all.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +10,23 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 _STEP = 64 << 10
+#: Seconds by which the server may be behind its rate and make up for it: sleeping is not exact.
+_BEHIND_S = 0.02
 
 
 class StorageServer:
     """Files in memory behind HTTP.
 
     Parameters:
-        rate: bytes a second that all readers share; None: no limit.
+        rate: bytes a second that all readers and writers share; None: no limit.
 
     Attributes:
         files: bytes of each path.
         sent: bytes of bodies that were sent, of each path.
+        received: bytes of bodies of PUT requests, of each path.
         requests: by method.
         tags: whether answers have an entity tag.
         fault: called with path and offset before bytes are sent; True cuts the connection.
@@ -31,15 +36,20 @@ class StorageServer:
         self.rate = rate
         self.files: dict[str, bytes] = {}
         self.sent: Counter[str] = Counter()
+        self.received: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()
         self.tags = True
         self.fault: Callable[[str, int], bool] = lambda *_: False
         self._lock = threading.Lock()
         self._free_at = 0.0
+        #: Entity tags, each of the content that a path had.
+        self._tags: dict[str, tuple[bytes, str]] = {}
         storage = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Or a short body waits 40 ms for the acknowledgement of its headers.
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
                 storage._get(self, has_body=True)
@@ -49,7 +59,8 @@ class StorageServer:
 
             def do_PUT(self) -> None:
                 storage.requests["PUT"] += 1
-                storage.files[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+                storage.files[self.path] = storage._receive(self.rfile, int(self.headers["Content-Length"]))
+                storage.received[self.path] += len(storage.files[self.path])
                 self.send_response(201)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -100,7 +111,7 @@ class StorageServer:
             start, stop = int(first), min(int(last) + 1, stop)
         request.send_response(206 if ranged else 200)
         if self.tags:
-            request.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()[:16]}"')
+            request.send_header("ETag", self._tag(request.path, content))
         request.send_header("Content-Length", str(stop - start))
         if ranged:
             request.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(content)}")
@@ -117,12 +128,31 @@ class StorageServer:
                 self.sent[request.path] += length
             start += length
 
+    def _receive(self, stream: BinaryIO, length: int) -> bytes:
+        content = bytearray(length)
+        view = memoryview(content)
+        start = 0
+        while start < length:
+            stop = min(start + _STEP, length)
+            self._wait(stop - start)
+            read = stream.readinto(view[start:stop])  # type: ignore[attr-defined]
+            if not read:
+                raise ConnectionError(f"the body of a PUT ended after {start} of {length} bytes")
+            start += read
+        return bytes(content)
+
+    def _tag(self, path: str, content: bytes) -> str:
+        known = self._tags.get(path)
+        if known is None or known[0] is not content:
+            self._tags[path] = known = (content, f'"{hashlib.sha256(content).hexdigest()[:16]}"')
+        return known[1]
+
     def _wait(self, length: int) -> None:
         """Until the bytes may go."""
         if self.rate is None:
             return
         with self._lock:
-            self._free_at = max(self._free_at, time.monotonic()) + length / self.rate
+            self._free_at = max(self._free_at, time.monotonic() - _BEHIND_S) + length / self.rate
             wait = self._free_at - time.monotonic()
         if wait > 0:
             time.sleep(wait)

@@ -12,6 +12,8 @@ fn free(hosts: usize, slots: u32) -> ClusterModel {
     ClusterModel {
         hosts,
         slots,
+        processors: slots,
+        shared_cores: None,
         cache_bytes: 1 << 40,
         disk_rate: 1e18,
         link_rate: 1e18,
@@ -22,6 +24,8 @@ fn free(hosts: usize, slots: u32) -> ClusterModel {
         network_latency: 0,
         decision_time: 0,
         report_time: 0,
+        passes_on: false,
+        always_caches: false,
         eviction: EvictionPolicy::Lru,
         provision: None,
     }
@@ -93,6 +97,81 @@ fn each_cost_is_what_arithmetic_says() {
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
         0.011,
     );
+}
+
+#[test]
+fn hosts_may_share_cores() {
+    let mut workload = work(Workload::scan(100, 1));
+    workload.compute_time = 100_000_000;
+    let mut cluster = free(5, 1);
+    // Five tasks at a time, at two fifths of the speed of one alone.
+    cluster.shared_cores = Some(2.0);
+    near(
+        run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
+        5.0,
+    );
+    // No task is faster for cores that nobody else uses.
+    cluster.shared_cores = Some(64.0);
+    near(
+        run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
+        2.0,
+    );
+}
+
+#[test]
+fn slots_without_a_processor_fetch_ahead() {
+    // Fetching a task's object takes as long as computing: 0.1 s.
+    let mut workload = work(Workload::scan(100, 1));
+    workload.compute_time = 100_000_000;
+    let mut cluster = free(1, 1);
+    cluster.storage_rate = 10e6;
+    near(
+        run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
+        20.0,
+    );
+    // The first two objects share storage for 0.2 s; then one is fetched while another task computes.
+    cluster.slots = 2;
+    near(
+        run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
+        10.2,
+    );
+    cluster.processors = 0;
+    let refused = simulate(&cluster, DispatchOptions::default(), &workload).unwrap_err();
+    assert_eq!(refused.code(), "parameter");
+}
+
+#[test]
+fn objects_under_way_are_passed_on() {
+    // Three hosts want one object of 1 MB at the same time.
+    let workload = work(vec![vec![ObjectId(0)]; 3]);
+    let mut cluster = free(3, 1);
+    (cluster.storage_rate, cluster.link_rate) = (1e6, 1e6);
+    let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
+    assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
+    near(report.makespan_s, 3.0);
+    // Storage gives it once; then the first host's link is shared by two.
+    cluster.passes_on = true;
+    let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
+    assert_eq!((report.inputs.storage, report.inputs.peer), (1, 2));
+    near(report.makespan_s, 3.0);
+    // Nobody is told who fetches it.
+    let report = run(&cluster, Policy::FirstAvailable, &workload);
+    assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
+    // What has no room in the first host's cache cannot be passed on.
+    cluster.cache_bytes = 10;
+    let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
+    assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
+}
+
+#[test]
+fn hosts_may_cache_whatever_the_policy() {
+    let workload = work(vec![vec![ObjectId(0)]; 4]);
+    let mut cluster = free(1, 1);
+    let report = run(&cluster, Policy::FirstAvailable, &workload);
+    assert_eq!((report.inputs.storage, report.inputs.local), (4, 0));
+    cluster.always_caches = true;
+    let report = run(&cluster, Policy::FirstAvailable, &workload);
+    assert_eq!((report.inputs.storage, report.inputs.local), (1, 3));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The event loop, and the scheduler as a server of one queue.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use super::fetch::Source;
 use super::host::Host;
@@ -28,6 +28,7 @@ pub(crate) enum Event {
     LinkEnds(HostId, u32),
     DiskEnds(HostId, u32),
     Fetched(u32),
+    CoresEnd(u32),
     Computed(u32),
     Reported(u32),
     Provisions,
@@ -59,6 +60,10 @@ pub(crate) struct Engine<'a> {
     runs: Vec<Option<Run>>,
     free_runs: Vec<u32>,
     storage: SharedRate,
+    /// Nanoseconds of computing, where hosts share cores.
+    cores: SharedRate,
+    /// Objects that are being read from storage to be passed on, and the runs of other hosts that wait for them.
+    pub(crate) passed_on: BTreeMap<ObjectId, Vec<u32>>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     next_event: u64,
     admitted: usize,
@@ -96,6 +101,8 @@ impl<'a> Engine<'a> {
             runs: Vec::new(),
             free_runs: Vec::new(),
             storage: SharedRate::new(cluster.storage_rate, cluster.storage_reader_rate),
+            cores: SharedRate::new(cluster.shared_cores.unwrap_or(1.0) * 1e9, 1e9),
+            passed_on: BTreeMap::new(),
             events: BinaryHeap::new(),
             next_event: 0,
             admitted: 0,
@@ -157,6 +164,23 @@ impl<'a> Engine<'a> {
         }
     }
 
+    fn watch_cores(&mut self) {
+        if let Some(end) = self.cores.next_end() {
+            self.at(end, Event::CoresEnd(self.cores.version));
+        }
+    }
+
+    /// A run has a processor.
+    pub(crate) fn begin_computing(&mut self, run: u32) {
+        let spent = self.workload.compute_time;
+        if self.cluster.shared_cores.is_some() {
+            self.cores.add(self.now, spent, run);
+            self.watch_cores();
+        } else {
+            self.after(spent, Event::Computed(run));
+        }
+    }
+
     /// Runs until all tasks have ended.
     pub(crate) fn run_all(&mut self) -> Result<(), PlacementError> {
         let tasks = self.workload.tasks.len() as u64;
@@ -206,7 +230,15 @@ impl<'a> Engine<'a> {
                 self.watch_disk(host);
                 self.local_read(run);
             }
-            Event::StorageEnds(_) | Event::LinkEnds(..) | Event::DiskEnds(..) => (),
+            Event::CoresEnd(version) if version == self.cores.version => {
+                let run = self.cores.end(now).expect("a flow");
+                self.watch_cores();
+                self.computed(run);
+            }
+            Event::CoresEnd(_)
+            | Event::StorageEnds(_)
+            | Event::LinkEnds(..)
+            | Event::DiskEnds(..) => (),
             Event::Fetched(run) => self.fetched(run),
             Event::Computed(run) => self.computed(run),
             Event::Reported(run) => {

@@ -1,7 +1,7 @@
 //! What a run does on its host: gets its inputs one after another, computes, reports.
 
 use super::engine::{Engine, Event};
-use crate::{HostId, Policy};
+use crate::{HostId, ObjectId, Policy};
 
 /// Where a run's present input comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +16,7 @@ impl Engine<'_> {
     pub(crate) fn next_input(&mut self, run: u32) {
         let state = self.run(run);
         let Some(input) = state.decision.inputs.get(state.at) else {
-            self.after(self.workload.compute_time, Event::Computed(run));
-            return;
+            return self.compute(run);
         };
         let (object, host) = (input.object, state.decision.host);
         if !self.caches() {
@@ -43,13 +42,46 @@ impl Engine<'_> {
         });
         match source {
             Some(source) => self.read_peer(run, source),
+            None if self.cluster.passes_on && self.policy != Policy::FirstAvailable => {
+                if let Some(waiting) = self.passed_on.get_mut(&object) {
+                    waiting.push(run);
+                } else {
+                    self.passed_on.insert(object, Vec::new());
+                    self.read_storage(run);
+                }
+            }
             None => self.read_storage(run),
         }
     }
 
-    /// Whether hosts keep what they read: under first-available, every access is one of storage.
+    /// A host has an object from storage: others get it from there, if it has room for it and a transfer.
+    fn pass_on(&mut self, object: ObjectId, from: HostId) {
+        for run in self.passed_on.remove(&object).unwrap_or_default() {
+            let limit = self.cluster.max_transfers;
+            let peer = self.host(from);
+            if peer.cache.get(&object).is_some() && peer.link.len() < limit {
+                self.read_peer(run, from);
+            } else {
+                self.read_storage(run);
+            }
+        }
+    }
+
+    /// A run has its inputs: it computes as soon as its host has a processor for it.
+    fn compute(&mut self, run: u32) {
+        let (host, processors) = (self.run(run).decision.host, self.cluster.processors);
+        let there = self.host(host);
+        if there.computing < processors {
+            there.computing += 1;
+            self.begin_computing(run);
+        } else {
+            there.ready.push_back(run);
+        }
+    }
+
+    /// Whether hosts keep what they read: under first-available, every access may be one of storage.
     fn caches(&self) -> bool {
-        self.policy != Policy::FirstAvailable
+        self.policy != Policy::FirstAvailable || self.cluster.always_caches
     }
 
     fn read_storage(&mut self, run: u32) {
@@ -116,6 +148,9 @@ impl Engine<'_> {
         let evicted = there.store(object, bytes, capacity);
         let waiting = there.fetching.remove(&object).unwrap_or_default();
         self.report.evicted += evicted.unwrap_or(0);
+        if self.run(run).source == Source::Storage {
+            self.pass_on(object, host);
+        }
         self.read_local(run);
         // Where there was no room for it, each must fetch it by itself.
         for other in waiting {
@@ -135,6 +170,8 @@ impl Engine<'_> {
         let host = state.decision.host;
         let pinned = std::mem::take(&mut state.pinned);
         let there = self.host(host);
+        there.computing -= 1;
+        let next = there.ready.pop_front();
         for object in pinned {
             there.cache.unpin(&object).expect("pinned by this run");
         }
@@ -145,5 +182,8 @@ impl Engine<'_> {
         state.changes = changes;
         state.delta = number;
         self.after(self.cluster.network_latency, Event::Reported(run));
+        if let Some(next) = next {
+            self.compute(next);
+        }
     }
 }

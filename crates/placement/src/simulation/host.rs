@@ -1,6 +1,6 @@
 //! A simulated host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::ClusterModel;
 use super::rate::SharedRate;
@@ -13,6 +13,9 @@ pub(crate) struct Host {
     pub(crate) link: SharedRate,
     /// Objects on their way, and the runs that wait for another run's fetch.
     pub(crate) fetching: BTreeMap<ObjectId, Vec<u32>>,
+    /// Runs that compute, and runs that have their inputs and wait for a processor.
+    pub(crate) computing: u32,
+    pub(crate) ready: VecDeque<u32>,
     /// Changes of the cache not reported yet, and the number of the next delta.
     pub(crate) changes: Vec<Change>,
     pub(crate) next_delta: u64,
@@ -27,6 +30,8 @@ impl Host {
             disk: SharedRate::new(cluster.disk_rate, cluster.disk_rate),
             link: SharedRate::new(cluster.link_rate, cluster.link_rate),
             fetching: BTreeMap::new(),
+            computing: 0,
+            ready: VecDeque::new(),
             changes: Vec::new(),
             next_delta: 0,
             started: now,

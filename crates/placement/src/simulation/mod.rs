@@ -1,7 +1,7 @@
 //! Discrete-event simulator of a cluster, driven by the same dispatcher, index, eviction and provisioner as a real one.
 //!
-//! What is modelled: a central scheduler that serves reports and decisions one after another; hosts with slots, a disk
-//! whose rate their slots share, and a cache of bounded bytes; links from host to host, of which a source serves some
+//! What is modelled: a central scheduler that serves reports and decisions one after another; hosts with slots, processors
+//! for some or all of them, a disk whose rate their slots share, and a cache of bounded bytes; links from host to host, of which a source serves some
 //! transfers at a time; and one storage system whose rate all readers share, each of them up to a rate of its own. What
 //! is not: the receiving end of a link, failures, other users, and anything that varies by chance.
 
@@ -20,8 +20,13 @@ use crate::{DispatchOptions, EvictionPolicy, PlacementError, ProvisionOptions};
 pub struct ClusterModel {
     /// Hosts at the start.
     pub hosts: usize,
-    /// Slots of each host.
+    /// Tasks that each host has at a time.
     pub slots: u32,
+    /// Tasks of a host that compute at a time; those of further slots get their inputs meanwhile.
+    pub processors: u32,
+    /// Cores that the tasks of all hosts share, of which each takes one at most, where hosts are processes of one
+    /// machine; none if each processor is one of its own.
+    pub shared_cores: Option<f64>,
     /// Bytes of each host's cache.
     pub cache_bytes: u64,
     /// Rate of each host's disk, which its slots share.
@@ -42,6 +47,12 @@ pub struct ClusterModel {
     pub decision_time: u64,
     /// Nanoseconds that the scheduler spends on the report of a task's end.
     pub report_time: u64,
+    /// Whether a host that fetches an object from storage passes it on to those that want it meanwhile, instead of
+    /// each reading it from storage.
+    pub passes_on: bool,
+    /// Whether hosts keep what they read and look there first under [`Policy::FirstAvailable`](crate::Policy), too;
+    /// in the paper each access is then one of storage.
+    pub always_caches: bool,
     /// How caches evict.
     pub eviction: EvictionPolicy,
     /// How hosts are added and released, and nanoseconds that a host takes to start; none if there are always as many.
@@ -59,6 +70,8 @@ impl ClusterModel {
         Self {
             hosts,
             slots: 2,
+            processors: 2,
+            shared_cores: None,
             cache_bytes: 50_000_000_000,
             disk_rate: 128e6,
             link_rate: 125e6,
@@ -69,6 +82,8 @@ impl ClusterModel {
             network_latency: 1_500_000,
             decision_time: 200_000,
             report_time: 63_000,
+            passes_on: false,
+            always_caches: false,
             eviction: EvictionPolicy::Lru,
             provision: None,
         }
@@ -80,6 +95,7 @@ impl ClusterModel {
             ("link_rate", self.link_rate),
             ("storage_rate", self.storage_rate),
             ("storage_reader_rate", self.storage_reader_rate),
+            ("shared_cores", self.shared_cores.unwrap_or(1.0)),
         ];
         for (parameter, rate) in rates {
             if !(rate.is_finite() && rate > 0.0) {
@@ -89,6 +105,13 @@ impl ClusterModel {
                     allowed: "finite and above 0",
                 });
             }
+        }
+        if self.processors == 0 {
+            return Err(PlacementError::Parameter {
+                parameter: "processors",
+                got: "0".into(),
+                allowed: "at least 1",
+            });
         }
         Ok(())
     }
