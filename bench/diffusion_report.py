@@ -32,8 +32,8 @@ FINDINGS = """**What the tables show**, as measured last, with the extension as 
   which plain writes do.
 - **File sizes, 100 %**: the goal of 0.95 of local rates is **missed** in all rows (the paper: 0.94 and 0.96 with
   files of 100 MB). Files of 1 GB reach 0.83, with writes 0.56. A task of the smallest files costs 2 ms of a core,
-  with writes 4 ms; a bare reader opens 5,000 files a second and more. At 100 MB 8 % of the tasks of 2 workers went to one
-  that had to get the file from a peer.
+  with writes 4 ms; a bare reader opens 5,000 files a second and more. At 100 MB 8 % of the tasks of 2 workers went
+  to one that had to get the file from a peer.
 - **Marked rows (†)** were measured in one round while other processes used 0.3 to 1.2 of the 2 cores. Rows that are
   missing (4 workers, and some of 8) were not measured. These tables have to be measured again on an idle machine
   before they say more than orders of magnitude.
