@@ -34,9 +34,9 @@ FINDINGS = """**What the tables show**, as measured last, with the extension as 
   files of 100 MB). Files of 1 GB reach 0.83, with writes 0.56. A task of the smallest files costs 2 ms of a core,
   with writes 4 ms; a bare reader opens 5,000 files a second and more. At 100 MB 8 % of the tasks of 2 workers went
   to one that had to get the file from a peer.
-- **Marked rows (†)** were measured in one round while other processes used 0.3 to 1.2 of the 2 cores. Rows that are
-  missing (4 workers, and some of 8) were not measured. These tables have to be measured again on an idle machine
-  before they say more than orders of magnitude.
+- **Marked rows (†)** were measured in one round while other processes used 0.3 to 1.4 of the 2 cores. Rows that are
+  missing (4 and 8 workers with the smallest and largest files) were not measured. These tables have to be measured
+  again on an idle machine before they say more than orders of magnitude.
 - **Simulator**: bytes by origin agree within 2 % of what tasks read, for every policy. Makespans agree within 10 % in
   15 of 19 runs: all of those where storage is the limit, and those of 4 and 8 workers but the disturbed one. They do
   not at localities 10 and 30 of 2 workers (+15 %, +53 %), nor for first-cache-available (-16 %). The first two depend
