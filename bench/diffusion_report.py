@@ -28,7 +28,7 @@ FINDINGS = """**What the tables show**, as measured last, with the extension as 
 - **File sizes, 0 %**: the goal of 0.97 of plain reads is **missed** in most rows. With 2 workers, files of 100 MB and
   1 GB reach 0.91 and 0.92. A pass of 300 MB takes storage 1.2 s, and a run's beginning and end 0.04 to 0.14 s
   (below), which `client.map` does not have; passes of 8.5 s, those of locality 1, reach 0.98 to 1.00. With writes,
-  large files reach 0.72 to 0.80: an output is stored in the cache, too, and its version is asked for, neither of
+  large files reach 0.72 to 0.91: an output is stored in the cache, too, and its version is asked for, neither of
   which plain writes do.
 - **File sizes, 100 %**: the goal of 0.95 of local rates is **missed** in all rows (the paper: 0.94 and 0.96 with
   files of 100 MB). Files of 1 GB reach 0.83, with writes 0.56. A task of the smallest files costs 2 ms of a core,
