@@ -63,6 +63,7 @@ class Parameters:
     storage_rate: float
     storage_latency_s: float
     peer_rate: float
+    tasks: int
 
     def cells(self) -> list[str]:
         """A row of the table of parameters."""
