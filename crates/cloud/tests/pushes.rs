@@ -588,8 +588,18 @@ fn a_sealed_signal_of_which_samples_became_invalid_is_replaced() {
     };
     push(&source.path(), &url, &options).unwrap();
     let first = server.changes().len();
-    source.store.writer("a").unwrap().mark_invalid(0..50).unwrap();
+    source
+        .store
+        .writer("a")
+        .unwrap()
+        .mark_invalid(0..50)
+        .unwrap();
     source.store.commit(true).unwrap();
     let report = copy_store(source.path(), &url, &options, &mut |_| ()).unwrap();
-    assert_eq!(shown(&url), shown(source.path()), "{report:?} {:#?}", &server.changes()[first..]);
+    assert_eq!(
+        shown(&url),
+        shown(source.path()),
+        "{report:?} {:#?}",
+        &server.changes()[first..]
+    );
 }
