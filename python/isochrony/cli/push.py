@@ -17,9 +17,9 @@ EXAMPLES = """examples:
   isochrony push water.iso gs://lab/hydro.iso --signals 'stn_1*/hydro'
 
 The copy is a store as of one commit: any command, plan and Zarr reader opens it by its
-URL. Every full chunk is compared with its checksum before it is sent. Readers see the
-state before until the new one is complete. A push that was interrupted goes on with the
-same command; one process pushes to a URL at a time. URL must name nothing yet, or an
+URL. Every full chunk is compared with its checksum before it is sent. Until the new state
+is complete, readers see the one before or are told that the copy is unfinished. A push
+that was interrupted goes on with the same command; one process pushes to a URL at a time. URL must name nothing yet, or an
 earlier push of the same store. What changes is made in the folder that TMPDIR names,
 which needs up to 1 GB.
 
