@@ -19,9 +19,9 @@ EXAMPLES = """examples:
 The copy is a store as of one commit: any command, plan and Zarr reader opens it by its
 URL. Every full chunk is compared with its checksum before it is sent. Until the new state
 is complete, readers see the one before or are told that the copy is unfinished. A push
-that was interrupted goes on with the same command; one process pushes to a URL at a time. URL must name nothing yet, or an
-earlier push of the same store. What changes is made in the folder that TMPDIR names,
-which needs up to 1 GB.
+that was interrupted goes on with the same command; one process pushes to a URL at a time.
+URL must name nothing yet, or an earlier push of the same store. What changes is made in
+the folder that TMPDIR names, which needs up to 1 GB.
 
 Credentials are those of this host's environment: docs/cloud.md.
 
