@@ -41,7 +41,7 @@ use rounds::VerifyPass;
 /// What to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VerifyOptions {
-    /// Only signals whose names fit this [`Pattern`]; `None`: all, and the store itself.
+    /// Only signals whose names fit this [`Pattern`](crate::Pattern); `None`: all, and the store itself.
     pub signals: Option<String>,
     /// Read every sample: checksums of all chunks, views against samples. Takes as long as reading the store.
     pub deep: bool,
