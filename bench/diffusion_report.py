@@ -1,4 +1,4 @@
-"""What the section on data diffusion says beside its tables."""
+"""Text of the section on data diffusion in docs/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Tells apart that a host finds no credentials from every other failure of a request.
+//! Distinguishes missing credentials from all other failures of a request.
 //!
 //! Where no variable says who a host is, a client asks its cloud's own service, which other hosts do not have. That error
 //! looks like one of any request that fails, so it is marked where it arises.

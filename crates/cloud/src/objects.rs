@@ -115,13 +115,13 @@ pub fn put_object(url: &str, file: &Path) -> Result<ObjectVersion, CloudError> {
     Ok(version.into())
 }
 
-/// A request that was begun.
-struct Begun<T> {
+/// A request whose answer is waited for later.
+struct PendingRequest<T> {
     result: oneshot::Receiver<Result<T, CloudError>>,
     _task: Box<dyn Send>,
 }
 
-impl<T: Send + 'static> Begun<T> {
+impl<T: Send + 'static> PendingRequest<T> {
     fn new(
         work: impl Future<Output = Result<T, CloudError>> + Send + 'static,
     ) -> Result<Self, CloudError> {
@@ -154,7 +154,7 @@ pub struct ObjectReader {
     object: Object,
     /// What is not asked for yet.
     rest: Range<u64>,
-    begun: VecDeque<Begun<Vec<u8>>>,
+    begun: VecDeque<PendingRequest<Vec<u8>>>,
     part: Vec<u8>,
     /// How much of `part` was given out.
     given: usize,
@@ -186,7 +186,7 @@ impl ObjectReader {
             self.rest.start = part.end;
             let (requests, pin) = (self.requests.clone(), self.object.pin.clone());
             let name = self.object.name.to_string();
-            self.begun.push_back(Begun::new(async move {
+            self.begun.push_back(PendingRequest::new(async move {
                 let key = Key::parse(&name).map_err(|error| CloudError::BadUrl {
                     reason: error.to_string(),
                 })?;

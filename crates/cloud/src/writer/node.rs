@@ -1,4 +1,4 @@
-//! What is in a file of a store that is written: an object as it was published, or a file on this machine's disk.
+//! `Node`: one file of a store that is being written, backed by a published object or by a staged file on this machine.
 
 use std::fs::{File, OpenOptions};
 use std::io;

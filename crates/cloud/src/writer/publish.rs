@@ -1,4 +1,4 @@
-//! The order in which what was written becomes objects.
+//! Publishes staged files: finds what differs from the objects, and puts and deletes it in an order that keeps readers right.
 //!
 //! Readers find a store's state by MANIFEST and the redo log that it names. So samples, which take the longest and which
 //! the state before does not name, are put first; then records of the log and all that is small; and MANIFEST last. What

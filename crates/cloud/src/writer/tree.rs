@@ -1,4 +1,4 @@
-//! The names in a store that is written: files, and folders, which an object store does not have.
+//! `Tree`: files and folders of a store that is being written, by name. Object stores have no folders.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! Changes that come before samples are copied: names, and what stands in the way of a publication.
+//! Prepares a copy for new samples: removes and renames signals, retires what the next state replaces, deletes leftovers.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
