@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -141,28 +142,49 @@ def test_branches_come_and_go_from_another_thread(workers: int) -> None:
 
 
 def test_a_sink_of_a_branch_commits_when_the_branch_is_removed(tmp_path: Path) -> None:
-    low = made(pause=0.001).lowpass(100)
-    filtered = low.collect(workers=1)
+    done = threading.Event()
+
+    def blocks() -> Iterator[np.ndarray[Any, Any]]:
+        """The samples again and again, until the other thread has seen what it waits for."""
+        deadline = time.monotonic() + 60
+        for block in itertools.cycle(X.reshape(-1, 1000)):
+            if done.is_set() or time.monotonic() > deadline:
+                return
+            time.sleep(0.001)
+            yield block
+
+    low = iso.generate(blocks, dtype="f8", rate=RATE).lowpass(100)
     with iso.open(tmp_path / "a.iso", "x") as store:
         branch = low.sink(store, "low")
         control, committed = iso.Control(), []
 
+        def wait_for_results() -> None:
+            """Until a branch that is added now has got some."""
+            given = threading.Event()
+            control.add(low.each(lambda values, start: given.set()))
+            assert given.wait(60)
+
         def watch() -> None:
-            time.sleep(0.03)
-            control.add(branch)
-            time.sleep(0.05)
-            control.remove(branch)
-            time.sleep(0.05)
-            with iso.open(tmp_path / "a.iso") as reader:
-                committed.append(len(reader["low"]))
+            try:
+                wait_for_results()
+                control.add(branch)
+                wait_for_results()
+                control.remove(branch)
+                wait_for_results()
+                with iso.open(tmp_path / "a.iso") as reader:
+                    committed.append(len(reader["low"]))
+            finally:
+                done.set()
 
         other = threading.Thread(target=watch)
         other.start()
-        (report,) = low.highpass(10).count().run(control=control).report.branches
+        branches = low.highpass(10).count().run(control=control).report.branches
         other.join()
-        assert report.at is not None and report.until is not None
+        (report,) = (one for one in branches if one.operator == "sink")
+        assert report.at is not None and report.until is not None and report.at > 0
         assert committed == [report.until - report.at]
-        np.testing.assert_array_equal(store["low"].values(), filtered[report.at : report.until])
+        filtered = iso.scan(np.resize(X, report.until), rate=RATE).lowpass(100).collect(workers=1)
+        np.testing.assert_array_equal(store["low"].values(), filtered[report.at :])
 
 
 def test_branches_that_do_not_fit_are_refused() -> None:

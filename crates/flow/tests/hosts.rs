@@ -161,6 +161,8 @@ fn options() -> RunOptions<'static> {
     let mut options = RunOptions::default();
     // Many short messages.
     options.stages.link_bytes = 2048;
+    options.stages.burst_bytes = 512;
+    options.stages.block_bytes = 512;
     options
 }
 
@@ -211,7 +213,7 @@ fn random_plans_have_the_bits_of_one_thread() {
     );
     ran.unwrap_or_else(|error| panic!("{error}"));
     assert!(messages.get() > u64::from(CASES), "{}", messages.get());
-    assert!(calls.get() > u64::from(CASES) / 3, "{}", calls.get());
+    assert!(calls.get() > u64::from(CASES) / 10, "{}", calls.get());
 }
 
 #[test]

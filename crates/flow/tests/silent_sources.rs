@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
@@ -15,8 +16,9 @@ use serde_json::Value;
 
 /// Samples of a source that talks to the end, in ten seconds.
 const TALKED: i64 = 1000;
-/// Pulls without anything, 20 ms apart, after which a source gives up.
-const MAX_IDLE: u64 = 300;
+/// A silent source has something to say this often, and gives up after so many times.
+const STEP: Duration = Duration::from_millis(15);
+const MAX_IDLE: u64 = 200;
 
 /// What the test and its sources share.
 #[derive(Default)]
@@ -78,6 +80,7 @@ impl Recording for Feed {
         Ok(Box::new(FeedSource {
             events,
             idle: 0,
+            stepped: Instant::now(),
             mark: self.upto,
             step: (self.stream.get().rate.to_f64() / 2.0) as i64,
             outcome: self.outcome.clone(),
@@ -103,6 +106,7 @@ impl IntoEvent for Item {
 struct FeedSource {
     events: Vec<SourceEvent>,
     idle: u64,
+    stepped: Instant,
     mark: i64,
     step: i64,
     outcome: Arc<Outcome>,
@@ -116,17 +120,18 @@ impl Source for FeedSource {
         if self.outcome.is_complete() {
             return Ok(SourceEvent::End);
         }
-        self.idle += 1;
-        // The clock goes on, half a second each time; between two marks all sources are idle at the same time.
-        if self.idle % 3 == 1 {
-            self.mark += self.step;
-            return Ok(SourceEvent::ProgressMark(self.mark));
+        if self.stepped.elapsed() < STEP {
+            return Ok(SourceEvent::Idle);
         }
+        self.stepped = Instant::now();
+        self.idle += 1;
         if self.idle > MAX_IDLE {
             self.outcome.starved.store(true, Ordering::Release);
             return Ok(SourceEvent::End);
         }
-        Ok(SourceEvent::Idle)
+        // The clock goes on, half a second each time; between two marks all sources are idle at the same time.
+        self.mark += self.step;
+        Ok(SourceEvent::ProgressMark(self.mark))
     }
 }
 

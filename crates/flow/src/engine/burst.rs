@@ -18,7 +18,7 @@ use crate::{OpError, SourceEvent};
 /// The first bursts are all timed, so that short executions are measured too.
 const TIMED_BURSTS: u64 = 16;
 /// Longest sleep while no source has items; bounds how late an interrupt or a due commit is noticed.
-pub(crate) const IDLE_WAIT: Duration = Duration::from_millis(20);
+pub(super) const IDLE_WAIT: Duration = Duration::from_millis(20);
 
 impl PlanExecutor {
     /// Returns whether the source gave anything, its end included.

@@ -36,8 +36,6 @@ pub(crate) struct PlanExecutor {
     pub(super) items: u64,
     pub(super) bytes: u64,
     pub(super) timed_samples: u64,
-    /// No source had anything in the last burst.
-    pub(super) was_idle: bool,
     /// The first error so far, while sources are read up to it.
     pub(super) first_error: Option<RankedError>,
     /// Its time; later items are not wanted.

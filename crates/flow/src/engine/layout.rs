@@ -137,7 +137,6 @@ impl PlanExecutor {
             items: 0,
             bytes: 0,
             timed_samples: 0,
-            was_idle: false,
             first_error: None,
             error_time: None,
             node_count: graph.nodes.len(),

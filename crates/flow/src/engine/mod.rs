@@ -46,7 +46,6 @@ mod slot;
 mod source_order;
 pub(crate) mod time_axis;
 
-pub(crate) use burst::IDLE_WAIT;
 pub(crate) use dispatch::is_operator_error;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;

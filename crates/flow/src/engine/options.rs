@@ -26,6 +26,8 @@ pub const DEFAULT_TASK: u64 = 4 << 20;
 pub struct StageOptions {
     /// Microseconds before other threads join the caller's: a shorter execution needs none.
     pub helpers_after_us: u64,
+    /// Microseconds after which a stage that waits for input is tried again: not every source wakes its stage.
+    pub poll_us: u64,
     /// Approximate bytes of a source in a burst: what stages pass to each other stays in the cache.
     pub burst_bytes: u64,
     /// Approximate new bytes in a block of a replicated stage, if enough have arrived.
@@ -47,6 +49,7 @@ impl Default for StageOptions {
     fn default() -> Self {
         Self {
             helpers_after_us: 500,
+            poll_us: 20_000,
             burst_bytes: 512 << 10,
             block_bytes: 512 << 10,
             cell_bytes: 512 << 10,

@@ -24,6 +24,17 @@ pub(crate) enum Burst {
     Ended,
 }
 
+/// What one step of an executor did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A source gave something, or has ended.
+    Gave,
+    /// The source that was asked has nothing now; another may have.
+    Asked,
+    /// No source has anything.
+    Idle,
+}
+
 impl PlanExecutor {
     /// Runs to the end, in this thread.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
@@ -52,18 +63,22 @@ impl PlanExecutor {
         }
     }
 
+    /// Asks each source again: who executes bursts forgets earlier wake-ups when one begins. Idle then means that no source
+    /// had anything since.
     pub(crate) fn run_burst(&mut self, options: &RunOptions<'_>) -> Result<Burst, RunError> {
-        if std::mem::take(&mut self.was_idle) {
-            self.source_order.retry_idle();
-        }
+        self.source_order.retry_idle();
         self.update_taps();
-        if self.first_error.is_none() && self.source_order.all_ended() {
-            self.close_taps();
-            return self.starvation_error().map_or(Ok(Burst::Ended), Err);
+        loop {
+            if self.first_error.is_none() && self.source_order.all_ended() {
+                self.close_taps();
+                return self.starvation_error().map_or(Ok(Burst::Ended), Err);
+            }
+            match self.step(options)? {
+                Step::Gave => return Ok(Burst::Ran),
+                Step::Asked => {}
+                Step::Idle => return Ok(Burst::Idle),
+            }
         }
-        let burst = self.step(options)?;
-        self.was_idle = burst == Burst::Idle;
-        Ok(burst)
     }
 
     /// One task of a worker, or a part of it: until all sources are idle or have ended.
@@ -93,7 +108,7 @@ impl PlanExecutor {
     }
 
     /// One burst, if a source has items.
-    fn step(&mut self, options: &RunOptions<'_>) -> Result<Burst, RunError> {
+    fn step(&mut self, options: &RunOptions<'_>) -> Result<Step, RunError> {
         if let Some(first) = self.first_error.take() {
             return self.drain(first, options);
         }
@@ -112,10 +127,10 @@ impl PlanExecutor {
                 let others = self.source_order.sources.iter_mut().enumerate();
                 let others = others.filter(|&(at, _)| gave && Some(at) != current);
                 others.for_each(|(_, source)| source.idle = false);
-                return Ok(if current.is_some() {
-                    Burst::Ran
-                } else {
-                    Burst::Idle
+                return Ok(match current {
+                    Some(_) if gave => Step::Gave,
+                    Some(_) => Step::Asked,
+                    None => Step::Idle,
                 });
             }
             Ok(Err(error)) => error,
@@ -126,7 +141,7 @@ impl PlanExecutor {
             }
         };
         match self.rank_error(error, current) {
-            Some(first) => self.begin_drain(first, current).map(|()| Burst::Ran),
+            Some(first) => self.begin_drain(first, current).map(|()| Step::Gave),
             None => Err(RunError::Interrupted { items: self.items }),
         }
     }

@@ -14,8 +14,6 @@ use isochrony_store::shard_cache::{ReportCursor, ShardCache};
 /// Slots that execute the tasks of some plans, of which some are lost now and then.
 #[derive(Debug)]
 pub(crate) struct Loopback {
-    slots: Mutex<VecDeque<Slot>>,
-    joined: Condvar,
     state: Arc<State>,
     placement: Option<DispatchOptions>,
     expected: usize,
@@ -25,6 +23,9 @@ pub(crate) struct Loopback {
 pub(crate) type LoopbackHost = (Vec<Plan>, Option<Arc<ShardCache>>);
 
 struct State {
+    /// Slots that have joined and were not taken.
+    slots: Mutex<VecDeque<Slot>>,
+    joined: Condvar,
     hosts: Vec<(Arc<PreparedTasks>, Option<Arc<ShardCache>>)>,
     options: RunOptions<'static>,
     /// One call of so many ends with the loss of its slot, for which another joins; 0: none.
@@ -67,25 +68,38 @@ impl Loopback {
             (Arc::new(prepared), cache.clone())
         };
         let state = Arc::new(State {
+            slots: Mutex::default(),
+            joined: Condvar::new(),
             hosts: hosts.iter().map(prepared).collect(),
             options,
             lost_one_in,
             calls: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         });
-        let new = Self {
-            slots: Mutex::default(),
-            joined: Condvar::new(),
+        (0..slots).for_each(|number| state.join(number));
+        Self {
             state,
             placement,
             expected: slots,
-        };
-        (0..slots).for_each(|number| new.join(number));
-        new
+        }
     }
 
-    fn join(&self, number: usize) {
-        let state = Arc::clone(&self.state);
+    pub(crate) fn calls(&self) -> u64 {
+        self.state.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Loopback {
+    /// Slots hold the state that holds them.
+    fn drop(&mut self) {
+        self.stop();
+        self.state.slots.lock().unwrap().clear();
+    }
+}
+
+impl State {
+    fn join(self: &Arc<Self>, number: usize) {
+        let state = Arc::clone(self);
         let (prepared, cache) = state.hosts[number % state.hosts.len()].clone();
         let context = RunnerContext {
             shared: None,
@@ -94,34 +108,30 @@ impl Loopback {
             cache: cache.clone(),
         };
         let runner = TaskRunner::new(prepared, number, state.options, context).unwrap();
-        self.slots.lock().unwrap().push_back(Slot {
+        let slot = Slot {
             name: format!("slot {number}"),
             cache,
             runner,
             sent: VecDeque::new(),
             state,
-        });
-        self.joined.notify_one();
-    }
-
-    pub(crate) fn calls(&self) -> u64 {
-        self.state.calls.load(Ordering::Relaxed)
+        };
+        let mut slots = self.slots.lock().unwrap();
+        if !self.stopped.load(Ordering::Relaxed) {
+            slots.push_back(slot);
+            self.joined.notify_one();
+        }
     }
 }
 
 impl TaskCluster for Loopback {
     fn next_slot(&self, wait: Duration, _: bool) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
-        let slots = self.slots.lock().unwrap();
-        let (mut slots, _) = self
-            .joined
-            .wait_timeout_while(slots, wait, |slots| slots.is_empty())
+        let slots = self.state.slots.lock().unwrap();
+        let is_stopped = || self.state.stopped.load(Ordering::Relaxed);
+        let joined = &self.state.joined;
+        let (mut slots, _) = joined
+            .wait_timeout_while(slots, wait, |slots| slots.is_empty() && !is_stopped())
             .unwrap();
         let slot = slots.pop_front();
-        drop(slots);
-        // Another joins, in case this one is lost.
-        if self.state.lost_one_in > 0 && slot.is_some() && self.calls() < 10_000 {
-            self.join(100 + self.calls() as usize);
-        }
         Ok(slot.map(|slot| Box::new(slot) as Box<dyn RemoteSlot>))
     }
 
@@ -134,7 +144,9 @@ impl TaskCluster for Loopback {
     }
 
     fn stop(&self) {
+        let _slots = self.state.slots.lock().unwrap();
         self.state.stopped.store(true, Ordering::Relaxed);
+        self.state.joined.notify_all();
     }
 
     fn causes(&self) -> &dyn CauseCodec {
@@ -179,6 +191,7 @@ impl RemoteSlot for Slot {
         let call = self.state.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let answer = self.runner.run(batch);
         if self.state.lost_one_in > 0 && call.is_multiple_of(self.state.lost_one_in) {
+            self.state.join(100 + call as usize);
             return Err(SlotError::Lost);
         }
         answer.map_err(|error| SlotError::Failed(error.to_string().into()))

@@ -84,6 +84,11 @@ impl<E> Link<E> {
         }
     }
 
+    /// A batch, or its end. Called by the reader.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.batches.is_empty() || self.ended.load(Ordering::SeqCst)
+    }
+
     /// The reader wants no more; drops what is in it.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);

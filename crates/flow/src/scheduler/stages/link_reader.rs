@@ -25,6 +25,13 @@ struct LinkReader {
     draining: bool,
 }
 
+impl LinkReader {
+    /// Something can be received now.
+    fn has_more(&self) -> bool {
+        !self.events.is_empty() || self.link.link.has_more()
+    }
+}
+
 /// Shared by the edges of a link.
 #[derive(Clone)]
 pub(super) struct SharedReader(Arc<Mutex<LinkReader>>);
@@ -142,6 +149,10 @@ impl Source for LinkSource {
                     continue;
                 };
                 reader.is_idle = matches!(event, SourceEvent::Idle);
+                if reader.is_idle && reader.has_more() {
+                    // The stage would wait for what is here, of which it was told before this burst.
+                    reader.link.notify_readers();
+                }
                 return Ok(event);
             }
             let link = Arc::clone(&reader.link);

@@ -225,6 +225,8 @@ pub(super) struct LinkWriter {
     pub(super) link: Arc<StageLink>,
     /// Numbers of the operators that write to it, by edge.
     pub(super) nodes: Vec<usize>,
+    /// The last progress mark of each edge since it rewound.
+    progress: Vec<i64>,
     /// Executes other stages while there is no room.
     pool: PoolRef,
     /// What the sources of the stage gave.
@@ -249,6 +251,7 @@ impl LinkWriter {
         Self {
             link: Arc::clone(link),
             nodes: Vec::new(),
+            progress: vec![i64::MIN; link.edges.len()],
             pool: pool.clone(),
             delivered: Arc::clone(delivered),
             events: Vec::new(),
@@ -260,6 +263,9 @@ impl LinkWriter {
 
     /// Whether it sent a batch.
     fn push(&mut self, port: u16, event: SourceEvent) -> bool {
+        if matches!(event, SourceEvent::Rewind) {
+            self.progress[usize::from(port)] = i64::MIN;
+        }
         self.bytes += event_bytes(&event);
         self.events.push((port, event));
         self.is_idle = false;
@@ -294,8 +300,14 @@ impl LinkWriter {
         self.is_idle = is_idle;
     }
 
-    /// Of consecutive marks of an edge only the last is needed.
+    /// A mark that says nothing new is dropped: it would look as if the stage had not been idle since. Of consecutive marks
+    /// of an edge only the last is needed.
     fn push_progress(&mut self, port: u16, upto: i64) {
+        let last = &mut self.progress[usize::from(port)];
+        if upto <= *last {
+            return;
+        }
+        *last = upto;
         match self.events.last_mut() {
             Some((last_port, SourceEvent::ProgressMark(last))) if *last_port == port => {
                 *last = upto.max(*last);

@@ -18,7 +18,7 @@ use crate::engine::branches::TapWakers;
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::control::RunningStages;
 use crate::engine::report::{OperatorReport, Report, StageReport};
-use crate::engine::{IDLE_WAIT, PlanExecutor, RunOptions};
+use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::scheduler::task_contract::placements;
@@ -174,7 +174,7 @@ fn pool(
         count,
         callers,
         SPIN,
-        IDLE_WAIT,
+        Duration::from_micros(options.stages.poll_us),
         options.measure,
     ));
     let interrupt = options
