@@ -53,7 +53,11 @@ def double(inputs: Any, outputs: Any) -> Any:
 
 
 def test_results_are_those_of_this_process(client: Any, store: iso.Store) -> None:
-    report = parts(store, double, on=client).run()
+    def slowly(inputs: Any, outputs: Any) -> Any:
+        time.sleep(0.1)  # so that the other worker gets some, too
+        return double(inputs, outputs)
+
+    report = parts(store, slowly, on=client).run()
     np.testing.assert_array_equal(store["doubled"].values(), SAMPLES * 2.0)
     assert not store.has_pending
     pids = {pid for pid, _ in report.values.values()}

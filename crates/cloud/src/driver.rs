@@ -55,6 +55,11 @@ pub(crate) fn spawn_detached(
 
 /// Waits for what a task sends; an error if it ends without.
 pub(crate) fn receive<T>(from: &Receiver<T>) -> Result<T, CloudError> {
+    receive_and_report(from, &mut || ())
+}
+
+/// The same, and calls `report` every [`POLL_INTERVAL`].
+fn receive_and_report<T>(from: &Receiver<T>, report: &mut dyn FnMut()) -> Result<T, CloudError> {
     loop {
         match from.recv_timeout(POLL_INTERVAL) {
             Ok(sent) => return Ok(sent),
@@ -62,7 +67,7 @@ pub(crate) fn receive<T>(from: &Receiver<T>) -> Result<T, CloudError> {
             Err(RecvTimeoutError::Timeout) if is_stop_requested() => {
                 return Err(CloudError::Interrupted);
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => report(),
         }
     }
 }
@@ -71,11 +76,19 @@ pub(crate) fn receive<T>(from: &Receiver<T>) -> Result<T, CloudError> {
 pub(crate) fn wait<T: Send + 'static>(
     work: impl Future<Output = Result<T, CloudError>> + Send + 'static,
 ) -> Result<T, CloudError> {
+    wait_and_report(work, &mut || ())
+}
+
+/// The same, and calls `report` every [`POLL_INTERVAL`] meanwhile.
+pub(crate) fn wait_and_report<T: Send + 'static>(
+    work: impl Future<Output = Result<T, CloudError>> + Send + 'static,
+    report: &mut dyn FnMut(),
+) -> Result<T, CloudError> {
     let (send, from) = channel();
     let _task = spawn(async move {
         let _ = send.send(work.await);
     })?;
-    receive(&from)?
+    receive_and_report(&from, report)?
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod per_process;
 mod read_ahead;
 mod requests;
 mod session;
+mod signal_read_ahead;
 mod upload;
 mod writer;
 

@@ -223,7 +223,7 @@ impl Media for CloudMedia {
                 Some(Entry::File(version)) => version,
             };
             let mut bytes = room_for(path, version.size, limit)?;
-            session.warm(&name);
+            session.read_ahead_of(&name);
             let object = Object::new(&name, version);
             match read_whole(session, &object, &mut bytes) {
                 Ok(()) => return Ok(Some(bytes)),

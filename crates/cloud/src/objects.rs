@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use isochrony_store::media::remote::checked_url;
@@ -110,7 +110,7 @@ pub fn put_object(url: &str, file: &Path) -> Result<ObjectVersion, CloudError> {
         reason: error.to_string(),
     })?;
     let object = (key, Content::File(file.into(), bytes.len()));
-    let put = driver::wait(upload(requests, vec![object]))?;
+    let put = driver::wait(upload(requests, vec![object], Arc::default()))?;
     let version = put.into_iter().next().ok_or(CloudError::Missing)?;
     Ok(version.into())
 }

@@ -1,6 +1,6 @@
 //! What a store's medium knows in one process: its client, what is listed, and blocks of objects.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::blocks::{BlockCache, Object};
@@ -8,11 +8,7 @@ use crate::driver;
 use crate::error::CloudError;
 use crate::listing::{Entry, Listing, StoreLocation};
 use crate::requests::Version;
-
-/// Longest of the objects that are read with others of their signal, and how many of them, and bytes in all.
-const MAX_SMALL_OBJECT_BYTES: u64 = 128 << 10;
-const MAX_SMALL_OBJECTS: usize = 48;
-const MAX_SMALL_BYTES: u64 = 4 << 20;
+use crate::signal_read_ahead::{SignalReadAhead, small_objects};
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -24,8 +20,7 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 struct SessionState {
     listing: Listing,
-    /// Folders whose small objects were read.
-    warmed: HashSet<String>,
+    read_ahead: SignalReadAhead,
     /// Versions of the objects that say what is published, as they were seen last.
     roots: HashMap<String, Version>,
 }
@@ -81,7 +76,7 @@ impl Session {
             self.blocks.forget();
         }
         state.listing.forget();
-        state.warmed.clear();
+        state.read_ahead = SignalReadAhead::default();
     }
 
     /// Takes note of the version of a root record. What was listed before it was there may lack what it tells of, also
@@ -94,30 +89,24 @@ impl Session {
         }
     }
 
-    /// Begins to read the small objects of the signal that an object is of, once. They are asked for one after another,
-    /// each with the latency of a request, if nobody does. Not in a store that is too large to be listed: there, finding
-    /// them takes requests as well.
-    pub(crate) fn warm(&self, name: &str) {
+    /// Begins to read the small objects that are likely to be asked for after this one. Not in a store that is too large to
+    /// be listed: there, finding them takes requests as well.
+    pub(crate) fn read_ahead_of(&self, name: &str) {
         let small = {
-            let mut state = self.state();
+            let state = &mut *self.state();
             let Some(objects) = state.listing.whole() else {
                 return;
             };
-            let Some(folder) = signal_folder(objects, name) else {
-                return;
-            };
-            let small = small_below(objects, folder);
-            if !state.warmed.insert(folder.to_owned()) {
-                return;
-            }
-            small
+            let folders = state.read_ahead.folders(objects, name);
+            let object = |name: &str, version: &Version| Some((name.to_owned(), version.clone()));
+            small_objects(objects, &folders, object)
         };
-        let mut bytes = 0;
-        for (name, version) in small {
-            bytes += version.size;
-            if bytes > MAX_SMALL_BYTES {
-                return;
-            }
+        self.prefetch(small);
+    }
+
+    /// Begins to read whole small objects.
+    pub(crate) fn prefetch(&self, objects: Vec<(String, Version)>) {
+        for (name, version) in objects {
             let object = Object::new(&name, version);
             // Whoever needs it meets the error.
             let _ = self.blocks.prefetch(&self.location, &object);
@@ -133,28 +122,4 @@ impl Session {
     fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The nearest folder above an object that has an array of samples.
-fn signal_folder<'a>(objects: &BTreeMap<String, Version>, name: &'a str) -> Option<&'a str> {
-    let mut folder = name;
-    while let Some((above, _)) = folder.rsplit_once('/') {
-        if objects.contains_key(&format!("{above}/data/zarr.json")) {
-            return Some(above);
-        }
-        folder = above;
-    }
-    None
-}
-
-/// The first small objects below a folder.
-fn small_below(objects: &BTreeMap<String, Version>, folder: &str) -> Vec<(String, Version)> {
-    let begin = format!("{folder}/");
-    let below = objects.range(begin.clone()..);
-    let below = below.take_while(|(name, _)| name.starts_with(&begin));
-    let small = below.filter(|(_, version)| version.size <= MAX_SMALL_OBJECT_BYTES);
-    let small = small.take(MAX_SMALL_OBJECTS);
-    small
-        .map(|(name, version)| (name.clone(), version.clone()))
-        .collect()
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use object_store::path::Path as Key;
@@ -34,20 +35,25 @@ pub(crate) enum Content {
     Object(Key),
 }
 
-/// Makes objects; the version that each has then, in order.
+/// Makes objects; the version that each has then, in order. `count` counts bytes that were put.
 pub(crate) async fn upload(
     requests: Requests,
     objects: Vec<(Key, Content)>,
+    count: Arc<AtomicU64>,
 ) -> Result<Vec<Version>, CloudError> {
     let slots = Arc::new(Semaphore::new(PARTS));
     let put = objects.into_iter().map(|(key, content)| {
-        let (requests, slots) = (requests.clone(), slots.clone());
+        let (requests, slots, count) = (requests.clone(), slots.clone(), count.clone());
         async move {
             match content {
                 Content::File(path, len) if len <= PART_BYTES => {
-                    put_small(&requests, &key, &path, len, &slots).await
+                    let put = put_small(&requests, &key, &path, len, &slots).await?;
+                    count.fetch_add(len, Ordering::Relaxed);
+                    Ok(put)
                 }
-                Content::File(path, len) => put_large(&requests, &key, &path, len, &slots).await,
+                Content::File(path, len) => {
+                    put_large((&requests, &key), (&path, len), &slots, &count).await
+                }
                 Content::Object(from) => {
                     let copied = requests.client.copy(&from, &key).await;
                     copied.map_err(|error| requests.error(&error))?;
@@ -74,11 +80,10 @@ async fn put_small(
 }
 
 async fn put_large(
-    requests: &Requests,
-    key: &Key,
-    path: &Path,
-    len: u64,
+    (requests, key): (&Requests, &Key),
+    (path, len): (&Path, u64),
     slots: &Arc<Semaphore>,
+    count: &Arc<AtomicU64>,
 ) -> Result<Version, CloudError> {
     let begun = requests.client.put_multipart(key).await;
     let upload = begun.map_err(|error| requests.error(&error))?;
@@ -92,14 +97,16 @@ async fn put_large(
         while let Some(put) = parts.try_join_next() {
             checked(requests, put)?;
         }
-        let count = part_bytes.min(len - at);
-        let put = upload.lock().await.put_part(read(path, at, count)?);
+        let bytes = part_bytes.min(len - at);
+        let put = upload.lock().await.put_part(read(path, at, bytes)?);
+        let count = count.clone();
         parts.spawn(async move {
             let put = put.await;
+            count.fetch_add(bytes, Ordering::Relaxed);
             drop(slot);
             put
         });
-        at += count;
+        at += bytes;
     }
     while let Some(put) = parts.join_next().await {
         checked(requests, put)?;

@@ -25,6 +25,7 @@ use crate::driver;
 use crate::error::CloudError;
 use crate::media::{CloudMedia, ENGINE, Remote};
 use crate::requests::Version;
+use crate::signal_read_ahead::{SignalReadAhead, small_objects};
 
 use node::{Node, NodeFile, Staging};
 use publish::MARKER;
@@ -47,6 +48,7 @@ struct WriterState {
     objects: BTreeSet<String>,
     /// The version of the marker that this push has put.
     marker: Option<Version>,
+    read_ahead: SignalReadAhead,
 }
 
 struct Writer {
@@ -59,6 +61,21 @@ struct Writer {
 impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Writer").field(&self.remote).finish()
+    }
+}
+
+impl WriterState {
+    /// Objects that are likely to be read after a file. A writer reads no metadata: the log and tables have it.
+    fn small_objects_beside(&mut self, name: &str) -> Vec<(String, Version)> {
+        let files = self.tree.files();
+        let folders = self.read_ahead.folders(files, name);
+        small_objects(files, &folders, |name, node| {
+            let is_metadata = name.ends_with("/zarr.json") || name.ends_with("/.signal");
+            if is_metadata {
+                return None;
+            }
+            node.published_object()
+        })
     }
 }
 
@@ -106,6 +123,7 @@ impl CloudMedia {
                 tree: Tree::new(files),
                 objects,
                 marker: None,
+                read_ahead: SignalReadAhead::default(),
             }),
         })))
     }
@@ -216,7 +234,15 @@ impl Media for CloudWriter {
         }
         match (state.tree.file(&name), access) {
             (Some(_), Access::CreateNew) => Err(io::ErrorKind::AlreadyExists.into()),
-            (Some(node), _) => Ok(self.handle(node)),
+            (Some(node), access) => {
+                let handle = self.handle(node);
+                if matches!(access, Access::Read) {
+                    let small = state.small_objects_beside(&name);
+                    drop(state);
+                    self.0.remote.session()?.prefetch(small);
+                }
+                Ok(handle)
+            }
             (None, Access::Read | Access::Write) => Err(io::ErrorKind::NotFound.into()),
             (None, Access::Create | Access::CreateNew) => {
                 let node = Node::empty(&self.0.staging)?;
@@ -288,8 +314,8 @@ impl Media for CloudWriter {
         true
     }
 
-    fn publish(&self) -> io::Result<()> {
-        self.0.publish()
+    fn publish(&self, put: &mut dyn FnMut(u64)) -> io::Result<()> {
+        self.0.publish(put)
     }
 }
 

@@ -195,6 +195,14 @@ impl Node {
         }
     }
 
+    /// The object that is read where it is not staged.
+    pub(super) fn published_object(&self) -> Option<(String, Version)> {
+        match &*self.content() {
+            Content::Published { name, version, .. } => Some((name.clone(), version.clone())),
+            Content::Staged { .. } => None,
+        }
+    }
+
     /// Name of the object that has its bytes.
     pub(super) fn object(&self) -> Option<String> {
         match &*self.content() {

@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use object_store::path::Path as Key;
 
@@ -97,7 +98,7 @@ struct Change {
 
 impl Writer {
     /// Puts what differs, and deletes what is gone.
-    pub(super) fn publish(&self) -> io::Result<()> {
+    pub(super) fn publish(&self, on_put: &mut dyn FnMut(u64)) -> io::Result<()> {
         let mut state = self.lock();
         let mut ranks: [Vec<Change>; Rank::COUNT] = Default::default();
         for (name, node) in state.tree.files() {
@@ -131,7 +132,7 @@ impl Writer {
                 Rank::View => self.delete(&mut state, records.iter().cloned().collect())?,
                 _ => {}
             }
-            self.put(&mut state, changes)?;
+            self.put(&mut state, changes, on_put)?;
         }
         self.delete_gone(&mut state)
     }
@@ -203,13 +204,18 @@ impl Writer {
         }
         self.check_alone(&state)?;
         let nodes: Vec<Arc<Node>> = early.iter().map(|change| change.node.clone()).collect();
-        self.put(&mut state, early)?;
+        self.put(&mut state, early, &mut |_| ())?;
         // Also of those that are open: who writes on fetches them again.
         nodes.iter().for_each(|node| node.release());
         Ok(())
     }
 
-    fn put(&self, state: &mut WriterState, changes: Vec<Change>) -> io::Result<()> {
+    fn put(
+        &self,
+        state: &mut WriterState,
+        changes: Vec<Change>,
+        on_put: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -224,7 +230,14 @@ impl Writer {
             };
             objects.push((place.key(&change.name)?, content));
         }
-        let versions = driver::wait(upload(place.requests.clone(), objects))?;
+        let bytes = Arc::new(AtomicU64::new(0));
+        let upload = upload(place.requests.clone(), objects, bytes.clone());
+        let mut report = || match bytes.swap(0, Ordering::Relaxed) {
+            0 => {}
+            more => on_put(more),
+        };
+        let versions = driver::wait_and_report(upload, &mut report)?;
+        report();
         for (Change { name, node, .. }, version) in changes.into_iter().zip(versions) {
             if name == MARKER {
                 state.marker = Some(version.clone());

@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use isochrony_runtime::Progress;
-
 use super::difference::{Difference, Part, SignalDifference};
-use super::publish;
 use super::rounds::Backup;
 use super::sealed_array::{copy_folder, set_version};
 use super::signal_error::CopyError;
@@ -19,9 +16,7 @@ use crate::op::{Op, RunRow, SignalId};
 use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
-/// How far a copy has come.
 pub(super) struct CopyState {
-    progress: Progress,
     uncommitted: u64,
     /// Whether to commit on the way.
     commits: bool,
@@ -35,11 +30,10 @@ impl Backup<'_, '_> {
         commits: bool,
     ) -> Result<(), CopyError> {
         let mut state = CopyState {
-            progress: Progress::of(difference.bytes()),
             uncommitted: 0,
             commits,
         };
-        (self.progress)(&state.progress);
+        self.progress.begin(difference.bytes());
         let copied = self.copy_all(difference, &mut state);
         if copied.is_err() {
             // These bytes are forgotten with the changes that were not committed.
@@ -117,7 +111,7 @@ impl Backup<'_, '_> {
         let mut change = Change::new(id);
         change.ops.clone_from(&signal.ops);
         change.apply(self.target.shared(), engine)?;
-        self.commit_if_due(copy)
+        self.commit_signal(copy)
     }
 
     /// Copies valid samples chunk by chunk, each compared with the source's checksum.
@@ -162,7 +156,7 @@ impl Backup<'_, '_> {
                     };
                     engine.queue(Op::Run { id, run })?;
                 }
-                self.commit_if_due(copy)?;
+                self.commit(copy)?;
             }
         }
         Ok(())
@@ -292,16 +286,31 @@ impl Backup<'_, '_> {
     }
 
     fn advance(&mut self, copy: &mut CopyState, bytes: u64) {
-        copy.progress.advance(bytes);
         copy.uncommitted += bytes;
         self.report.copied_bytes += bytes;
-        (self.progress)(&copy.progress);
+        self.progress.copied(bytes);
+    }
+
+    /// At the end of a signal: on a disk each is committed, so that none is copied again because of another one that fails.
+    /// Objects are put faster many at a time.
+    fn commit_signal(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
+        match self.target.shared().backend.media().is_published() {
+            true => self.commit_if_due(copy),
+            false => self.commit(copy),
+        }
     }
 
     fn commit_if_due(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
+        match copy.uncommitted >= self.options.commit_bytes {
+            true => self.commit(copy),
+            false => Ok(()),
+        }
+    }
+
+    fn commit(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
         if copy.commits && copy.uncommitted > 0 {
             self.target.commit(true)?;
-            publish(&*self.target.shared().backend.media(), self.target.path())?;
+            self.publish()?;
             copy.uncommitted = 0;
         }
         Ok(())

@@ -10,6 +10,7 @@ mod copy;
 mod difference;
 mod marker;
 mod names;
+mod progress;
 mod rounds;
 mod sealed_array;
 mod signal_error;
@@ -31,6 +32,7 @@ use crate::options::Mode;
 use crate::store::Store;
 
 use marker::Marker;
+use progress::CopyProgress;
 use rounds::Backup;
 
 pub(crate) use marker::refuse_unfinished;
@@ -181,7 +183,7 @@ fn copy_to(
         report: BackupReport::default(),
         skipped: BTreeSet::new(),
         tries: BTreeMap::new(),
-        progress,
+        progress: CopyProgress::new(progress, media.is_published()),
     };
     marker.updating = true;
     let done = marker
@@ -210,7 +212,7 @@ fn copy_to(
 }
 
 fn publish(media: &dyn Media, target: &Path) -> Result<(), StoreError> {
-    media.publish().at("push to", target)
+    media.publish(&mut |_| ()).at("push to", target)
 }
 
 /// Refuses a selection that selects nothing, which is a mistake as a rule.

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::difference::{Difference, Part};
-use super::publish;
 use super::rounds::Backup;
 use super::signal_error::CopyError;
 use crate::append::change::Change;
@@ -49,7 +48,7 @@ impl Backup<'_, '_> {
     /// Publishes a state that uses nothing of what the next one replaces: objects are put one after another, and those of
     /// a push that is interrupted may be of either state. What replaces it was checked before, so that a damaged source
     /// takes nothing from the copy.
-    pub(super) fn retire_replaced(&self, difference: &Difference) -> Result<(), CopyError> {
+    pub(super) fn retire_replaced(&mut self, difference: &Difference) -> Result<(), CopyError> {
         for signal in &difference.signals {
             if signal.replaces_array() || signal.changed {
                 let checked = self.checked_sums(signal);
@@ -58,7 +57,7 @@ impl Backup<'_, '_> {
         }
         self.queue_retirements(difference)?;
         self.target.commit(true)?;
-        publish(&*self.target.shared().backend.media(), self.target.path())?;
+        self.publish()?;
         Ok(())
     }
 

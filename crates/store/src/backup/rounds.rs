@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::difference::Difference;
 use super::marker::Marker;
+use super::progress::CopyProgress;
 use super::signal_error::{CopyError, SignalError};
-use super::{BackupReport, CopyOptions, OnProgress, publish};
+use super::{BackupReport, CopyOptions};
+use crate::engine::io::IoContext;
 use crate::error::StoreError;
 use crate::op::SignalId;
 use crate::state::SignalState;
@@ -37,7 +39,7 @@ pub(super) struct Backup<'a, 'b> {
     pub(super) skipped: BTreeSet<String>,
     /// How often a signal of each name failed.
     pub(super) tries: BTreeMap<String, usize>,
-    pub(super) progress: &'a mut OnProgress<'b>,
+    pub(super) progress: CopyProgress<'a, 'b>,
 }
 
 impl Backup<'_, '_> {
@@ -75,7 +77,7 @@ impl Backup<'_, '_> {
             if marker.complete && (is_large || replaces || is_structural) {
                 marker.complete = false;
                 marker.write(&*media, self.target.path())?;
-                publish(&*media, self.target.path())?;
+                self.publish()?;
             }
             let generation = self.generation()?;
             let done = match replaces && retired < MAX_ROUNDS {
@@ -96,7 +98,7 @@ impl Backup<'_, '_> {
                         marker.complete = false;
                         marker.write(&*media, self.target.path())?;
                     }
-                    publish(&*media, self.target.path())?;
+                    self.publish()?;
                     copied = true;
                 }
                 Err(CopyError::Other(error)) => return Err(*error),
@@ -111,6 +113,15 @@ impl Backup<'_, '_> {
             self.report.signals = snapshot.signals.len();
             self.report.removed += difference.removed.len();
         }
+        Ok(())
+    }
+
+    /// Makes what was committed visible.
+    pub(super) fn publish(&mut self) -> Result<(), StoreError> {
+        let (media, progress) = (self.target.shared().backend.media(), &mut self.progress);
+        let published = media.publish(&mut |bytes| progress.put(bytes));
+        published.at("push to", self.target.path())?;
+        self.progress.published();
         Ok(())
     }
 

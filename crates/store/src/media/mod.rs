@@ -257,8 +257,9 @@ pub trait Media: Send + Sync + fmt::Debug {
     fn is_published(&self) -> bool {
         false
     }
-    /// Makes what was written since the last call visible to others, its root record last. On a disk it is at once.
-    fn publish(&self) -> io::Result<()> {
+    /// Makes what was written since the last call visible to others, its root record last. On a disk it is at once. `put` is
+    /// called with bytes as they are put.
+    fn publish(&self, _put: &mut dyn FnMut(u64)) -> io::Result<()> {
         Ok(())
     }
     /// More was published, so what is known of files other than MANIFEST and logs is old.
