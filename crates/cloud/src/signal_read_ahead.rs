@@ -20,7 +20,7 @@ const MAX_SKIPPED: usize = 2;
 /// What was read ahead in a store.
 #[derive(Debug, Default)]
 pub(crate) struct SignalReadAhead {
-    /// Folders of signals.
+    /// Folders of signals, of this pass through them.
     read: HashSet<String>,
     /// That of the signal that was opened last.
     last: String,
@@ -34,6 +34,10 @@ impl SignalReadAhead {
         };
         if self.last == folder {
             return Vec::new();
+        }
+        if folder < self.last.as_str() {
+            // Another pass: what was read in the one before may be forgotten.
+            self.read.clear();
         }
         let mut following = signals_after(objects, &self.last).take(MAX_SKIPPED + 1);
         let is_in_turn = !self.last.is_empty() && following.any(|next| next == folder);
@@ -134,6 +138,15 @@ mod tests {
         assert_eq!(opened(&mut ahead, &objects, 8), 3);
         let left: usize = (9..40).map(|nth| opened(&mut ahead, &objects, nth)).sum();
         assert_eq!(left, 40 - 17);
+    }
+
+    #[test]
+    fn another_pass_reads_ahead_again() {
+        let (objects, mut ahead) = (store(40), SignalReadAhead::default());
+        for _ in 0..2 {
+            let all: usize = (0..40).map(|nth| opened(&mut ahead, &objects, nth)).sum();
+            assert_eq!(all, 40);
+        }
     }
 
     #[test]

@@ -49,6 +49,9 @@ impl Backup<'_, '_> {
         let mut rounds = 0;
         while rounds < MAX_ROUNDS {
             let snapshot = self.snapshot()?;
+            if copied && snapshot.sequence == self.report.sequence {
+                break;
+            }
             let (skipped, options) = (&self.skipped, self.options);
             let stays = |name: &str| skipped.contains(name) || !options.selects(name);
             let difference = Difference::of(self.source, self.target, &snapshot, &stays)?;
