@@ -283,6 +283,34 @@ fn what_is_there_is_not_sent_again() {
 }
 
 #[test]
+fn progress_counts_what_was_put() {
+    let (server, url) = server();
+    let source = Source::new();
+    for name in ["a", "b", "c", "d"] {
+        source.append(name, 300_000, 1);
+    }
+    source.store.commit(true).unwrap();
+    let mut seen = Vec::new();
+    let options = CopyOptions {
+        commit_bytes: 500_000,
+        ..CopyOptions::default()
+    };
+    let report = copy_store(source.path(), &url, &options, &mut |progress| {
+        let there = server.all().into_iter();
+        let shards = there.filter(|(name, _)| name.contains("/data/c/"));
+        let put: u64 = shards.map(|(_, bytes)| bytes.len() as u64).sum();
+        assert!(progress.done() <= put, "{} of {put}", progress.done());
+        assert_eq!(progress.total(), Some(2_400_000));
+        seen.push(progress.done());
+    });
+    assert_eq!(report.unwrap().copied_bytes, 2_400_000);
+    assert!(seen.is_sorted());
+    assert_eq!(seen.last(), Some(&2_400_000));
+    let on_the_way = seen.iter().filter(|&&done| 0 < done && done < 2_400_000);
+    assert!(on_the_way.count() > 2, "{seen:?}");
+}
+
+#[test]
 fn manifest_is_put_last_and_deletions_follow() {
     let (server, url) = server();
     let source = Source::filled();

@@ -97,7 +97,7 @@ struct Change {
 }
 
 impl Writer {
-    /// Puts what differs, and deletes what is gone.
+    /// Puts what differs, and deletes what is gone. `on_put`: called with bytes of shards as they are put.
     pub(super) fn publish(&self, on_put: &mut dyn FnMut(u64)) -> io::Result<()> {
         let mut state = self.lock();
         let mut ranks: [Vec<Change>; Rank::COUNT] = Default::default();
@@ -132,7 +132,10 @@ impl Writer {
                 Rank::View => self.delete(&mut state, records.iter().cloned().collect())?,
                 _ => {}
             }
-            self.put(&mut state, changes, on_put)?;
+            match rank {
+                Rank::Samples => self.put(&mut state, changes, on_put)?,
+                _ => self.put(&mut state, changes, &mut |_| ())?,
+            }
         }
         self.delete_gone(&mut state)
     }

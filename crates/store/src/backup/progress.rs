@@ -11,7 +11,7 @@ pub(super) struct CopyProgress<'a, 'b> {
     is_published: bool,
     /// Bytes of samples that were copied.
     copied: u64,
-    /// Bytes that were published meanwhile, of whatever.
+    /// Bytes of shards that were put, perhaps compressed.
     put: u64,
 }
 
@@ -41,7 +41,7 @@ impl<'a, 'b> CopyProgress<'a, 'b> {
         (self.on_progress)(&self.progress);
     }
 
-    /// Bytes were put as objects: samples, perhaps compressed, or tables.
+    /// Bytes of shards were put as objects.
     pub(super) fn put(&mut self, bytes: u64) {
         self.put += bytes;
         self.progress.set_done(self.put.min(self.copied));

@@ -258,7 +258,7 @@ pub trait Media: Send + Sync + fmt::Debug {
         false
     }
     /// Makes what was written since the last call visible to others, its root record last. On a disk it is at once. `put` is
-    /// called with bytes as they are put.
+    /// called with bytes of samples as they are put.
     fn publish(&self, _put: &mut dyn FnMut(u64)) -> io::Result<()> {
         Ok(())
     }
