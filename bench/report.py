@@ -164,11 +164,16 @@ def replace_section(document: Path, section: str) -> None:
 
 
 def replace_rows(path: Path, results: list[dict[str, Any]]) -> None:
-    """Puts rows into the first table of a page, each in the place of the one of the same benchmark and partner."""
+    """Puts rows into the first table of a page, each in the place of the one of the same benchmark and partner.
+
+    What was measured, such as a bound behind a semicolon or a number of pairs, does not tell them apart.
+    """
     lines = path.read_text().splitlines()
     for result in (one for one in results if "ratio" in one):
         new = row(result)
-        old = re.compile(rf"\| `{re.escape(result['name'])}` \|[^|]*\|[^|]*, {re.escape(result['other'])} \|")
+        name = re.sub(r"\d+\\ pairs", r"\\d+ pairs", re.escape(result["name"]))
+        partner, *_ = result["other"].split(";")
+        old = re.compile(rf"\| `{name}` \|[^|]*\|[^|]*, {re.escape(partner)}(;[^|]*)? \|")
         at = next((at for at, line in enumerate(lines) if old.match(line)), None)
         if at is not None:
             lines[at] = new
