@@ -1,4 +1,4 @@
-//! Which small objects are read before they are asked for.
+//! `SignalReadAhead` chooses the small objects of signals that are read before they are asked for.
 //!
 //! The tables of a signal are small objects that are asked for one after another, each with the latency of a request. So
 //! once one of them is asked for, the others are read too. Where signals are opened in the order of their names, as by all
@@ -50,7 +50,8 @@ impl SignalReadAhead {
     }
 }
 
-/// The small ones below some folders, at most as many bytes as are read at a time. `object`: what has the bytes of a name.
+/// The small objects below some folders, of at most [`MAX_BYTES`] in all. `object`: name and version of what has the bytes of
+/// a file; None if it is not to be read.
 pub(crate) fn small_objects<V>(
     objects: &BTreeMap<String, V>,
     folders: &[String],

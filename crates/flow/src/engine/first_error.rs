@@ -12,7 +12,7 @@ use super::context::NO_RANGE;
 use super::dispatch::is_operator_error;
 use super::executor::PlanExecutor;
 use super::options::RunOptions;
-use super::run::Step;
+use super::run::StepOutcome;
 use super::slot::NodeState;
 use super::time_axis::ErrorRank;
 use crate::{OpError, OpErrorKind, RunError};
@@ -191,7 +191,7 @@ impl PlanExecutor {
         &mut self,
         mut first: RankedError,
         options: &RunOptions<'_>,
-    ) -> Result<Step, RunError> {
+    ) -> Result<StepOutcome, RunError> {
         let options = RunOptions {
             control: None,
             progress: None,
@@ -203,7 +203,7 @@ impl PlanExecutor {
                 return Err(first.error);
             }
             self.first_error = Some(first);
-            return Ok(Step::Idle);
+            return Ok(StepOutcome::Idle);
         };
         self.error_time = Some(first.rank.time);
         let burst = catch_unwind(AssertUnwindSafe(|| self.burst(current, &options)));
@@ -213,7 +213,11 @@ impl PlanExecutor {
                     self.source_order.retry_idle();
                 }
                 self.first_error = Some(first);
-                return Ok(if gave { Step::Gave } else { Step::Asked });
+                return Ok(if gave {
+                    StepOutcome::Gave
+                } else {
+                    StepOutcome::Asked
+                });
             }
             Ok(Err(error)) => error,
             Err(panic) => {
@@ -232,6 +236,6 @@ impl PlanExecutor {
         source.source.close();
         source.ended = true;
         self.first_error = Some(first);
-        Ok(Step::Gave)
+        Ok(StepOutcome::Gave)
     }
 }

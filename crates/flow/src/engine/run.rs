@@ -26,7 +26,7 @@ pub(crate) enum Burst {
 
 /// What one step of an executor did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum StepOutcome {
     /// A source gave something, or has ended.
     Gave,
     /// The source that was asked has nothing now; another may have.
@@ -74,9 +74,9 @@ impl PlanExecutor {
                 return self.starvation_error().map_or(Ok(Burst::Ended), Err);
             }
             match self.step(options)? {
-                Step::Gave => return Ok(Burst::Ran),
-                Step::Asked => {}
-                Step::Idle => return Ok(Burst::Idle),
+                StepOutcome::Gave => return Ok(Burst::Ran),
+                StepOutcome::Asked => {}
+                StepOutcome::Idle => return Ok(Burst::Idle),
             }
         }
     }
@@ -108,7 +108,7 @@ impl PlanExecutor {
     }
 
     /// One burst, if a source has items.
-    fn step(&mut self, options: &RunOptions<'_>) -> Result<Step, RunError> {
+    fn step(&mut self, options: &RunOptions<'_>) -> Result<StepOutcome, RunError> {
         if let Some(first) = self.first_error.take() {
             return self.drain(first, options);
         }
@@ -128,9 +128,9 @@ impl PlanExecutor {
                 let others = others.filter(|&(at, _)| gave && Some(at) != current);
                 others.for_each(|(_, source)| source.idle = false);
                 return Ok(match current {
-                    Some(_) if gave => Step::Gave,
-                    Some(_) => Step::Asked,
-                    None => Step::Idle,
+                    Some(_) if gave => StepOutcome::Gave,
+                    Some(_) => StepOutcome::Asked,
+                    None => StepOutcome::Idle,
                 });
             }
             Ok(Err(error)) => error,
@@ -141,7 +141,7 @@ impl PlanExecutor {
             }
         };
         match self.rank_error(error, current) {
-            Some(first) => self.begin_drain(first, current).map(|()| Step::Gave),
+            Some(first) => self.begin_drain(first, current).map(|()| StepOutcome::Gave),
             None => Err(RunError::Interrupted { items: self.items }),
         }
     }

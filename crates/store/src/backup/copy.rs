@@ -16,8 +16,14 @@ use crate::op::{Op, RunRow, SignalId};
 use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
+/// Most signals of which one commit puts the objects: bounds the files that are staged.
+const MAX_SIGNALS_PER_COMMIT: usize = 1000;
+
+/// What was copied since the last commit.
 pub(super) struct CopyState {
+    /// Bytes of samples.
     uncommitted: u64,
+    signals: usize,
     /// Whether to commit on the way.
     commits: bool,
 }
@@ -31,6 +37,7 @@ impl Backup<'_, '_> {
     ) -> Result<(), CopyError> {
         let mut state = CopyState {
             uncommitted: 0,
+            signals: 0,
             commits,
         };
         self.progress.begin(difference.bytes());
@@ -294,14 +301,11 @@ impl Backup<'_, '_> {
     /// At the end of a signal: on a disk each is committed, so that none is copied again because of another one that fails.
     /// Objects are put faster many at a time.
     fn commit_signal(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
-        match self.target.shared().backend.media().is_published() {
-            true => self.commit_if_due(copy),
-            false => self.commit(copy),
-        }
-    }
-
-    fn commit_if_due(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
-        match copy.uncommitted >= self.options.commit_bytes {
+        copy.signals += 1;
+        let is_published = self.target.shared().backend.media().is_published();
+        let is_due =
+            copy.uncommitted >= self.options.commit_bytes || copy.signals >= MAX_SIGNALS_PER_COMMIT;
+        match is_due || !is_published {
             true => self.commit(copy),
             false => Ok(()),
         }
@@ -311,7 +315,7 @@ impl Backup<'_, '_> {
         if copy.commits && copy.uncommitted > 0 {
             self.target.commit(true)?;
             self.publish()?;
-            copy.uncommitted = 0;
+            (copy.uncommitted, copy.signals) = (0, 0);
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! How far a copy has come: by what is on the copy's medium, where staged bytes are not.
+//! `CopyProgress` counts the bytes of a copy that are on its medium, and reports them. Bytes that are staged to be put in
+//! object storage are not there yet.
 
 use isochrony_runtime::Progress;
 
