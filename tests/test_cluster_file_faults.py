@@ -118,7 +118,14 @@ def test_one_that_was_to_fetch_and_is_killed(storage: StorageServer, tmp_path: P
     storage.rate = 8e6
     wanted = InputFile(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
     with CachedHost(tmp_path / "a", TOKEN) as first, cache_at(tmp_path / "b") as cache:
-        threading.Timer(0.5, os.kill, (first.pid, signals.SIGKILL)).start()
+
+        def killed_amid(*_: object) -> bool:
+            if storage.sent_bytes > BLOCK:
+                os.kill(first.pid, signals.SIGKILL)
+                storage.fault = lambda *_: False
+            return False
+
+        storage.fault = killed_amid
         with contextlib.closing(cache.obtain(wanted.at((), first.address))) as file:
             assert file.path.read_bytes() == CONTENT and file.origin == "storage"
 
@@ -133,11 +140,20 @@ def test_one_that_fetches_slowly_is_waited_for_and_one_that_is_stopped_is_not(
         with contextlib.closing(cache.obtain(wanted.at((), first.address))) as file:
             assert file.path.read_bytes() == CONTENT and file.origin == "peer"
         other = InputFile(storage_of("http://").stat(storage.put("b.dat", CONTENT[: 2 * BLOCK])))
-        threading.Timer(0.5, os.kill, (first.pid, signals.SIGSTOP)).start()
-        storage.rate = 20e6
+        before = storage.sent_bytes
+
+        def stopped_amid(*_: object) -> bool:
+            """It has fetched a part; now others read at a higher rate."""
+            if storage.sent_bytes > before + BLOCK // 2:
+                os.kill(first.pid, signals.SIGSTOP)
+                storage.fault = lambda *_: False
+                storage.rate = 20e6
+            return False
+
+        storage.fault = stopped_amid
         start = time.monotonic()
         with contextlib.closing(cache.obtain(other.at((), first.address))) as file:
-            assert file.path.read_bytes() == CONTENT[: 2 * BLOCK]
+            assert file.path.read_bytes() == CONTENT[: 2 * BLOCK] and file.origin == "storage"
         assert time.monotonic() - start < 8
         os.kill(first.pid, signals.SIGCONT)
 

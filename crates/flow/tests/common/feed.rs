@@ -1,6 +1,7 @@
 //! A live feed made by chance: samples that are known by their indices arrive in pieces, with gaps, breaks and pauses.
 
 use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use isochrony_flow::{Break, Item, OpError, PortType, RangeOrigin, Recording, Sou
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, RunId, TimebaseId};
 
-/// How long a slot of a cluster has to join before samples arrive.
-const JOIN_TIME: Duration = Duration::from_millis(2);
+/// A run that asks for slots of a cluster does so within this time, on a busy machine too.
+const ASK_TIME: Duration = Duration::from_millis(100);
 
 /// In one thread each takes 20 ms.
 const MAX_PAUSES: usize = 4;
@@ -19,12 +20,62 @@ fn value(index: i64) -> i16 {
     noise >> (4 + (index / 37).rem_euclid(4))
 }
 
+/// Where samples wait for the slots of a cluster to join.
+#[derive(Default)]
+pub(crate) struct JoinGate {
+    state: Mutex<JoinState>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum JoinState {
+    #[default]
+    Open,
+    /// Nobody has asked for a slot.
+    Closed,
+    /// Some have joined, perhaps not all.
+    Joining,
+}
+
+#[allow(dead_code)]
+impl JoinGate {
+    /// Feeds that begin from now on wait.
+    pub(crate) fn close(&self) {
+        *self.state.lock().unwrap() = JoinState::Closed;
+    }
+
+    /// A slot was asked for. `is_last`: there is no further one.
+    pub(crate) fn ask(&self, is_last: bool) {
+        let mut state = self.state.lock().unwrap();
+        if *state != JoinState::Open {
+            *state = if is_last {
+                JoinState::Open
+            } else {
+                JoinState::Joining
+            };
+            self.changed.notify_all();
+        }
+    }
+
+    fn wait(&self) {
+        let state = self.state.lock().unwrap();
+        let is_closed = |state: &mut JoinState| *state == JoinState::Closed;
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, ASK_TIME, is_closed)
+            .unwrap();
+        let is_joining = |state: &mut JoinState| *state == JoinState::Joining;
+        drop(self.changed.wait_while(state, is_joining).unwrap());
+    }
+}
+
 /// Contiguous stretches, which arrive in pieces of `piece` samples; after `pause` pieces nothing arrives for a moment.
 pub(crate) struct Feed {
     stream: StreamId,
     pub(crate) stretches: Vec<Range<i64>>,
     pub(crate) piece: i64,
     pub(crate) pause: usize,
+    pub(crate) gate: Arc<JoinGate>,
 }
 
 impl Feed {
@@ -37,6 +88,7 @@ impl Feed {
             stretches,
             piece,
             pause,
+            gate: Arc::default(),
         }
     }
 }
@@ -77,10 +129,10 @@ impl Recording for Feed {
             }
         }
         events.reverse();
-        std::thread::sleep(JOIN_TIME);
         Ok(Box::new(FeedSource {
             events,
             waker: None,
+            gate: Some(Arc::clone(&self.gate)),
         }))
     }
 }
@@ -89,10 +141,15 @@ struct FeedSource {
     /// The last comes first.
     events: Vec<SourceEvent>,
     waker: Option<Waker>,
+    /// Until the first sample.
+    gate: Option<Arc<JoinGate>>,
 }
 
 impl Source for FeedSource {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
+        if let Some(gate) = self.gate.take() {
+            gate.wait();
+        }
         let event = self.events.pop().unwrap_or(SourceEvent::End);
         if let (SourceEvent::Idle, Some(waker)) = (&event, &self.waker) {
             waker.wake_by_ref();

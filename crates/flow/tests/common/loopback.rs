@@ -12,11 +12,18 @@ use isochrony_flow::{
 use isochrony_store::shard_cache::{ReportCursor, ShardCache};
 
 /// Slots that execute the tasks of some plans, of which some are lost now and then.
-#[derive(Debug)]
 pub(crate) struct Loopback {
     state: Arc<State>,
     placement: Option<DispatchOptions>,
     expected: usize,
+    /// Called when a slot is asked for; with true if there is no further one.
+    on_ask: Box<dyn Fn(bool) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Loopback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.state)
+    }
 }
 
 /// A host of a cluster: its plans, and perhaps a cache.
@@ -81,6 +88,7 @@ impl Loopback {
             state,
             placement,
             expected: slots,
+            on_ask: Box::new(|_| ()),
         }
     }
 
@@ -126,6 +134,7 @@ impl State {
 impl TaskCluster for Loopback {
     fn next_slot(&self, wait: Duration, _: bool) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
         let slots = self.state.slots.lock().unwrap();
+        (self.on_ask)(slots.is_empty());
         let is_stopped = || self.state.stopped.load(Ordering::Relaxed);
         let joined = &self.state.joined;
         let (mut slots, _) = joined
@@ -213,20 +222,27 @@ pub(crate) fn collect_on_loopback(
     lost_one_in: u64,
 ) -> Result<(Vec<isochrony_flow::PlanOutput>, isochrony_flow::Report, u64), isochrony_flow::RunError>
 {
-    collect_on_workers(plans, plans, options, slots, lost_one_in)
+    let host = (plans.to_vec(), None);
+    collect_on_hosts(plans, &[host], None, options, slots, lost_one_in)
 }
 
-/// The same; workers have the plans `there`.
-pub(crate) fn collect_on_workers(
+/// The same with plans over a feed; workers have the plans `there`.
+#[allow(dead_code)]
+pub(crate) fn collect_feed_on_loopback(
     plans: &[Plan],
     there: &[Plan],
+    on_ask: impl Fn(bool) + Send + Sync + 'static,
     options: RunOptions<'static>,
     slots: usize,
     lost_one_in: u64,
 ) -> Result<(Vec<isochrony_flow::PlanOutput>, isochrony_flow::Report, u64), isochrony_flow::RunError>
 {
+    let mut options = options;
+    options.workers = 2;
     let host = (there.to_vec(), None);
-    collect_on_hosts(plans, &[host], None, options, slots, lost_one_in)
+    let mut cluster = Loopback::new(&[host], None, options, slots, lost_one_in);
+    cluster.on_ask = Box::new(on_ask);
+    collect_on(&cluster, plans, options)
 }
 
 /// The same on several hosts with caches.
@@ -242,8 +258,17 @@ pub(crate) fn collect_on_hosts(
     let mut options = options;
     options.workers = 2;
     let cluster = Loopback::new(hosts, placement, options, slots, lost_one_in);
+    collect_on(&cluster, plans, options)
+}
+
+fn collect_on(
+    cluster: &Loopback,
+    plans: &[Plan],
+    options: RunOptions<'static>,
+) -> Result<(Vec<isochrony_flow::PlanOutput>, isochrony_flow::Report, u64), isochrony_flow::RunError>
+{
     let mut here: RunOptions<'_> = options;
-    here.cluster = Some(&cluster);
+    here.cluster = Some(cluster);
     let (gathered, report) = Plan::collect_all(plans, &here)?;
     Ok((gathered, report, cluster.calls()))
 }

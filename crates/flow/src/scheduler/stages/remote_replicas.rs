@@ -89,9 +89,12 @@ impl<'a> RemoteReplicas<'a> {
                     let number = self.slots.fetch_add(1, Ordering::Relaxed);
                     let name = slot.name().to_owned();
                     let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
+                    // From now on blocks wait for it, also until its thread begins.
+                    self.set_slots(self.blocks.join());
                     match thread.spawn_scoped(scope, move || self.drive(slot, number)) {
                         Ok(_) => continue,
                         Err(error) => {
+                            self.set_slots(self.blocks.leave(std::iter::empty()));
                             format!("no thread can be started for {name}: {error}").into()
                         }
                     }
@@ -163,7 +166,6 @@ impl<'a> RemoteReplicas<'a> {
         let begun = Instant::now();
         let mut result = WorkerResult::of_slot(number, slot.name(), self.subgraphs.len());
         let mut sent = VecDeque::<TakenBlock>::new();
-        self.set_slots(self.blocks.join());
         let ended = loop {
             if let ControlFlow::Break(error) = self.exchange(&mut *slot, &mut sent, &mut result) {
                 break error;
