@@ -180,6 +180,7 @@ impl Cache {
             locked.tables.retain(|_, table| table.strong_count() > 0);
         }
         locked.tables.insert(table.id, Arc::downgrade(&table));
+        (locked.piece_states).insert(table.id, Arc::clone(table.states()));
         PinnedObject::new(Arc::clone(&self.inner), table)
     }
 
@@ -262,7 +263,8 @@ impl StateGuard<'_> {
         }
         self.touch(id)?;
         let object = self.index.objects.get(&id);
-        Ok(object.map(|object| PieceTable::new(id, object, file)))
+        let known = self.piece_states.get(id);
+        Ok(object.map(|object| PieceTable::new(id, object, file, known)))
     }
 
     /// Removes an object whose file is not as the index says.
@@ -321,7 +323,7 @@ impl StateGuard<'_> {
             return Err(error);
         }
         match self.index.objects.get(&object) {
-            Some(known) => Ok(PieceTable::new(object, known, file)),
+            Some(known) => Ok(PieceTable::new(object, known, file, None)),
             None => Err(CacheError::ObjectLost {
                 path: self.inner.folder.root.clone(),
                 key: key.to_string(),

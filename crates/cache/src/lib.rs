@@ -56,6 +56,7 @@ mod index;
 mod info;
 mod journal;
 mod key;
+mod known_pieces;
 mod locks;
 mod map;
 mod object;

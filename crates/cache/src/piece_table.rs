@@ -1,12 +1,14 @@
 //! The pieces of a pinned object as its readers see them: one atomic word each, no lock.
 //!
 //! A word is copied from the index when a reader needs a piece that its word does not have. A piece is *verified* once this
-//! process has stored it or compared the bytes on disk with its checksum. Readers use verified pieces only.
+//! process has stored it or compared the bytes on disk with its checksum, in this pin of the object or an earlier one. Readers use
+//! verified pieces only.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::journal::{ObjectId, Piece};
@@ -34,9 +36,35 @@ pub(crate) struct PieceTable {
     pub(crate) extent: Extent,
     /// A fork of this process has the table, too, but not the pin.
     process: u32,
+    states: Arc<PieceStates>,
+}
+
+/// What this process knows of the pieces of an object. Kept between pins, so that bytes are compared with their checksum
+/// once and not for each reader.
+#[derive(Debug)]
+pub(crate) struct PieceStates {
     /// Length of the last piece, which another process may know to be longer.
     last_bytes: AtomicU64,
     words: Box<[AtomicU64]>,
+}
+
+impl PieceStates {
+    pub(crate) fn new(pieces: usize) -> Self {
+        Self {
+            last_bytes: AtomicU64::new(0),
+            words: (0..pieces).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    pub(crate) fn pieces(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(crate) fn clear(&self, piece: u32) {
+        if let Some(word) = self.words.get(piece as usize) {
+            word.store(0, Ordering::Release);
+        }
+    }
 }
 
 /// What comparing a piece with its checksum shows.
@@ -49,8 +77,15 @@ pub(crate) enum Verdict {
 }
 
 impl PieceTable {
-    pub(crate) fn new(id: ObjectId, object: &Object, file: File) -> Self {
+    /// `known`: the states of an earlier pin, which are shared if they are of as many pieces.
+    pub(crate) fn new(
+        id: ObjectId,
+        object: &Object,
+        file: File,
+        known: Option<&Arc<PieceStates>>,
+    ) -> Self {
         let pieces = object.extent.pieces() as u32;
+        let known = known.filter(|states| states.pieces() == pieces as usize);
         let table = Self {
             id,
             digest: object.digest,
@@ -58,8 +93,7 @@ impl PieceTable {
             file,
             extent: object.extent,
             process: std::process::id(),
-            last_bytes: AtomicU64::new(0),
-            words: (0..pieces).map(|_| AtomicU64::new(0)).collect(),
+            states: known.map_or_else(|| Arc::new(PieceStates::new(pieces as usize)), Arc::clone),
         };
         table.copy(object, 0..pieces);
         table
@@ -67,19 +101,19 @@ impl PieceTable {
 
     /// Copies what the index has of these pieces. The caller holds the index.
     pub(crate) fn copy(&self, object: &Object, pieces: Range<u32>) {
-        let end = pieces.end.min(self.words.len() as u32);
+        let end = pieces.end.min(self.states.words.len() as u32);
         let pieces = pieces.start.min(end)..end;
-        if let Some(last) = (self.words.len() as u32).checked_sub(1) {
+        if let Some(last) = (self.states.words.len() as u32).checked_sub(1) {
             let range = object.extent.piece(last);
             let bytes = range.end - range.start;
-            if self.last_bytes.swap(bytes, Ordering::AcqRel) != bytes {
-                self.words[last as usize].store(0, Ordering::Release);
+            if self.states.last_bytes.swap(bytes, Ordering::AcqRel) != bytes {
+                self.states.words[last as usize].store(0, Ordering::Release);
             }
         }
         let mut present = object.pieces.range(pieces.clone()).peekable();
         for piece in pieces {
             let state = present.next_if(|(at, _)| **at == piece).map(|(_, s)| *s);
-            let word = &self.words[piece as usize];
+            let word = &self.states.words[piece as usize];
             let known = word.load(Ordering::Acquire);
             let (wanted, damaged) = match state {
                 Some(Piece::Present(crc)) => (PRESENT | u64::from(crc), DAMAGED | u64::from(crc)),
@@ -92,18 +126,18 @@ impl PieceTable {
     }
 
     pub(crate) fn is_present(&self, piece: u32) -> bool {
-        (self.words.get(piece as usize))
+        (self.states.words.get(piece as usize))
             .is_some_and(|word| word.load(Ordering::Acquire) & PRESENT != 0)
     }
 
     pub(crate) fn is_verified(&self, piece: u32) -> bool {
-        (self.words.get(piece as usize))
+        (self.states.words.get(piece as usize))
             .is_some_and(|word| word.load(Ordering::Acquire) & VERIFIED != 0)
     }
 
     /// Marks a present piece whose bytes this process has just written.
     pub(crate) fn set_verified(&self, piece: u32) {
-        if let Some(word) = self.words.get(piece as usize) {
+        if let Some(word) = self.states.words.get(piece as usize) {
             // Only with `PRESENT`: another process may have dropped it.
             let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
                 (word & PRESENT != 0).then_some(word | VERIFIED)
@@ -111,15 +145,17 @@ impl PieceTable {
         }
     }
 
+    pub(crate) fn states(&self) -> &Arc<PieceStates> {
+        &self.states
+    }
+
     pub(crate) fn clear(&self, piece: u32) {
-        if let Some(word) = self.words.get(piece as usize) {
-            word.store(0, Ordering::Release);
-        }
+        self.states.clear(piece);
     }
 
     /// Marks a present piece whose bytes do not have their checksum.
     pub(crate) fn set_damaged(&self, piece: u32) {
-        if let Some(word) = self.words.get(piece as usize) {
+        if let Some(word) = self.states.words.get(piece as usize) {
             let known = word.load(Ordering::Acquire);
             word.store(known & CHECKSUM | DAMAGED, Ordering::Release);
         }
@@ -127,13 +163,13 @@ impl PieceTable {
 
     /// Whether the bytes of a piece are not those of this checksum, as this process found.
     pub(crate) fn is_damaged(&self, piece: u32, checksum: u32) -> bool {
-        (self.words.get(piece as usize))
+        (self.states.words.get(piece as usize))
             .is_some_and(|word| word.load(Ordering::Acquire) == DAMAGED | u64::from(checksum))
     }
 
     /// Compares the bytes of a piece with its checksum, unless this process has done so.
     pub(crate) fn verify(&self, piece: u32, buffer: &mut Vec<u8>) -> Verdict {
-        let Some(word) = self.words.get(piece as usize) else {
+        let Some(word) = self.states.words.get(piece as usize) else {
             return Verdict::Absent;
         };
         let known = word.load(Ordering::Acquire);
@@ -144,8 +180,8 @@ impl PieceTable {
             return Verdict::Absent;
         }
         let start = u64::from(piece) * self.extent.piece_bytes;
-        let bytes = match piece as usize + 1 == self.words.len() {
-            true => self.last_bytes.load(Ordering::Acquire),
+        let bytes = match piece as usize + 1 == self.states.words.len() {
+            true => self.states.last_bytes.load(Ordering::Acquire),
             false => self.extent.piece_bytes,
         };
         if checksum(&self.file, start, bytes, buffer).ok() != Some(known as u32) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::{Deref, DerefMut, Range};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::cache::CacheOptions;
 use crate::changes::{ChangeLog, Sequence};
@@ -12,6 +12,7 @@ use crate::error::CacheError;
 use crate::folder::{Folder, remove};
 use crate::index::Index;
 use crate::journal::{Header, JournalFile, JournalUpdate, ObjectId, Op, Settings};
+use crate::known_pieces::KnownPieces;
 use crate::locks::{IndexLock, Owner};
 use crate::piece_table::PieceTable;
 use crate::space::is_full;
@@ -43,6 +44,8 @@ pub(crate) struct State {
     pub(crate) changes: ChangeLog,
     /// Objects that are pinned by this process.
     pub(crate) tables: HashMap<ObjectId, Weak<PieceTable>>,
+    /// What this process knows of the pieces of objects that it pins or has pinned.
+    pub(crate) piece_states: KnownPieces,
     /// Objects that were used, since this was last told.
     pub(crate) used: BTreeSet<ObjectId>,
     /// Pieces whose reservation ended and could not be released, on a full disk.
@@ -98,6 +101,7 @@ impl CacheInner {
                 index,
                 changes,
                 tables: HashMap::new(),
+                piece_states: KnownPieces::default(),
                 used: BTreeSet::new(),
                 unreleased: Vec::new(),
                 resets: u64::from(was_damaged),
@@ -231,12 +235,13 @@ impl StateGuard<'_> {
             state.index.apply(op).ok()?;
             if let Op::Removed { object, .. } = op {
                 state.tables.remove(object);
+                state.piece_states.remove(*object);
                 state.used.remove(object);
             }
             if let Op::Dropped { object, piece } = op
-                && let Some(table) = state.tables.get(object).and_then(Weak::upgrade)
+                && let Some(states) = state.piece_states.get(*object)
             {
-                table.clear(*piece);
+                states.clear(*piece);
             }
         }
         Some(())
@@ -266,6 +271,11 @@ impl StateGuard<'_> {
         let index = &state.index;
         (state.tables).retain(|id, _| index.objects.contains_key(id));
         state.used.retain(|id| index.objects.contains_key(id));
+        // Which pieces were dropped meanwhile is not known.
+        state.piece_states = KnownPieces::default();
+        for table in state.tables.values().filter_map(Weak::upgrade) {
+            (state.piece_states).insert(table.id, Arc::clone(table.states()));
+        }
         Ok(())
     }
 

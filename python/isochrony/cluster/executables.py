@@ -49,16 +49,14 @@ class Executable:
         """Runs it here."""
         return self.run(item, list(paths), [])
 
-    def run(self, item: Any, inputs: Sequence[Path], outputs: Sequence[Path]) -> str:
-        """Runs it in a scratch folder; what it prints.
+    def run(self, item: Any, inputs: Sequence[Path], outputs: Sequence[Path], scratch: Path | None = None) -> str:
+        """Runs it in a folder of its own, in `scratch` or where temporary files are; what it prints.
 
         Raises:
             RunError: it cannot be run, or fails.
         """
         argv = self.arguments(item, inputs, outputs)
-        # Beside the links to the inputs, where there are any, so that it goes with them.
-        beside = next((path.parent.parent for path in (*inputs, *outputs)), None)
-        with tempfile.TemporaryDirectory(dir=beside, prefix="work-") as folder:
+        with tempfile.TemporaryDirectory(dir=scratch, prefix="work-") as folder:
             try:
                 done = subprocess.run(
                     argv, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=self._timeout, check=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import threading
 import time
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .host_cache import HostCache
     from .input_files import InputFile, LocalFile
     from .prefetch import Fetched
+    from .scratch import Scratch
 
 #: What a task of a batch is: its number, item, inputs, URLs of outputs.
 Task = tuple[int, Any, "list[InputFile]", "list[str] | None"]
@@ -123,39 +125,35 @@ class FileCalls:
     ) -> bytes:
         if isinstance(item, Handover):
             return b""
-        if not files and not outputs:
-            return dumps(self._call(item, [], []))
-        with self._cache.scratch.folder() as folder:
-            paths = [
-                _linked(folder, place, one, file) for place, (one, file) in enumerate(zip(inputs, files, strict=True))
-            ]
+        scratch = self._cache.scratch
+        with contextlib.ExitStack() as stack:
+            paths = [_named(stack, scratch, one, file) for one, file in zip(inputs, files, strict=True)]
+            if not outputs and not isinstance(self._function, Executable):
+                return dumps(self._function(item, *paths))
+            folder = stack.enter_context(scratch.folder())
             targets = [_target(folder, place, url) for place, url in enumerate(outputs or [])]
-            value = dumps(self._call(item, paths, targets))
+            if isinstance(self._function, Executable):
+                value = dumps(self._function.run(item, paths, targets, folder))
+            else:
+                value = dumps(self._function(item, *paths, *targets))
             for url, path in zip(outputs or [], targets, strict=True):
                 written.append(_stored(self._cache, url, path))
         return value
-
-    def _call(self, item: Any, paths: list[Path], targets: list[Path]) -> object:
-        if isinstance(self._function, Executable):
-            return self._function.run(item, paths, targets)
-        return self._function(item, *paths, *targets)
 
 
 class Handover:
     """Instead of an item: the inputs are only fetched, for others to find them."""
 
 
-def _linked(folder: Path, place: int, wanted: InputFile, file: LocalFile) -> Path:
-    """A link by the name that the file has in storage: functions look at its ending."""
+def _named(stack: contextlib.ExitStack, scratch: Scratch, wanted: InputFile, file: LocalFile) -> Path:
+    """A path by the name that the file has in storage, as long as the task uses it: functions look at its ending."""
     name = _file_name(wanted.key.url)
     if wanted.form is not None:
         # A form is not what the ending says.
         name = Path(name).stem or name
-    inside = folder / f"in{place}"
-    inside.mkdir()
-    path = inside / name
-    path.symlink_to(file.path)
-    return path
+    link = scratch.links.take(file.path, name)
+    stack.callback(scratch.links.give_back, file.path, name)
+    return link
 
 
 def _target(folder: Path, place: int, url: str) -> Path:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Seconds without a byte after which a request has failed.
 _TIMEOUT_S = 30.0
+#: Bytes of a body that are sent at a time.
+_BLOCK_BYTES = 256 << 10
 #: Attempts of a request, and seconds before the second one, which double.
 _ATTEMPTS, _BACKOFF_S = 4, 0.1
 #: Answers that may be others a moment later.
@@ -80,7 +82,9 @@ class HttpFiles:
             raise
 
     def write(self, url: str, path: Path) -> FileKey:
-        """Stores a file by ``PUT``; servers replace a file as a whole."""
+        """Stores a file by ``PUT``; servers replace a file as a whole. Its version is the one that the answer names, if
+        there is one: another writer may replace the file a moment later.
+        """
         with path.open("rb") as body:
             size = path.stat().st_size
 
@@ -88,8 +92,10 @@ class HttpFiles:
                 body.seek(0)
                 return body
 
-            self._request("PUT", url, {"Content-Length": str(size)}, rewound).read()
-        return self.stat(url)
+            answer = self._request("PUT", url, {"Content-Length": str(size)}, rewound)
+            answer.read()
+        etag = answer.getheader("ETag")
+        return self.stat(url) if etag is None else FileKey(url, etag, 0, size)
 
     def _request(self, method: str, url: str, headers: dict[str, str], body: Any = None) -> http.client.HTTPResponse:
         """An answer whose status is 2xx.
@@ -147,7 +153,7 @@ class HttpFiles:
         connection: http.client.HTTPConnection | None = connections.get((scheme, netloc))
         if connection is None:
             kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
-            connections[scheme, netloc] = connection = kind(netloc, timeout=_TIMEOUT_S)
+            connections[scheme, netloc] = connection = kind(netloc, timeout=_TIMEOUT_S, blocksize=_BLOCK_BYTES)
         return connection
 
     def _forget(self) -> None:

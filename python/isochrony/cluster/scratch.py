@@ -1,4 +1,6 @@
-"""Folders for one task each, beside a host's cache. Those of processes that ended are removed by the next one."""
+"""Folders for one task each, and links to cached files, beside a host's cache. What ended processes left is removed by
+the next one.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ import itertools
 import os
 import secrets
 import shutil
+import threading
+from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LOCK = "lock"
+#: Links that are kept for later tasks.
+_KEPT_LINKS = 4096
 
 
 class Scratch:
@@ -37,6 +43,8 @@ class Scratch:
         temporary.rename(self._folder)
         self._numbers = itertools.count()
         self._is_closed = False
+        #: To files of the cache.
+        self.links = FileLinks(self._folder / "links")
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
@@ -54,6 +62,49 @@ class Scratch:
             self._is_closed = True
             shutil.rmtree(self._folder, ignore_errors=True)
             os.close(self._lock)
+
+
+class FileLinks:
+    """Links to files by the names that these have elsewhere: functions look at a file's ending.
+
+    A link costs the file system more than reading a small file, so it is kept for later tasks. Thread-safe.
+
+    Parameters:
+        folder: of the links; made with the first one.
+        kept: links that no task uses, at most.
+    """
+
+    def __init__(self, folder: Path, kept: int = _KEPT_LINKS) -> None:
+        self._folder = folder
+        self._kept = kept
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        #: Links and how many tasks use each, by target and name; those that were used last come last.
+        self._links: OrderedDict[tuple[Path, str], tuple[Path, int]] = OrderedDict()
+
+    def take(self, target: Path, name: str) -> Path:
+        """A link of this name to a file. It stays until it was given back as often as it was taken."""
+        with self._lock:
+            link, users = self._links.pop((target, name), (None, 0))
+            # A function may have removed it.
+            if link is None or not link.is_symlink():
+                folder = self._folder / str(next(self._numbers))
+                folder.mkdir(parents=True)
+                link = folder / name
+                link.symlink_to(target)
+            self._links[target, name] = link, users + 1
+        return link
+
+    def give_back(self, target: Path, name: str) -> None:
+        """A task does not use a link any more."""
+        with self._lock:
+            link, users = self._links[target, name]
+            self._links[target, name] = link, users - 1
+            excess = len(self._links) - self._kept
+            idle = [key for key, (_, users) in self._links.items() if not users] if excess > 0 else []
+            removed = [self._links.pop(key)[0] for key in idle[:excess]]
+        for link in removed:
+            shutil.rmtree(link.parent, ignore_errors=True)
 
 
 def _remove_if_dead(folder: Path) -> None:

@@ -76,6 +76,28 @@ fn a_flipped_byte_is_found_before_the_first_use_after_a_restart() {
     check_folder(&place.folder, QUOTA, 0..2);
 }
 
+/// Reading a file again for each task that pins it would cost a disk twice.
+#[test]
+fn bytes_are_compared_with_their_checksum_once_by_a_process_and_by_each_other_one() {
+    let place = place();
+    let (cache, object) = filled(&place.folder);
+    drop(object);
+    let other = open(&place.folder);
+    let pin = |cache: &Cache| cache.pin(&key(1), 4 * PIECE + 100).expect("pinned");
+    let missing = |object: &PinnedObject| object.missing(0..object.bytes()).expect("missing");
+    assert_eq!(missing(&pin(&cache)), []);
+    let file = writable(&object_files(&place.folder)[0]);
+    let byte = origin(1, 77..78)[0];
+    file.write_all_at(&[byte ^ 4], 77).expect("flipped");
+    assert_eq!(missing(&pin(&cache)), []);
+    assert_eq!(missing(&pin(&other)), only(0..PIECE));
+    // It has told the first one.
+    assert_eq!(missing(&pin(&cache)), only(0..PIECE));
+    fetch(&pin(&other), 1, 0..PIECE).expect("fetched");
+    assert_eq!(missing(&pin(&cache)), []);
+    assert!(read(&pin(&cache), 1, 0..4 * PIECE).is_some());
+}
+
 #[test]
 fn a_truncated_file_is_fetched_again() {
     let place = place();

@@ -1,0 +1,67 @@
+//! The states of the pieces of objects, for later pins of the same objects: bounded, and only ever of this process.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::journal::ObjectId;
+use crate::piece_table::PieceStates;
+
+/// Pieces whose states are kept, eight bytes each: of a terabyte in pieces of 1 MiB.
+const MAX_PIECES: usize = 1 << 20;
+
+/// By object. What is not pinned is forgotten when there are too many.
+#[derive(Debug, Default)]
+pub(crate) struct KnownPieces {
+    states: HashMap<ObjectId, Arc<PieceStates>>,
+    /// The sum of their pieces, and one for each object.
+    pieces: usize,
+}
+
+impl KnownPieces {
+    pub(crate) fn get(&self, object: ObjectId) -> Option<&Arc<PieceStates>> {
+        self.states.get(&object)
+    }
+
+    pub(crate) fn insert(&mut self, object: ObjectId, states: Arc<PieceStates>) {
+        self.remove(object);
+        if self.pieces + cost(&states) > MAX_PIECES {
+            self.states
+                .retain(|_, states| Arc::strong_count(states) > 1);
+            self.pieces = self.states.values().map(cost).sum();
+        }
+        self.pieces += cost(&states);
+        self.states.insert(object, states);
+    }
+
+    pub(crate) fn remove(&mut self, object: ObjectId) {
+        if let Some(states) = self.states.remove(&object) {
+            self.pieces -= cost(&states);
+        }
+    }
+}
+
+/// Of an object without pieces, too.
+fn cost(states: &Arc<PieceStates>) -> usize {
+    states.pieces() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_pinned_is_forgotten_when_there_are_too_many_pieces() {
+        let mut known = KnownPieces::default();
+        let pinned = Arc::new(PieceStates::new(MAX_PIECES / 2));
+        known.insert(0, Arc::clone(&pinned));
+        let half = || Arc::new(PieceStates::new(MAX_PIECES / 4));
+        known.insert(1, half());
+        known.insert(2, half());
+        let kept = |known: &KnownPieces| [0, 1, 2].map(|id| known.get(id).is_some());
+        assert_eq!(kept(&known), [true, false, true]);
+        assert_eq!(known.pieces, MAX_PIECES / 2 + MAX_PIECES / 4 + 2);
+        known.remove(0);
+        known.insert(2, half());
+        assert_eq!(known.pieces, MAX_PIECES / 4 + 1);
+    }
+}
