@@ -42,10 +42,13 @@ SIZES = {
     "1 GB": 1_000_000_000,
 }
 WORKERS = (2, 4, 8)
-#: Storage; bytes of a pass over all files, files of it at most, and bytes that are read locally in one measurement.
-RATE, PASS_BYTES, MOST_FILES, LOCAL_BYTES = 250e6, 300_000_000, 300, 1_500_000_000
-#: Of the smallest files passes that are read locally in one measurement.
-MOST_REPEATS = 4
+#: Storage; bytes of a pass over all files, files of it at most, and bytes that are read locally in one measurement: enough
+#: that a run's start, some 0.1 s, is not what is measured.
+RATE, PASS_BYTES, MOST_FILES, LOCAL_BYTES = 250e6, 1_200_000_000, 600, 8_000_000_000
+#: Files of a pass for each worker, at least.
+LEAST_FILES = 2
+#: Of small files passes that are read locally in one measurement.
+MOST_REPEATS = 6
 #: From this length a file is large: measured once, and written locally once.
 LARGE = 100_000_000
 #: Cores that other processes had, from which a row is marked.
@@ -61,8 +64,8 @@ PAPER = {
 
 
 def count_of(size: int, workers: int) -> int:
-    """Files of a pass: one for each worker at least, but two of the largest."""
-    return 2 if size > PASS_BYTES else max(min(PASS_BYTES // size, MOST_FILES), workers)
+    """Files of a pass."""
+    return max(min(PASS_BYTES // size, MOST_FILES), LEAST_FILES * workers)
 
 
 def copied(path: Path, target: Path | None) -> tuple[int, bytes]:
@@ -179,12 +182,12 @@ def measure(
     client: Any, storage: Storage, readers: Readers, name: str, size: int, workers: int, is_written: bool, is_full: bool
 ) -> dict[str, Any]:
     """A row of the table."""
-    count = count_of(size, workers) if is_full else workers * 4
+    count = count_of(size, workers) if is_full else 4 * workers
     urls = storage.make(count, size)
     rounds = 3 if is_full and size < LARGE and workers == WORKERS[0] else 1
     total = count * size
     repeats = min(max(LOCAL_BYTES // total, 1), MOST_REPEATS) if is_full else 2
-    if is_written and total >= LARGE:
+    if is_written and size >= LARGE:
         repeats = 1
     outputs: Callable[[str], str] | None = (lambda url: f"{url}.out") if is_written else None
     values: dict[str, list[float]] = defaultdict(list)
@@ -320,8 +323,8 @@ def main() -> None:
                     if not is_full and size not in (1, 1_000_000):
                         continue
                     for is_written in (False, True):
-                        if size > PASS_BYTES and workers > WORKERS[0]:
-                            # Half a minute and more for each, and storage is the limit with two of them.
+                        if size > LARGE and workers > WORKERS[0]:
+                            # A minute and more for each, and storage is the limit with two of them.
                             continue
                         start = time.perf_counter()
                         row = measure(client, storage, readers, name, size, workers, is_written, is_full)
