@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from faulty_link import FaultyLink
 from isochrony.cluster.host_cache import HostCache
-from isochrony.cluster.input_files import CacheSettings, InputFile
+from isochrony.cluster.input_files import CacheSettings, InputFile, LocalFile
 from isochrony.cluster.peers import PeerClient, PeerError
-from isochrony.cluster.prefetch import IS_LOCAL, IS_REMOTE, Prefetch
+from isochrony.cluster.prefetch import IS_LOCAL, IS_REMOTE, FetchedFiles, Prefetch
 from isochrony.cluster.storage import FileKey, storage_of
 from isochrony.native_errors import StorageChangedError, StorageNotFoundError
 from storage_server import StorageServer
@@ -369,11 +369,13 @@ def test_what_was_fetched_ahead_is_taken_or_let_go(storage: StorageServer, hosts
     wanted, gone = wanted_of(storage), InputFile(FileKey(storage.url("gone"), '"x"', 0, 3))
     batch = IS_REMOTE + pickle.dumps(([(0, None, [wanted], None), (1, None, [gone], None)], False, 0))
     prefetch = Prefetch(a)
-    assert prefetch.take(None) == []
     begun = prefetch.begin(batch)
-    (file, *none), error = prefetch.take(begun)
-    assert prefetch.take(begun) == [], "it was taken"
-    assert file.path.read_bytes() == CONTENT and not none
+    assert begun is not None
+    files, error = taken(begun), begun.take()
+    assert begun.take() is None, "there are no more"
+    prefetch.end(begun)
+    (file,) = files
+    assert file.path.read_bytes() == CONTENT
     assert isinstance(error, StorageNotFoundError)
     file.close()
     assert prefetch.begin(IS_LOCAL + batch[1:]) is None
@@ -388,5 +390,68 @@ def test_what_was_fetched_ahead_is_taken_or_let_go(storage: StorageServer, hosts
     while a.info()["pinned_objects"] and time.monotonic() < until:
         time.sleep(0.01)
     assert a.info()["pinned_objects"] == 0
-    assert prefetch.take(begun) == [], "it was let go"
+    assert begun is not None and begun.take() is None, "it was let go"
     assert prefetch.begin(batch) is None
+
+
+def taken(fetched: FetchedFiles) -> list[LocalFile]:
+    until = time.monotonic() + 10
+    while not fetched._is_begun and time.monotonic() < until:
+        time.sleep(0.01)
+    files = fetched.take()
+    assert isinstance(files, list)
+    return files
+
+
+def test_a_task_does_not_wait_for_the_files_of_later_tasks(storage: StorageServer, hosts: Any) -> None:
+    a = hosts("a", quota=256 << 20)
+    first = InputFile(storage_of("http://").stat(storage.put("first.dat", b"first")))
+    second = InputFile(storage_of("http://").stat(storage.put("second.dat", b"second")))
+    batch = IS_REMOTE + pickle.dumps(([(0, None, [first], None), (1, None, [second], None)], False, 0))
+    may_come = threading.Event()
+
+    def held(path: str, _: int) -> bool:
+        assert path != "/second.dat" or may_come.wait(30)
+        return False
+
+    storage.fault = held
+    prefetch = Prefetch(a)
+    begun = prefetch.begin(batch)
+    assert begun is not None
+    until = time.monotonic() + 10
+    while a.info()["pinned_objects"] < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    (file,) = taken(begun)
+    assert file.path.read_bytes() == b"first" and not may_come.is_set()
+    may_come.set()
+    (other,) = taken(begun)
+    assert other.path.read_bytes() == b"second"
+    for one in (file, other):
+        one.close()
+    prefetch.stop()
+
+
+def test_a_batch_whose_turn_comes_before_its_files_are_asked_for_fetches_them_itself(
+    storage: StorageServer, hosts: Any
+) -> None:
+    a = hosts("a", quota=256 << 20)
+    wanted = wanted_of(storage)
+    batch = IS_REMOTE + pickle.dumps(([(0, None, [wanted], None)], False, 0))
+    may_come = threading.Event()
+    storage.fault = lambda *_: not may_come.wait(30)
+    prefetch = Prefetch(a)
+    # The only thread is busy with the first one.
+    first, second = prefetch.begin(batch), prefetch.begin(batch)
+    assert first is not None and second is not None
+    while not first._is_begun:
+        time.sleep(0.01)
+    assert second.take() is None
+    may_come.set()
+    (file,) = taken(first)
+    assert file.path.read_bytes() == CONTENT
+    file.close()
+    prefetch.stop()
+    until = time.monotonic() + 10
+    while a.info()["pinned_objects"] and time.monotonic() < until:
+        time.sleep(0.01)
+    assert a.info()["pinned_objects"] == 0

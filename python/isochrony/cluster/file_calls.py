@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .host_cache import HostCache
     from .input_files import InputFile, LocalFile
-    from .prefetch import Fetched
+    from .prefetch import FetchedFiles
     from .scratch import Scratch
 
 #: What a task of a batch is: its number, item, inputs, URLs of outputs.
@@ -66,11 +66,11 @@ class FileCalls:
         """A function that was begun is not ended: what it returns is not read."""
         self._prefetch.stop()
 
-    def announce(self, batch: bytes) -> Fetched | None:
+    def announce(self, batch: bytes) -> FetchedFiles | None:
         """A batch has arrived; the slot is perhaps busy with the one before. Begins to fetch its files, for `run`."""
         return self._prefetch.begin(batch)
 
-    def run(self, batch: bytes, announced: Fetched | None = None) -> bytes:
+    def run(self, batch: bytes, announced: FetchedFiles | None = None) -> bytes:
         """Does the tasks of a batch.
 
         Returns:
@@ -80,10 +80,10 @@ class FileCalls:
         tasks, is_manifest, waiting = pickle.loads(memoryview(batch)[1:])
         cache = self._cache
         cache.waiting = waiting
-        fetched = self._prefetch.take(announced)
-        results = [
-            self._done(task, fetched[place] if place < len(fetched) else None) for place, task in enumerate(tasks)
-        ]
+        try:
+            results = [self._done(task, None if announced is None else announced.take()) for task in tasks]
+        finally:
+            self._prefetch.end(announced)
         with self._lock:
             since = None if is_manifest else self._since
             following, is_all, changes = cache.report(since)
