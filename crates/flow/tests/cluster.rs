@@ -7,6 +7,8 @@
 mod fail;
 #[path = "common/feed.rs"]
 mod feed;
+#[path = "common/feed_plans.rs"]
+mod feed_plans;
 #[path = "common/loopback.rs"]
 mod loopback;
 #[path = "common/noise.rs"]
@@ -29,9 +31,10 @@ use serde_json::json;
 
 use fail::failing;
 use feed::Feed;
+use feed_plans::{FeedPlans, feed_plans};
 use loopback::{collect_feed_on_loopback, collect_on_hosts, collect_on_loopback, sent};
 use noise::recording;
-use plans::{around, named, plans, settling, steps};
+use plans::{around, named, plans, steps};
 
 const CASES: u32 = 300;
 
@@ -107,9 +110,7 @@ fn asks_for_slots(plans: &[Plan]) -> bool {
 #[test]
 fn random_plans_of_a_feed_have_the_bits_of_one_thread() {
     let given = (
-        (steps(), 0usize..4, 0..around().len(), 0..settling().len()),
-        (0i64..60, 1i64..700, 300i64..3000),
-        (1i64..200, 1usize..20),
+        feed_plans(),
         (0usize..4, 0u64..6),
         (0u32..14, 0u32..14, 0u32..16),
     );
@@ -117,27 +118,7 @@ fn random_plans_of_a_feed_have_the_bits_of_one_thread() {
     let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
     let ran = runner.run(
         &given,
-        |(
-            (steps, first, near, settles),
-            (gap, len, more),
-            (piece, pause),
-            (slots, lost),
-            sizes,
-        )| {
-            let stretches = vec![5..5 + len, 5 + len + gap..5 + len + gap + more];
-            let feed = Feed::new(stretches, piece, pause);
-            let gate = Arc::clone(&feed.gate);
-            let scan = Plan::scan(feed);
-            let base = match first {
-                0 => named(&scan, &around()[near]).unwrap(),
-                1 => named(&scan, &settling()[settles])
-                    .and_then(|plan| named(&plan, &around()[near]))
-                    .unwrap(),
-                2 => scan.rewindow(16).unwrap().power().unwrap(),
-                _ => scan,
-            };
-            let all = plans(base, &steps);
-            let some = [all[all.len() - 1].clone(), all[all.len() / 2].clone()];
+        |(FeedPlans { plans: some, gate }, (slots, lost), sizes)| {
             let (one, _) = Plan::collect_all(&some, &options(500)).unwrap();
             let mut options = options(500);
             options.stages.helpers_after_us = 0;

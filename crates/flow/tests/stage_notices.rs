@@ -2,6 +2,8 @@
 
 #[path = "common/feed.rs"]
 mod feed;
+#[path = "common/feed_plans.rs"]
+mod feed_plans;
 #[path = "common/noise.rs"]
 #[allow(dead_code)]
 mod noise;
@@ -16,8 +18,7 @@ use isochrony_flow::{Plan, RunOptions};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use feed::Feed;
-use plans::{around, named, plans, settling, steps};
+use feed_plans::{FeedPlans, feed_plans};
 
 const CASES: u32 = 300;
 
@@ -26,43 +27,27 @@ const POLL_INTERVAL: Duration = Duration::from_secs(20);
 
 #[test]
 fn no_stage_waits_for_what_is_there() {
-    let given = (
-        (steps(), 0usize..4, 0..around().len(), 0..settling().len()),
-        (0i64..60, 1i64..700, 300i64..3000),
-        (1i64..200, 1usize..20),
-        (0u32..14, 0u32..14, 0u32..10),
-    );
+    let given = (feed_plans(), (0u32..14, 0u32..14, 0u32..10));
     let staged = Cell::new(0);
     let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
-    let ran = runner.run(
-        &given,
-        |((steps, first, near, settles), (gap, len, more), (piece, pause), sizes)| {
-            let stretches = vec![5..5 + len, 5 + len + gap..5 + len + gap + more];
-            let scan = Plan::scan(Feed::new(stretches, piece, pause));
-            let base = match first {
-                0 => named(&scan, &around()[near]).unwrap(),
-                1 => named(&scan, &settling()[settles])
-                    .and_then(|plan| named(&plan, &around()[near]))
-                    .unwrap(),
-                2 => scan.rewindow(16).unwrap().power().unwrap(),
-                _ => scan,
-            };
-            let all = plans(base, &steps);
-            let some = [all[all.len() - 1].clone(), all[all.len() / 2].clone()];
-            let mut options = RunOptions::default();
-            options.workers = 3;
-            options.stages.helpers_after_us = 0;
-            options.stages.burst_bytes = 1 << sizes.0;
-            options.stages.block_bytes = 1 << sizes.1;
-            options.stages.link_bytes = 1 << sizes.2;
-            options.stages.poll_us = POLL_INTERVAL.as_micros() as u64;
-            let begun = Instant::now();
-            let (_, report) = Plan::collect_all(&some, &options).unwrap();
-            prop_assert!(begun.elapsed() < POLL_INTERVAL / 2, "{}", some[0].explain());
-            staged.set(staged.get() + u32::from(report.stages.len() > 1));
-            Ok(())
-        },
-    );
+    let ran = runner.run(&given, |(FeedPlans { plans, .. }, sizes)| {
+        let mut options = RunOptions::default();
+        options.workers = 3;
+        options.stages.helpers_after_us = 0;
+        options.stages.burst_bytes = 1 << sizes.0;
+        options.stages.block_bytes = 1 << sizes.1;
+        options.stages.link_bytes = 1 << sizes.2;
+        options.stages.poll_us = POLL_INTERVAL.as_micros() as u64;
+        let begun = Instant::now();
+        let (_, report) = Plan::collect_all(&plans, &options).unwrap();
+        prop_assert!(
+            begun.elapsed() < POLL_INTERVAL / 2,
+            "{}",
+            plans[0].explain()
+        );
+        staged.set(staged.get() + u32::from(report.stages.len() > 1));
+        Ok(())
+    });
     ran.unwrap_or_else(|error| panic!("{error}"));
     assert!(staged.get() > CASES / 2, "{} of {CASES}", staged.get());
 }

@@ -21,13 +21,13 @@ fn value(index: i64) -> i16 {
 }
 
 /// Where samples wait for the slots of a cluster to join.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct JoinGate {
     state: Mutex<JoinState>,
     changed: Condvar,
 }
 
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 enum JoinState {
     #[default]
     Open,
