@@ -10,6 +10,7 @@
 #   make bench   measured ratios against bare loops and peers
 #   make fuzz    every fuzz target for FUZZ_SECONDS (60)
 #   make s3-server  the S3 server that tests of stores in object storage start, into target/tools (two minutes, once)
+#   make azure-server  the server of Azure blobs that they start, into target/tools; needs npm
 #   make soak    a live feed with faults for SOAK_SECONDS (3600)
 #   make attack  killed writers, damaged stores, repairs, damaged files, odd tables, command lines, a hostile feed; ATTACK_SEED
 
@@ -45,7 +46,7 @@ TEST_PROFILE := tested
 CARGO_TEST := cargo test --locked --workspace --profile $(TEST_PROFILE)
 
 .PHONY: help demo wheel test-wheel test lint generate bench fuzz soak attack fmt lock clean
-.PHONY: s3-server build-release build-test build-example test-rust test-python test-python-together test-python-alone
+.PHONY: s3-server azure-server build-release build-test build-example test-rust test-python test-python-together test-python-alone
 .PHONY: lint-rust lint-python
 
 help:
@@ -141,6 +142,17 @@ $(S3_SERVER_BUILT):
 	cargo install s3s-fs --version $(S3_SERVER_VERSION) --features binary --locked --quiet \
 	  --root target/tools --target-dir target/tools/build
 	rm -rf target/tools/build target/tools/s3s-fs-*.built
+	touch $@
+
+# Azurite, Microsoft's own; tests that need it skip where it is missing.
+AZURE_SERVER_VERSION := 3.35.0
+AZURE_SERVER_BUILT := target/tools/azurite-$(AZURE_SERVER_VERSION).built
+
+azure-server: $(AZURE_SERVER_BUILT)
+
+$(AZURE_SERVER_BUILT):
+	npm install --silent --no-audit --no-fund --prefix target/tools/azurite azurite@$(AZURE_SERVER_VERSION)
+	rm -f target/tools/azurite-*.built
 	touch $@
 
 # --- lint ---------------------------------------------------------------------
