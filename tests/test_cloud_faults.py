@@ -148,12 +148,6 @@ def test_what_goes_on_failing_is_an_error_that_says_so(
     check_same(URL, copy)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=OSError,
-    reason="Requests asks again for ranges and whole objects whose bodies break off; StoreLocation::list_whole and"
-    " list_folder do not, and object_store repeats no body",
-)
 def test_a_listing_that_breaks_off_is_asked_for_again(moto: MotoServer, copy: Path) -> None:
     moto.fail("GET", "list-type", broken_off, 1)
     check_same(URL, copy)
@@ -219,12 +213,6 @@ def test_an_upload_whose_completion_fails_under_status_200_is_not_published(
     np.testing.assert_array_equal(iso.open(url)["a"][:].counts, samples)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="status() of crates/cloud/src/error.rs looks for 'status code: ', which object_store's error of a status 200"
-    " with an error document lacks: the message shows neither the status nor the server's name of the error",
-)
 def test_an_error_document_under_status_200_is_named(moto: MotoServer, large: Path) -> None:
     moto.fail("POST", "uploadId", error_document("200 OK", "InternalError"))
     with pytest.raises(OSError) as failed:

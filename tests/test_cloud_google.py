@@ -162,12 +162,6 @@ def test_a_server_that_is_not_trusted_gets_no_token(google: GoogleServer, monkey
     assert google.objects.requests == []
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="Location::client makes a Google client without Permission::admits, so a base URL http:// is refused even on"
-    " this machine, as 'cannot be reached (URL scheme is not allowed)' rather than as a setting",
-)
 @pytest.mark.parametrize(("host", "code"), [("127.0.0.1:1", "unreachable"), ("192.0.2.1", "bad_cloud_settings")])
 def test_an_endpoint_without_encryption_is_used_on_this_machine_alone(
     google: GoogleServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, code: str

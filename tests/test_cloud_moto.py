@@ -256,12 +256,6 @@ def test_credentials_that_may_not_list_open_a_store_and_read_no_samples(unlisted
     check_message(failed.value, unlisted, "403 AccessDenied")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="CloudError::of takes a listing that is refused with 403 for a failure of the server: object_store gives"
-    " Error::Generic for it, not PermissionDenied; a status of 401 or 403 must be Denied",
-)
 def test_credentials_that_may_not_list_are_told_which_right_they_lack(unlisted: str) -> None:
     with pytest.raises(OSError) as failed:
         iso.open(unlisted)["a"][:].values()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GoogleKey};
 use object_store::http::HttpBuilder;
 use object_store::path::Path as Key;
 use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
@@ -129,7 +129,12 @@ impl Location {
             }
             Service::Gcs => {
                 let builder = GoogleCloudStorageBuilder::from_env().with_url(base);
-                let builder = builder.with_retry(retry()).with_client_options(options());
+                let value = |key: GoogleKey| builder.get_config_value(&key);
+                let permission = value(GoogleKey::Client(ClientConfigKey::AllowHttp));
+                let http = Permission::of("GOOGLE_ALLOW_HTTP", permission, service)?;
+                let http = http.admits(value(GoogleKey::BaseUrl).as_deref(), service)?;
+                let options = options().with_allow_http(http);
+                let builder = builder.with_retry(retry()).with_client_options(options);
                 let client = builder.clone().build().map_err(settings)?;
                 let marked = MarkedProvider::new(client.credentials());
                 Arc::new(builder.with_credentials(marked).build().map_err(settings)?)

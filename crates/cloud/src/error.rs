@@ -174,6 +174,11 @@ impl CloudError {
                 let reason = reason();
                 Self::Denied { reason, variables }
             }
+            // As an error of any kind, where a bucket may not be listed.
+            _ if matches!(code(&text), Some(401 | 403)) => {
+                let reason = reason();
+                Self::Denied { reason, variables }
+            }
             _ if status(&text).is_some() => Self::Server { reason: reason() },
             _ => match cause_of::<HttpError>(error).map(HttpError::kind) {
                 Some(HttpErrorKind::Timeout) => Self::Unreachable {
@@ -231,10 +236,20 @@ pub(crate) fn is_of_transport(error: &object_store::Error) -> bool {
     cause_of::<HttpError>(error).is_some()
 }
 
+/// Whether the body of an answer broke off, which `object_store` does not ask for again.
+pub(crate) fn is_broken_off(error: &object_store::Error) -> bool {
+    use HttpErrorKind::{Decode, Interrupted, Unknown};
+    let kind = cause_of::<HttpError>(error).map(HttpError::kind);
+    matches!(kind, Some(Decode | Interrupted | Unknown))
+}
+
 /// The status of the answer that an error tells of.
 pub(crate) fn error_status(error: &object_store::Error) -> Option<u16> {
-    let status = status(&chain(error))?;
-    status.split(' ').next()?.parse().ok()
+    code(&chain(error))
+}
+
+fn code(text: &str) -> Option<u16> {
+    status(text)?.split(' ').next()?.parse().ok()
 }
 
 fn names_no_bucket(text: &str) -> bool {
@@ -248,11 +263,12 @@ fn names_no_bucket(text: &str) -> bool {
 
 /// The status and the server's short name of the error, such as "403 SignatureDoesNotMatch".
 fn status(text: &str) -> Option<String> {
-    let at = text.find("status code: ")? + "status code: ".len();
-    let number: String = text[at..]
-        .chars()
-        .take_while(char::is_ascii_digit)
-        .collect();
+    let number: String = match text.split_once("status code: ") {
+        Some((_, rest)) => rest.chars().take_while(char::is_ascii_digit).collect(),
+        // Under the status of a success.
+        None if text.contains("Server returned error response: ") => "200".into(),
+        None => return None,
+    };
     if number.is_empty() {
         return None;
     }

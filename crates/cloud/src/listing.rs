@@ -11,7 +11,7 @@ use object_store::path::Path as Key;
 
 use crate::client::Service;
 use crate::driver;
-use crate::error::{CloudError, error_status, is_of_transport};
+use crate::error::{CloudError, error_status, is_broken_off, is_of_transport};
 use crate::requests::{Requests, Version};
 
 /// Objects of a store that is listed whole, at most: some 20 requests, and 4 MB of memory.
@@ -67,10 +67,24 @@ impl StoreLocation {
         self,
         most: usize,
     ) -> Result<Option<BTreeMap<String, Version>>, CloudError> {
+        let mut retries = 0;
+        loop {
+            let error = match self.try_list_whole(most).await {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
+            };
+            self.retry_listing(&error, &mut retries).await?;
+        }
+    }
+
+    async fn try_list_whole(
+        &self,
+        most: usize,
+    ) -> Result<Option<BTreeMap<String, Version>>, object_store::Error> {
         let mut found = BTreeMap::new();
         let mut all = self.requests.client.list(Some(&self.prefix));
         while let Some(meta) = all.next().await {
-            let meta = meta.map_err(|error| self.requests.error(&error))?;
+            let meta = meta?;
             if found.len() == most {
                 return Ok(None);
             }
@@ -83,11 +97,13 @@ impl StoreLocation {
 
     async fn list_folder(self, folder: String) -> Result<BTreeMap<String, Entry>, CloudError> {
         let key = self.key(&folder)?;
-        let listed = self.requests.client.list_with_delimiter(Some(&key)).await;
-        let listed = listed.map_err(|error| match self.requests.service {
-            Service::Http if is_unlisting(&error) => CloudError::CannotList,
-            _ => self.requests.error(&error),
-        })?;
+        let mut retries = 0;
+        let listed = loop {
+            match self.requests.client.list_with_delimiter(Some(&key)).await {
+                Ok(listed) => break listed,
+                Err(error) => self.retry_listing(&error, &mut retries).await?,
+            }
+        };
         let mut found = BTreeMap::new();
         let folders = listed
             .common_prefixes
@@ -101,6 +117,22 @@ impl StoreLocation {
             }
         }
         Ok(found)
+    }
+
+    /// Waits before a list is asked for again whose answer broke off; any other error is returned.
+    async fn retry_listing(
+        &self,
+        error: &object_store::Error,
+        retries: &mut u32,
+    ) -> Result<(), CloudError> {
+        let failure = match self.requests.service {
+            Service::Http if is_unlisting(error) => CloudError::CannotList,
+            _ => self.requests.error(error),
+        };
+        let is_broken = is_broken_off(error);
+        self.requests
+            .before_retry(failure, is_broken, retries)
+            .await
     }
 }
 

@@ -276,7 +276,8 @@ impl Requests {
         Ok(())
     }
 
-    async fn before_retry(
+    /// Waits, longer each time, if what failed `is_broken` and was not tried too often; else returns the failure.
+    pub(crate) async fn before_retry(
         &self,
         failure: CloudError,
         is_broken: bool,

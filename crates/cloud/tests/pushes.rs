@@ -310,6 +310,43 @@ fn progress_counts_what_was_put() {
     assert!(on_the_way.count() > 2, "{seen:?}");
 }
 
+/// Signals without samples have objects, too: no commit puts those of more than a thousand.
+#[test]
+fn a_commit_puts_a_thousand_signals_at_most() {
+    let (server, url) = server();
+    let source = Source::new();
+    for number in 0..2100 {
+        let options = CreateOptions::new(DType::I16, Rate::from_hz(10).unwrap());
+        source
+            .store
+            .create(&format!("n/{number}"), &options)
+            .unwrap();
+    }
+    source.store.commit(true).unwrap();
+    push(&source.path(), &url, &CopyOptions::default()).unwrap();
+    let (mut of_commit, mut most, mut all) = (0, 0, 0);
+    for change in server.changes() {
+        let is_signal = change.starts_with("put ") && change.ends_with("/zarr.json");
+        if is_signal && change.contains("/n/") {
+            of_commit += 1;
+            all += 1;
+        }
+        if change.starts_with("put ") && change.ends_with("/MANIFEST") {
+            most = most.max(std::mem::take(&mut of_commit));
+        }
+    }
+    assert!(all >= 2100, "{all}");
+    assert!((1..=1000).contains(&most), "{most} signals in one commit");
+    assert_eq!(
+        Store::open(&url, Mode::Read)
+            .unwrap()
+            .names()
+            .unwrap()
+            .len(),
+        2100
+    );
+}
+
 #[test]
 fn manifest_is_put_last_and_deletions_follow() {
     let (server, url) = server();

@@ -277,6 +277,9 @@ fn store_class(code: &str) -> &'static str {
         | "bad_cloud_settings"
         | "no_remote"
         | "no_thread"
+        | "other_push"
+        | "push_staging"
+        | "unreadable_source"
         | "needs_recovery" => "StoreOSError",
         _ => "StoreValueError",
     }

@@ -155,6 +155,37 @@ fn of(error: object_store::Error) -> CloudError {
     CloudError::of(&error, VARIABLES)
 }
 
+fn generic(text: &'static str) -> CloudError {
+    of(object_store::Error::Generic {
+        store: "S3",
+        source: text.into(),
+    })
+}
+
+#[test]
+fn a_refusal_is_told_as_one_whatever_was_asked() {
+    let listing = "Error performing list request: Server returned non-2xx status code: 403 Forbidden: \
+                   <Error><Code>AccessDenied</Code></Error>";
+    let denied = CloudError::Denied {
+        reason: "403 AccessDenied".into(),
+        variables: VARIABLES,
+    };
+    assert_eq!(generic(listing), denied);
+    let failed = generic("Server returned non-2xx status code: 503 Busy");
+    assert!(matches!(failed, CloudError::Server { .. }), "{failed:?}");
+}
+
+#[test]
+fn an_error_under_the_status_of_a_success_is_named() {
+    let error = generic(
+        "Server returned error response: <Error><Code>SlowDown</Code><HostId>s3cret</HostId></Error>",
+    );
+    let named = CloudError::Server {
+        reason: "200 SlowDown".into(),
+    };
+    assert_eq!(error, named);
+}
+
 #[test]
 fn what_a_server_answers_beside_its_status_and_its_name_of_the_error_is_not_told() {
     let body = "Server returned non-2xx status code: 403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code>\

@@ -17,7 +17,7 @@ use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
 /// Most signals of which one commit puts the objects: bounds the files that are staged.
-const MAX_SIGNALS_PER_COMMIT: usize = 1000;
+pub(super) const MAX_SIGNALS_PER_COMMIT: usize = 1000;
 
 /// What was copied since the last commit.
 pub(super) struct CopyState {
@@ -312,7 +312,8 @@ impl Backup<'_, '_> {
     }
 
     fn commit(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
-        if copy.commits && copy.uncommitted > 0 {
+        // A signal without samples has objects, too.
+        if copy.commits && (copy.uncommitted > 0 || copy.signals >= MAX_SIGNALS_PER_COMMIT) {
             self.target.commit(true)?;
             self.publish()?;
             (copy.uncommitted, copy.signals) = (0, 0);

@@ -74,7 +74,8 @@ impl Backup<'_, '_> {
             }
             let media = self.target.shared().backend.media();
             let replaces = media.is_published() && difference.replaces(&self.target.names()?);
-            let is_large = difference.bytes() > self.options.commit_bytes;
+            let is_large = difference.bytes() > self.options.commit_bytes
+                || difference.signals.len() > MAX_SIGNALS_PER_COMMIT;
             // Such commits write tables that are ahead of what is published.
             let is_structural = media.is_published() && difference.is_structural();
             if marker.complete && (is_large || replaces || is_structural) {
