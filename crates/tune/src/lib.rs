@@ -3,3 +3,14 @@
 //! Pure functions: no threads, no clock, no I/O, and every choice at random comes from a seed, so that the tuner of a run,
 //! the prediction of a plan that has not run and the simulator use the same code. Times are seconds, rates are items a
 //! second.
+//!
+//! - [`flow_model`]: the throughput of a graph of servers, its bottleneck, and replicas for a budget of cores.
+
+mod error;
+pub mod flow_model;
+
+pub use error::TuneError;
+pub use flow_model::{
+    Allocation, FlowGraph, FlowModel, FlowSolution, Limit, Resources, Route, Server, Source,
+    SourceRule,
+};
