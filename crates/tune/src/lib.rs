@@ -5,12 +5,15 @@
 //! second.
 //!
 //! - [`flow_model`]: the throughput of a graph of servers, its bottleneck, and replicas for a budget of cores.
+//! - [`queueing`]: waits, queue lengths and the buffers that a throughput needs.
 
 mod error;
 pub mod flow_model;
+pub mod queueing;
 
 pub use error::TuneError;
 pub use flow_model::{
     Allocation, FlowGraph, FlowModel, FlowSolution, Limit, Resources, Route, Server, Source,
     SourceRule,
 };
+pub use queueing::{FiniteQueue, Queue};

@@ -12,7 +12,8 @@
 //! whether they are busy or not. Here a server takes a core, the interpreter's lock or the disk only while it is busy,
 //! so that an idle server leaves its share to the others. Both agree where all are equally busy.
 //!
-//! The model is one of means in steady state: it needs buffers large enough that servers seldom wait for each other.
+//! The model is one of means in steady state: it needs buffers large enough that servers seldom wait for each other. How
+//! large is a question for [`Queue`](crate::Queue).
 
 mod allocate;
 mod graph;
