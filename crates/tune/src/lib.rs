@@ -3,3 +3,17 @@
 //! Pure functions: no threads, no clock, no I/O, and every choice at random comes from a seed, so that the tuner of a run,
 //! the prediction of a plan that has not run and the simulator use the same code. Times are seconds, rates are items a
 //! second.
+//!
+//! - [`flow_model`]: the throughput of a graph of servers, its bottleneck, and replicas for a budget of cores.
+//! - [`queueing`]: waits, queue lengths and the buffers that a throughput needs.
+
+mod error;
+pub mod flow_model;
+pub mod queueing;
+
+pub use error::TuneError;
+pub use flow_model::{
+    Allocation, FlowGraph, FlowModel, FlowSolution, Limit, Resources, Route, Server, Source,
+    SourceRule,
+};
+pub use queueing::{FiniteQueue, Queue};

@@ -1,0 +1,93 @@
+//! Allocation of cores to the replicas of servers.
+
+use serde::{Deserialize, Serialize};
+
+use super::{FlowModel, FlowSolution, Limit};
+use crate::TuneError;
+
+/// Relative rise of the level that is rounding and no gain.
+const ROUNDING: f64 = 1e-12;
+
+/// Replicas of each server, and the steady state that they give.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// Replicas of each server.
+    pub replicas: Vec<u32>,
+    /// The steady state with these replicas.
+    pub solution: FlowSolution,
+}
+
+impl FlowModel {
+    /// The fewest replicas that give the largest throughput within a budget of cores.
+    ///
+    /// `budget` counts cores, one for each replica of a server that takes a core; at least one for each such server, and
+    /// as many as their `replicas` for those that are not `replicable`. Servers that are replicable and take a core get
+    /// replicas from 1 on; the others keep theirs. The shared resources of the graph limit the throughput as in
+    /// [`solve`](Self::solve).
+    ///
+    /// What is maximised is the rate of the source; with several, the rate by weight of the slowest of those that
+    /// arrivals do not limit. Replicas that would only speed up others are not added.
+    ///
+    /// Algorithm: start with one replica each, and give the server that is the bottleneck one more until the bottleneck
+    /// is something else or the budget is spent. This is optimal. Let `T` be the best level, reached with replicas `m`.
+    /// While the level is below `T`, the bottleneck `s` is full at that level and its load grows with the level, so that
+    /// `T` takes more replicas of it than it has: at least one more. Hence no step gives a server more than `m` does, the
+    /// budget lasts, and the level reaches `T`. (For the problem see Ibaraki and Katoh, Resource Allocation Problems,
+    /// 1988, chapter 5.)
+    ///
+    /// # Errors
+    ///
+    /// [`TuneError::BudgetTooSmall`] if `budget` is below the minimum.
+    ///
+    /// ```
+    /// use isochrony_tune::{FlowGraph, FlowModel, Route, Server, Source};
+    ///
+    /// let model = FlowModel::new(FlowGraph {
+    ///     servers: vec![Server::new("read", 0.010), Server::new("filter", 0.035)],
+    ///     routes: vec![Route { from: 0, to: 1, probability: 1.0 }],
+    ///     sources: vec![Source { server: 0, rate: None, weight: 1.0 }],
+    ///     ..FlowGraph::default()
+    /// })?;
+    /// let allocation = model.allocate(8)?;
+    /// assert_eq!(allocation.replicas, [2, 6]);
+    /// assert!((allocation.solution.source_rates[0] - 6.0 / 0.035).abs() < 1e-9);
+    /// # Ok::<(), isochrony_tune::TuneError>(())
+    /// ```
+    pub fn allocate(&self, budget: u32) -> Result<Allocation, TuneError> {
+        let servers = &self.graph.servers;
+        let mut replicas: Vec<u32> = servers
+            .iter()
+            .map(|server| match server.replicable && server.uses_core {
+                true => 1,
+                false => server.replicas,
+            })
+            .collect();
+        let pairs = servers.iter().zip(&replicas);
+        let needed = pairs
+            .filter(|(server, _)| server.uses_core)
+            .fold(0u32, |sum, (_, &count)| sum.saturating_add(count));
+        let Some(mut spare) = budget.checked_sub(needed) else {
+            return Err(TuneError::BudgetTooSmall { budget, needed });
+        };
+        let mut flow = self.fill(&self.constraints(&replicas));
+        let mut best = (flow.level, replicas.clone());
+        while let Limit::Server(index) = flow.bottleneck
+            && servers[index].replicable
+            && servers[index].uses_core
+            && spare > 0
+        {
+            replicas[index] += 1;
+            spare -= 1;
+            flow = self.fill(&self.constraints(&replicas));
+            if flow.level > best.0 * (1.0 + ROUNDING) {
+                best = (flow.level, replicas.clone());
+            }
+        }
+        let replicas = best.1;
+        let flow = self.fill(&self.constraints(&replicas));
+        Ok(Allocation {
+            solution: self.complete(flow, &replicas),
+            replicas,
+        })
+    }
+}

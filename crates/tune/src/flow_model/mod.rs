@@ -1,0 +1,242 @@
+//! Throughput of a plan as a flow model: rates, utilizations, the bottleneck, and what one more replica would give.
+//!
+//! A plan is a graph of servers. Stages, links, splits and merges are all servers; each puts out `gain` items for an item
+//! in and sends them along its routes in fixed shares. A split that copies to three routes has gain 3 and three routes of
+//! probability 1/3. The model is the maximum flow with gains and routing of Beard's RaftLib dissertation (2015, chapter
+//! 4): conservation (eq. 4.2), gain (4.3), capacity (4.4), routing (4.5), and a bound on utilization (4.6). Since routing
+//! is fixed, rates of all servers are proportional to the rates of the sources, and the optimum has a closed form: the
+//! visits of each server per item of a source come from the traffic equations, and the source is as fast as the
+//! smallest `capacity / load` lets it be.
+//!
+//! Shared resources differ from the dissertation, which divides a core's rate by the number of kernels on it (eq. 4.8)
+//! whether they are busy or not. Here a server takes a core, the interpreter's lock or the disk only while it is busy,
+//! so that an idle server leaves its share to the others. Both agree where all are equally busy.
+//!
+//! The model is one of means in steady state: it needs buffers large enough that servers seldom wait for each other. How
+//! large is a question for [`Queue`](crate::Queue).
+
+mod allocate;
+mod graph;
+mod solution;
+mod traffic;
+
+pub use allocate::Allocation;
+pub use graph::{FlowGraph, Resources, Route, Server, Source, SourceRule};
+pub use solution::{FlowSolution, Limit};
+
+use crate::TuneError;
+
+/// The flow model of a graph that has been checked and whose traffic equations are solved.
+///
+/// ```
+/// use isochrony_tune::{FlowGraph, FlowModel, Limit, Route, Server, Source};
+///
+/// let mut detect = Server::new("detect", 0.020);
+/// detect.replicas = 2;
+/// detect.gain = 0.1;
+/// let model = FlowModel::new(FlowGraph {
+///     servers: vec![Server::new("read", 0.004), detect, Server::new("write", 0.050)],
+///     routes: vec![
+///         Route { from: 0, to: 1, probability: 1.0 },
+///         Route { from: 1, to: 2, probability: 1.0 },
+///     ],
+///     sources: vec![Source { server: 0, rate: None, weight: 1.0 }],
+///     ..FlowGraph::default()
+/// })?;
+/// let solution = model.solve();
+/// assert!((solution.source_rates[0] - 100.0).abs() < 1e-9);
+/// assert_eq!(solution.bottleneck, Limit::Server(1));
+/// assert!((solution.server_utilizations[2] - 0.5).abs() < 1e-9);
+/// assert!((model.replica_gains()[1] - 50.0).abs() < 1e-9);
+/// # Ok::<(), isochrony_tune::TuneError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowModel {
+    graph: FlowGraph,
+    /// Visits of every server per item of every source, as `[source][server]`.
+    visits: Vec<Vec<f64>>,
+    /// Seconds of cores per item of each source.
+    core_seconds: Vec<f64>,
+    /// Seconds of the interpreter's lock per item of each source.
+    lock_seconds: Vec<f64>,
+    /// Bytes of the disk per item of each source.
+    disk_bytes: Vec<f64>,
+}
+
+impl FlowModel {
+    /// Checks a graph and solves its traffic equations; takes time cubic in the number of servers.
+    ///
+    /// # Errors
+    ///
+    /// [`TuneError::Parameter`] for a value outside the range that its field states, [`TuneError::UnknownServer`],
+    /// [`TuneError::RouteSum`], [`TuneError::NoSources`], [`TuneError::EndlessLoop`] for a loop whose gains return at
+    /// least as many items as it takes, and [`TuneError::UnlimitedSource`] for a source that nothing limits.
+    pub fn new(graph: FlowGraph) -> Result<Self, TuneError> {
+        graph.check()?;
+        let visits = traffic::visits(&graph)?;
+        let per_item = |cost: fn(&Server) -> f64| -> Vec<f64> {
+            let of_source = |visits: &Vec<f64>| {
+                let terms = visits.iter().zip(&graph.servers);
+                terms.map(|(visits, server)| visits * cost(server)).sum()
+            };
+            visits.iter().map(of_source).collect()
+        };
+        let core_seconds = per_item(|server| match server.uses_core {
+            true => server.service_time,
+            false => 0.0,
+        });
+        let lock_seconds = per_item(|server| match server.holds_lock {
+            true => server.service_time,
+            false => 0.0,
+        });
+        let disk_bytes = per_item(|server| server.bytes_per_item);
+        let model = Self {
+            graph,
+            visits,
+            core_seconds,
+            lock_seconds,
+            disk_bytes,
+        };
+        model.check_limits()?;
+        Ok(model)
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &FlowGraph {
+        &self.graph
+    }
+
+    /// Mean visits of every server per item of a source, numbered like the graph's servers and sources.
+    ///
+    /// # Errors
+    ///
+    /// [`TuneError::Parameter`] if there is no such source.
+    ///
+    /// ```
+    /// use isochrony_tune::{FlowGraph, FlowModel, Route, Server, Source};
+    ///
+    /// // A quarter of the items is tried again.
+    /// let model = FlowModel::new(FlowGraph {
+    ///     servers: vec![Server::new("fetch", 0.1)],
+    ///     routes: vec![Route { from: 0, to: 0, probability: 0.25 }],
+    ///     sources: vec![Source { server: 0, rate: Some(3.0), weight: 1.0 }],
+    ///     ..FlowGraph::default()
+    /// })?;
+    /// assert!((model.visits(0)?[0] - 4.0 / 3.0).abs() < 1e-12);
+    /// # Ok::<(), isochrony_tune::TuneError>(())
+    /// ```
+    pub fn visits(&self, source: usize) -> Result<&[f64], TuneError> {
+        let known = self.visits.get(source).map(Vec::as_slice);
+        known.ok_or_else(|| {
+            TuneError::parameter("source", source, "below the number of sources of the graph")
+        })
+    }
+
+    /// The largest steady rates, with the replicas that the graph states.
+    ///
+    /// [`SourceRule`] says how several sources share what limits them.
+    pub fn solve(&self) -> FlowSolution {
+        let replicas = self.replicas();
+        let flow = self.fill(&self.constraints(&replicas));
+        self.complete(flow, &replicas)
+    }
+
+    /// For each server, how many items a second all sources together would gain by one more replica of it.
+    ///
+    /// 0 for a server that is not a bottleneck. Under [`SourceRule::MaxMinFair`] it can be negative: a slow source that
+    /// speeds up may take more from the others than it gains.
+    pub fn replica_gains(&self) -> Vec<f64> {
+        let total = |replicas: &[u32]| -> f64 {
+            let flow = self.fill(&self.constraints(replicas));
+            flow.rates.iter().sum()
+        };
+        let mut replicas = self.replicas();
+        let now = total(&replicas);
+        (0..replicas.len())
+            .map(|server| {
+                let count = replicas[server];
+                replicas[server] = count.saturating_add(1);
+                let gain = total(&replicas) - now;
+                replicas[server] = count;
+                gain
+            })
+            .collect()
+    }
+
+    /// Says in words why a limit holds, and what would lift it.
+    ///
+    /// `limit` is one that [`solve`](Self::solve) returned for this model; another graph's limit may name a server or
+    /// source that this one lacks, and is then described without its values.
+    ///
+    /// ```
+    /// use isochrony_tune::{FlowGraph, FlowModel, Server, Source};
+    ///
+    /// let model = FlowModel::new(FlowGraph {
+    ///     servers: vec![Server::new("filter", 0.1)],
+    ///     sources: vec![Source { server: 0, rate: None, weight: 1.0 }],
+    ///     ..FlowGraph::default()
+    /// })?;
+    /// assert_eq!(
+    ///     model.explain(model.solve().bottleneck),
+    ///     "server 0 (filter) is at its largest utilization of 1, with replicas=1 and service_time=0.1 s; add a \
+    ///      replica, or make it faster"
+    /// );
+    /// # Ok::<(), isochrony_tune::TuneError>(())
+    /// ```
+    pub fn explain(&self, limit: Limit) -> String {
+        let resources = &self.graph.resources;
+        match limit {
+            Limit::Arrivals(index) => {
+                let rate = self.graph.sources.get(index).and_then(|source| source.rate);
+                let rate = rate.map_or_else(String::new, |rate| format!(" {rate} items/s"));
+                format!("source {index} has no more than{rate} arriving; the plan can take more")
+            }
+            Limit::Server(index) => match self.graph.servers.get(index) {
+                Some(server) => format!(
+                    "server {index} ({}) is at its largest utilization of {}, with replicas={} and service_time={} s; add \
+                     a replica, or make it faster",
+                    server.name, resources.max_utilization, server.replicas, server.service_time
+                ),
+                None => format!("server {index} is at its largest utilization"),
+            },
+            Limit::Cores => {
+                let cores = resources.cores.unwrap_or(f64::INFINITY);
+                format!("all {cores} cores are busy; more replicas do not help, more cores do")
+            }
+            Limit::InterpreterLock => {
+                "the interpreter's lock is always held; run servers that hold it in processes of \
+                                       their own, or let them release it"
+                    .into()
+            }
+            Limit::Disk => {
+                let rate = resources.disk_bytes_per_second.unwrap_or(f64::INFINITY);
+                format!(
+                    "the disk transfers all the {rate} bytes/s that it can; read or write fewer bytes an item"
+                )
+            }
+        }
+    }
+
+    fn replicas(&self) -> Vec<u32> {
+        let servers = self.graph.servers.iter();
+        servers.map(|server| server.replicas).collect()
+    }
+
+    /// Checks that something limits each source.
+    fn check_limits(&self) -> Result<(), TuneError> {
+        let constraints = self.constraints(&self.replicas());
+        for (index, source) in self.graph.sources.iter().enumerate() {
+            if !constraints
+                .iter()
+                .any(|constraint| constraint.bounds(index))
+            {
+                return Err(TuneError::UnlimitedSource {
+                    source_index: index,
+                    server: source.server,
+                    name: self.graph.servers[source.server].name.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+//! Queueing models of one server: how long items wait, how many, and how large a buffer must be.
+//!
+//! [`Queue`] is a server with an unbounded buffer, [`FiniteQueue`] one with room for a number of items. Both know the
+//! arrivals and the service by two moments: the mean, and the squared coefficient of variation (*scv*: variance divided
+//! by the square of the mean), which is 0 for constant times and 1 for exponential ones.
+//!
+//! | model | arrivals | service | waits and lengths | probabilities, blocking, throughput |
+//! |---|---|---|---|---|
+//! | M/M/1 | Poisson | exponential | exact | exact |
+//! | M/D/1 | Poisson | constant | exact | exact |
+//! | M/G/1 | Poisson | any | exact: Pollaczek-Khinchine | exact for gamma-distributed service, else an approximation |
+//! | G/G/1 | any | any | approximation: Kingman; Allen and Cunneen | approximation: Buzacott and Shanthikumar |
+//!
+//! The RaftLib dissertation (Beard, 2015) sizes buffers by M/M/1 (eq. 4.7) and by M/D/1 (chapter 7), and finds that the
+//! first asks for too much where service is steadier than exponential. Whether a model fits a queue at all is for
+//! measurements to say.
+//!
+//! # Error of the approximation with a finite buffer
+//!
+//! Largest error of [`FiniteQueue::throughput`] in percent over utilizations 0.5, 0.8, 0.95 and 1.25, against a
+//! simulation, by scv of arrivals and service and by capacity `K`. *Lost*: an arrival that finds the queue full is
+//! turned away. *Waits*: the producer keeps the finished item and waits for a slot, between it and the server are
+//! `K - 2` slots. Positive: the model promises too much. The simulated distributions are constant (scv 0), Erlang
+//! (0.25), exponential (1) and hyperexponential with balanced means (4).
+//!
+//! | arrival scv | service scv | lost, K=2 | K=5 | K=10 | waits, K=2 | K=5 | K=10 |
+//! |---|---|---|---|---|---|---|---|
+//! | 1 | 0.25 | 0 | 0 | 0 | 0 | 0 | 0 |
+//! | 1 | 4 | -6 | -4 | -2 | -5 | -4 | -2 |
+//! | 0.25 | 0.25 | -4 | -1 | 0 | 5 | 0 | 0 |
+//! | 0.25 | 1 | -6 | -1 | 0 | -2 | -1 | 0 |
+//! | 4 | 1 | 6 | 3 | 1 | -7 | -5 | -2 |
+//! | 4 | 4 | 2 | -3 | -2 | -8 | -7 | -4 |
+//! | 0 | 1 | -7 | -1 | 0 | -3 | -1 | 0 |
+//! | 0.25 | 0 | -3 | 0 | 0 | 6 | 0 | 0 |
+//! | 4 | 0.25 | 5 | -2 | -1 | -10 | -6 | -2 |
+//!
+//! The larger errors are on the safe side, but for `K = 2` and for bursty arrivals that are lost. At `K = 10` no error is
+//! larger than 4 %.
+
+mod embedded;
+mod finite;
+
+pub use finite::FiniteQueue;
+
+use serde::{Deserialize, Serialize};
+
+use crate::TuneError;
+use embedded::DepartureChain;
+
+/// Largest utilization of a queue: beyond it the server is never idle, whatever its buffer.
+pub const MAX_UTILIZATION: f64 = 100.0;
+
+/// Largest squared coefficient of variation of a queue: beyond it two moments say little.
+pub const MAX_SCV: f64 = 100.0;
+
+/// Largest capacity that [`Queue::smallest_capacity`] tries.
+pub const MAX_CAPACITY: usize = 1 << 16;
+
+/// Arrivals at one server, its service, and an unbounded first-come first-served buffer.
+///
+/// ```
+/// use isochrony_tune::Queue;
+///
+/// let queue = Queue::mm1(80.0, 0.010)?;
+/// assert!((queue.utilization() - 0.8).abs() < 1e-12);
+/// assert!((queue.mean_wait()? - 0.040).abs() < 1e-12);
+/// assert!((queue.mean_queue_length()? - 3.2).abs() < 1e-12);
+/// // Constant service halves the wait.
+/// assert!((Queue::md1(80.0, 0.010)?.mean_wait()? - 0.020).abs() < 1e-12);
+/// # Ok::<(), isochrony_tune::TuneError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    arrival_rate: f64,
+    service_time: f64,
+    arrival_scv: f64,
+    service_scv: f64,
+}
+
+impl Queue {
+    /// M/M/1: Poisson arrivals, exponential service.
+    ///
+    /// `arrival_rate` is in items a second, `service_time` in seconds an item; both finite and above 0, and their
+    /// product at most [`MAX_UTILIZATION`].
+    ///
+    /// # Errors
+    ///
+    /// [`TuneError::Parameter`] for values outside these ranges.
+    pub fn mm1(arrival_rate: f64, service_time: f64) -> Result<Self, TuneError> {
+        Self::gg1(arrival_rate, service_time, 1.0, 1.0)
+    }
+
+    /// M/D/1: Poisson arrivals, constant service. Parameters and errors as for [`mm1`](Self::mm1).
+    pub fn md1(arrival_rate: f64, service_time: f64) -> Result<Self, TuneError> {
+        Self::gg1(arrival_rate, service_time, 1.0, 0.0)
+    }
+
+    /// M/G/1: Poisson arrivals, any service with a squared coefficient of variation of `service_scv`, from 0 to
+    /// [`MAX_SCV`]. Other parameters and errors as for [`mm1`](Self::mm1).
+    pub fn mg1(arrival_rate: f64, service_time: f64, service_scv: f64) -> Result<Self, TuneError> {
+        Self::gg1(arrival_rate, service_time, 1.0, service_scv)
+    }
+
+    /// G/G/1: independent times between arrivals and independent service times, known by their squared coefficients of
+    /// variation, each from 0 to [`MAX_SCV`]. With an `arrival_scv` of 1, arrivals are taken for Poisson. Other
+    /// parameters and errors as for [`mm1`](Self::mm1).
+    pub fn gg1(
+        arrival_rate: f64,
+        service_time: f64,
+        arrival_scv: f64,
+        service_scv: f64,
+    ) -> Result<Self, TuneError> {
+        for (field, value) in [
+            ("arrival_rate", arrival_rate),
+            ("service_time", service_time),
+        ] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(TuneError::parameter(field, value, "finite and above 0"));
+            }
+        }
+        let utilization = arrival_rate * service_time;
+        if !(utilization > 0.0 && utilization <= MAX_UTILIZATION) {
+            let allowed = "above 0 and at most 100: a server as busy as that is never idle";
+            return Err(TuneError::parameter(
+                "arrival_rate * service_time",
+                utilization,
+                allowed,
+            ));
+        }
+        for (field, value) in [("arrival_scv", arrival_scv), ("service_scv", service_scv)] {
+            if !(0.0..=MAX_SCV).contains(&value) {
+                return Err(TuneError::parameter(field, value, "0 to 100"));
+            }
+        }
+        Ok(Self {
+            arrival_rate,
+            service_time,
+            arrival_scv,
+            service_scv,
+        })
+    }
+
+    /// Arrival rate times service time: the share of time in which the server is busy, if that is below 1.
+    pub fn utilization(&self) -> f64 {
+        self.arrival_rate * self.service_time
+    }
+
+    /// Mean seconds that an item waits before its service.
+    ///
+    /// With utilization ρ: `ρ / (1 - ρ) · (arrival_scv + service_scv) / 2 · service_time`. For Poisson arrivals this is
+    /// the exact formula of Pollaczek and Khinchine (Kleinrock, Queueing Systems I, 1975, section 5.6). Else it is
+    /// the approximation of Kingman (1961) and of Allen and Cunneen (Allen, Probability, Statistics and Queueing
+    /// Theory, 1990), exact as ρ goes to 1 and mostly too high for arrivals steadier than Poisson.
+    ///
+    /// # Errors
+    ///
+    /// [`TuneError::Unstable`] for a utilization of 1 or more.
+    pub fn mean_wait(&self) -> Result<f64, TuneError> {
+        let load = self.stable_load()?;
+        Ok(load / (1.0 - load) * self.variability() * self.service_time)
+    }
+
+    /// Mean number of items that wait, without the one in service: the mean wait times the arrival rate (Little).
+    ///
+    /// # Errors
+    ///
+    /// As for [`mean_wait`](Self::mean_wait).
+    pub fn mean_queue_length(&self) -> Result<f64, TuneError> {
+        Ok(self.mean_wait()? * self.arrival_rate)
+    }
+
+    /// Mean number of items that wait or are in service.
+    ///
+    /// # Errors
+    ///
+    /// As for [`mean_wait`](Self::mean_wait).
+    pub fn mean_items(&self) -> Result<f64, TuneError> {
+        Ok(self.mean_queue_length()? + self.utilization())
+    }
+
+    /// Probability that `items` items wait or are in service; takes time up to `items` squared for M/G/1.
+    ///
+    /// M/M/1: `(1 - ρ) ρ^n`. Other Poisson arrivals: from the chain at departures, exact for constant and for
+    /// gamma-distributed service. Else geometric above 0, such that the share of idle time and the mean are those of
+    /// [`mean_items`](Self::mean_items) (Buzacott and Shanthikumar, Stochastic Models of Manufacturing Systems, 1993).
+    ///
+    /// # Errors
+    ///
+    /// As for [`mean_wait`](Self::mean_wait); [`TuneError::Parameter`] for `items` above [`MAX_CAPACITY`].
+    ///
+    /// ```
+    /// use isochrony_tune::Queue;
+    ///
+    /// let queue = Queue::mm1(50.0, 0.010)?;
+    /// assert!((queue.probability(3)? - 0.0625).abs() < 1e-15);
+    /// # Ok::<(), isochrony_tune::TuneError>(())
+    /// ```
+    pub fn probability(&self, items: usize) -> Result<f64, TuneError> {
+        let load = self.stable_load()?;
+        if items > MAX_CAPACITY {
+            return Err(TuneError::parameter("items", items, "at most 65536"));
+        }
+        if self.is_poisson() && self.service_scv != 1.0 {
+            let mut chain = DepartureChain::new(load, self.service_scv);
+            while chain.len() <= items {
+                chain.push();
+            }
+            return Ok((1.0 - load) * chain.ratio(items));
+        }
+        let decay = 1.0 - self.one_less_decay(load);
+        Ok(match items {
+            0 => 1.0 - load,
+            _ => load * (1.0 - decay) * decay.powi(items as i32 - 1),
+        })
+    }
+
+    /// Probability that `items` items wait, without the one in service. Errors as for [`probability`](Self::probability).
+    pub fn probability_waiting(&self, items: usize) -> Result<f64, TuneError> {
+        match items {
+            0 => Ok(self.probability(0)? + self.probability(1)?),
+            _ => self.probability(items + 1),
+        }
+    }
+
+    /// This queue with room for `capacity` items, the one in service among them.
+    ///
+    /// It has a steady state at every utilization. `capacity` is at least 1, for arrivals other than Poisson at least 2,
+    /// and at most [`MAX_CAPACITY`].
+    ///
+    /// # Errors
+    ///
+    /// [`TuneError::Parameter`] for a capacity outside its range.
+    ///
+    /// ```
+    /// use isochrony_tune::Queue;
+    ///
+    /// let queue = Queue::mm1(100.0, 0.010)?.with_capacity(4)?;
+    /// assert!((queue.blocking_probability() - 0.2).abs() < 1e-12);
+    /// assert!((queue.throughput() - 80.0).abs() < 1e-9);
+    /// # Ok::<(), isochrony_tune::TuneError>(())
+    /// ```
+    pub fn with_capacity(&self, capacity: usize) -> Result<FiniteQueue, TuneError> {
+        FiniteQueue::new(*self, capacity)
+    }
+
+    /// The smallest capacity, the item in service included, whose throughput is at least `fraction` of the one with an
+    /// unbounded buffer; `fraction` is above 0 and below 1.
+    ///
+    /// The unbounded throughput is the arrival rate, or the service rate if that is lower. A buffer in front of the
+    /// server needs one slot less than the capacity. Where the producer holds a finished item while it waits for a slot,
+    /// two less suffice.
+    ///
+    /// # Errors
+    ///
+    /// [`TuneError::Parameter`] for a `fraction` outside its range, [`TuneError::BufferTooLarge`] if more than
+    /// [`MAX_CAPACITY`] items are needed.
+    ///
+    /// ```
+    /// use isochrony_tune::Queue;
+    ///
+    /// // Throughput with room for K items is K / (K + 1) of the rate where both rates are equal.
+    /// assert_eq!(Queue::mm1(100.0, 0.010)?.smallest_capacity(0.95)?, 19);
+    /// // Constant service needs little more than half of that.
+    /// assert_eq!(Queue::md1(100.0, 0.010)?.smallest_capacity(0.95)?, 11);
+    /// # Ok::<(), isochrony_tune::TuneError>(())
+    /// ```
+    pub fn smallest_capacity(&self, fraction: f64) -> Result<usize, TuneError> {
+        finite::smallest_capacity(self, fraction)
+    }
+
+    fn is_poisson(&self) -> bool {
+        self.arrival_scv == 1.0
+    }
+
+    /// Mean of both squared coefficients of variation; 1 for M/M/1.
+    fn variability(&self) -> f64 {
+        (self.arrival_scv + self.service_scv) / 2.0
+    }
+
+    /// 1 less the ratio of successive probabilities of the geometric approximation: load divided by mean items.
+    fn one_less_decay(&self, load: f64) -> f64 {
+        (1.0 - load) / (1.0 - load + load * self.variability())
+    }
+
+    /// The utilization, if there is a steady state.
+    fn stable_load(&self) -> Result<f64, TuneError> {
+        let utilization = self.utilization();
+        match utilization < 1.0 {
+            true => Ok(utilization),
+            false => Err(TuneError::Unstable { utilization }),
+        }
+    }
+}

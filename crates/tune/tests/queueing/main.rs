@@ -1,0 +1,13 @@
+//! Queueing models against Markov chains solved numerically, closed forms and a simulation.
+
+mod chains;
+mod closed_forms;
+mod error_table;
+mod errors;
+mod simulation;
+mod simulator;
+
+/// Whether two numbers agree within a relative or, near 0, an absolute tolerance.
+fn near(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1e-3)
+}
