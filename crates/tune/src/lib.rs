@@ -3,3 +3,10 @@
 //! Pure functions: no threads, no clock, no I/O, and every choice at random comes from a seed, so that the tuner of a run,
 //! the prediction of a plan that has not run and the simulator use the same code. Times are seconds, rates are items a
 //! second.
+//!
+//! - [`noise`]: distributions of the noise of execution times, and tests that reject a model.
+
+mod estimate_error;
+pub mod noise;
+
+pub use estimate_error::EstimateError;
