@@ -5,8 +5,10 @@
 //! second.
 //!
 //! - [`noise`]: distributions of the noise of execution times, and tests that reject a model.
+//! - [`service_rate`]: service rates from samples of the counters of a queue.
 
 mod estimate_error;
 pub mod noise;
+pub mod service_rate;
 
 pub use estimate_error::EstimateError;

@@ -3,9 +3,9 @@
 //! Follows chapter 5 of Beard, *Online Modeling and Tuning of Parallel Stream Processing Systems* (dissertation,
 //! Washington University in St. Louis, 2015). Noise is the measured minus the nominal execution time, in seconds.
 //!
-//! - [`ModifiedLevy`]: the Levy distribution truncated above, with density, quantile, moments and maximum-likelihood fit.
-//! - [`NoiseModel`]: that distribution beside the normal, Gumbel and Cauchy distributions; [`rank_noise_models`] fits all.
-//! - [`Histogram`]: empirical counts, their Kullback-Leibler divergence from a model, and the test that rejects the model.
+//! - [`ModifiedLevy`]: the Levy distribution truncated above, with density, quantile, moments and a fit.
+//! - [`NoiseModel`]: it, or the normal, Gumbel or Cauchy distribution; [`rank_noise_models`] fits them all.
+//! - [`Histogram`]: counts, their Kullback-Leibler divergence from a model, and the test that rejects it.
 //! - [`exponential_divergence`]: how far noise moves exponential times from exponential, to reject M/M/1 in advance.
 
 mod fit;
