@@ -14,7 +14,7 @@
 //!
 //! | method | too short | too long | lengthened, though usable |
 //! |---|---|---|---|
-//! | `UtilizationLaw` | fewer than 1/16 items | more than 10 % of periods blocked, and in more than 6 % of unblocked pairs both periods have items | never |
+//! | `UtilizationLaw` | fewer than 1/32 items | more than 10 % of periods blocked, and in more than 6 % of unblocked pairs both periods have items | never |
 //! | `FilteredQuantile` | fewer than 4 items | more than 90 % of periods blocked | no period blocked, fewer than 64 items |
 //!
 //! The dissertation lengthens the period while it is stable and nothing blocks (section 6.3.2), and gives up
@@ -34,8 +34,10 @@
 //! service and arrival. The share of periods without blocking is below the utilisation, since a short wait blocks a
 //! whole period; shares of single periods and of pairs of consecutive ones extrapolate it linearly to a period of
 //! zero length. It counts as known when the standard error, by the jackknife over 16 to 32 batches, is within
-//! [`ServiceRateOptions::relative_error`], the period resolves single services or blocks in less than 10 % of
-//! periods, and the utilisation is at least 0.4.
+//! [`ServiceRateOptions::relative_error`], the utilisation is at least 0.4, and the period is short enough: it blocks in
+//! less than 10 % of periods, or it resolves single services and the extrapolation is linear, which means that a
+//! quadratic one over up to three periods differs by less than 5 %. If only the last condition fails, the search goes on
+//! below the period.
 //!
 //! Mean estimates relative to the truth, for a simulated queue with random arrivals, mean service 1 ms, periods that
 //! are off by 5 %, and counters that lose an item in 1 % of samples; unknown where fewer than half of 50 attempts know
@@ -44,9 +46,9 @@
 //! | method | service | utilisation 0.3 | 0.5 | 0.6 | 0.7 | 0.9 | 0.98 |
 //! |---|---|---|---|---|---|---|---|
 //! | `UtilizationLaw` | deterministic | unknown | 0.99 | 0.99 | 0.99 | 0.99 | 0.99 |
-//! | | exponential | unknown | 1.00 | 1.00 | 1.00 | 0.99 | 1.00 |
-//! | | normal, 20 % | unknown | 0.99 | 0.99 | 0.99 | 0.99 | 0.99 |
-//! | | bimodal, 1 : 11 | unknown | 1.00 | 0.99 | 0.99 | 1.00 | 0.99 |
+//! | | exponential | unknown | 1.00 | 1.00 | 0.99 | 1.00 | 0.99 |
+//! | | normal, 20 % | unknown | 1.00 | 0.99 | 0.99 | 0.99 | 0.99 |
+//! | | bimodal, 1 : 11 | unknown | 0.98 | 0.99 | 0.99 | 1.00 | 0.99 |
 //! | `FilteredQuantile` | deterministic | unknown | unknown | 1.05 | 1.04 | 1.03 | 1.02 |
 //! | | exponential | unknown | unknown | 0.98 | 1.07 | 1.24 | 1.27 |
 //! | | normal, 20 % | unknown | unknown | 1.06 | 1.06 | 1.07 | 1.06 |
@@ -56,8 +58,12 @@
 //! Periods without blocking are those in which the server happened to be slow, so that their mean is too low: for
 //! exponential service it falls from the rate towards the throughput as periods become shorter. The two cancel only
 //! by chance. The utilization law has neither, so it is the default; at least 90 % of its estimates are within 10 %
-//! from utilisation 0.5 on. It takes 1,200 samples for deterministic and normal, 10,000 for exponential and 20,000
-//! for bimodal service.
+//! from utilisation 0.5 on, also for regular arrivals and for bursts (tests `utilization_law_is_within_a_tenth_or_unknown`,
+//! `utilization_law_does_not_depend_on_the_arrivals`). The loss of items in the simulation makes it 1 % low. At
+//! utilisation 0.7 half of the attempts take fewer than 1,300 samples for deterministic, 1,600 for normal, 15,000 for
+//! exponential and 33,000 for bimodal service.
+//!
+//! The options and limits of both methods were chosen by the same simulation; machines were not measured.
 //!
 //! Where the shortest period is longer than a service, the utilization law knows the rate only of a server that waits
 //! in less than 10 % of periods.
@@ -260,7 +266,7 @@ pub struct ServiceRateOptions {
     /// Standard error at which a [`RateMethod::UtilizationLaw`] estimate counts as known, relative to the rate; above 0 and
     /// below 1.
     pub relative_error: f64,
-    /// Samples after which an estimate that has not settled fails; at least 2,048.
+    /// Samples, with those of the search, after which an estimate that has not settled fails; at least 2,048.
     pub max_samples: u64,
 }
 

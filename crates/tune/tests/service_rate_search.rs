@@ -6,7 +6,7 @@ use isochrony_tune::service_rate::{
     PeriodSample, QueueEnd, RateMethod, RateProgress, ServiceRate, ServiceRateMonitor,
     ServiceRateOptions, UnknownRate,
 };
-use queue::{QueueSimulation, Service};
+use queue::{Arrivals, QueueSimulation, Service};
 
 /// Samples until the first attempt leaves its search or fails, with `sample` made from the period and a counter.
 fn run(
@@ -57,12 +57,12 @@ fn period_grows_until_the_timer_is_stable() {
 
 #[test]
 fn period_grows_until_items_pass() {
-    // An item in each 3.2 ms: the first candidate with a sixteenth in a period is 200 us.
+    // An item in each 6 ms: the first candidate with 1/32 in a period is 200 us.
     let mut passed_s = 0.0;
     let slow = |period_s: f64, _: u64| {
-        let before = (passed_s / 3.2e-3) as u64;
+        let before = (passed_s / 6e-3) as u64;
         passed_s += period_s;
-        PeriodSample::unblocked(period_s, (passed_s / 3.2e-3) as u64 - before)
+        PeriodSample::unblocked(period_s, (passed_s / 6e-3) as u64 - before)
     };
     let monitor = run(Default::default(), slow, RateProgress::Estimating);
     assert!((monitor.period_s() - 200e-6).abs() < 1e-9);
@@ -82,6 +82,83 @@ fn period_shrinks_until_single_services_are_resolved() {
         assert!(
             (0.05e-3..0.6e-3).contains(&period_s),
             "{service:?}: {period_s}"
+        );
+    }
+}
+
+#[test]
+fn period_resolves_services_between_regular_arrivals() {
+    // Waits of 0.25 ms between services of about 0.75 ms: three periods must fit into one service.
+    let mut simulation = QueueSimulation::new(Service::Normal, 0.75e-3, 0.75, 1, 3);
+    simulation.arrivals = Arrivals::Regular;
+    let sample = |period_s: f64, _: u64| simulation.sample(period_s);
+    let monitor = run(Default::default(), sample, RateProgress::Converged);
+    assert!(monitor.period_s() < 0.25e-3, "{}", monitor.period_s());
+}
+
+/// Samples that fit in each search, and then follow `pattern`: `#` is a period without blocking, with an item, `-` one
+/// without blocking or item, `.` a blocked one.
+fn fits_then(pattern: &'static [u8]) -> impl FnMut(f64, u64) -> PeriodSample {
+    let (mut last_s, mut count) = (0.0, 0);
+    move |period_s, _| {
+        if period_s != last_s {
+            (last_s, count) = (period_s, 0);
+        }
+        count += 1;
+        if count <= 128 {
+            return PeriodSample::unblocked(period_s, u64::from(count % 8 == 0));
+        }
+        match pattern[count % pattern.len()] {
+            b'#' => PeriodSample::unblocked(period_s, 1),
+            b'-' => PeriodSample::unblocked(period_s, 0),
+            _ => blocked(period_s, 1),
+        }
+    }
+}
+
+#[test]
+fn an_estimate_with_too_long_a_period_goes_back_to_the_search() {
+    // Shares without blocking of one, two and three periods: 1/2, 0, 0; and 1/2, 1/3, 1/6 with items in each.
+    for pattern in [b"-.".as_slice(), b"###..."] {
+        let mut sample = fits_then(pattern);
+        let mut monitor = ServiceRateMonitor::new(Default::default()).unwrap();
+        let first_s = monitor.period_s();
+        let mut estimated = false;
+        let back = (0..4_096).any(|i| {
+            let progress = monitor.push(sample(monitor.period_s(), i)).unwrap();
+            estimated |= progress == RateProgress::Estimating;
+            estimated && progress == RateProgress::Searching
+        });
+        assert!(back, "{pattern:?}: {:?}", monitor.rate());
+        assert!((monitor.period_s() - first_s / 1.5).abs() < 1e-12);
+    }
+    // Items in every second of these: resolved, and the shares lie on a line.
+    let monitor = run(
+        Default::default(),
+        fits_then(b"#--..."),
+        RateProgress::Converged,
+    );
+    assert_eq!(monitor.period_s(), 100e-6);
+}
+
+#[test]
+fn an_attempt_ends_at_the_shortest_period_or_the_last_sample() {
+    let options = ServiceRateOptions::default();
+    let period_s = options.min_period_s;
+    let why = failure(options, fits_then(b"-."));
+    assert_eq!(why, UnknownRate::PeriodTooLong { period_s });
+    // The end may fall within an estimate, or on its last sample: a search of 128 and an estimate of 1,024, twice.
+    for max_samples in [2_048, 2_304] {
+        let few = ServiceRateOptions {
+            max_samples,
+            ..options
+        };
+        let why = failure(few, fits_then(b"-."));
+        assert_eq!(
+            why,
+            UnknownRate::NotConverged {
+                samples: max_samples
+            }
         );
     }
 }

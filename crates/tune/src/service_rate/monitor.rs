@@ -42,12 +42,14 @@ pub struct ServiceRateMonitor {
     phase: Phase,
     /// Why the last attempt failed.
     failure: Option<UnknownRate>,
+    /// Samples since the last failure, change or start.
+    attempt_samples: u64,
     changes: u64,
 }
 
 #[derive(Debug, Clone)]
 enum Phase {
-    Search(PeriodSearch, u64),
+    Search(PeriodSearch),
     Estimate(Estimator),
     Watch {
         estimator: Estimator,
@@ -95,13 +97,6 @@ impl Estimator {
             Self::FilteredQuantile(estimator) => estimator.logarithms(),
         }
     }
-
-    fn samples(&self) -> u64 {
-        match self {
-            Self::UtilizationLaw(estimator) => estimator.samples(),
-            Self::FilteredQuantile(estimator) => estimator.samples(),
-        }
-    }
 }
 
 impl ServiceRateMonitor {
@@ -116,6 +111,7 @@ impl ServiceRateMonitor {
             period_s: options.first_period_s,
             phase: Phase::Estimate(Estimator::new(&options)),
             failure: None,
+            attempt_samples: 0,
             changes: 0,
         };
         monitor.search_from(options.first_period_s);
@@ -136,8 +132,7 @@ impl ServiceRateMonitor {
     pub fn rate(&self) -> ServiceRate {
         let samples = match &self.phase {
             Phase::Watch { known, .. } => return *known,
-            Phase::Search(_, samples) => *samples,
-            Phase::Estimate(estimator) => estimator.samples(),
+            Phase::Search(_) | Phase::Estimate(_) => self.attempt_samples,
         };
         let why = self
             .failure
@@ -162,9 +157,9 @@ impl ServiceRateMonitor {
             QueueEnd::Reader => sample.reader_blocked,
             QueueEnd::Writer => sample.writer_blocked,
         };
+        self.attempt_samples += 1;
         Ok(match &mut self.phase {
-            Phase::Search(search, samples) => {
-                *samples += 1;
+            Phase::Search(search) => {
                 let found = search.push(&sample, blocked);
                 self.period_s = search.period_s();
                 match found {
@@ -193,6 +188,7 @@ impl ServiceRateMonitor {
                 if logarithm.is_some_and(|logarithm| detector.push(logarithm)) {
                     self.changes += 1;
                     self.failure = None;
+                    self.attempt_samples = 0;
                     self.search_from(self.period_s);
                     RateProgress::Changed
                 } else {
@@ -206,18 +202,21 @@ impl ServiceRateMonitor {
         let Phase::Estimate(estimator) = &self.phase else {
             unreachable!("called while estimating")
         };
-        let samples = estimator.samples();
+        let samples = self.attempt_samples;
+        let is_last = samples >= self.options.max_samples;
         match estimator.estimate() {
-            Estimate::Pending if samples < self.options.max_samples => RateProgress::Estimating,
-            Estimate::Pending => self.fail(UnknownRate::NotConverged { samples }, self.period_s),
-            Estimate::PeriodTooLong if self.period_s > self.options.min_period_s => {
-                self.search_from(self.period_s / 1.5);
-                RateProgress::Searching
-            }
-            Estimate::PeriodTooLong => {
+            Estimate::PeriodTooLong if self.period_s <= self.options.min_period_s => {
                 let period_s = self.period_s;
                 self.fail(UnknownRate::PeriodTooLong { period_s }, period_s)
             }
+            Estimate::Pending | Estimate::PeriodTooLong if is_last => {
+                self.fail(UnknownRate::NotConverged { samples }, self.period_s)
+            }
+            Estimate::PeriodTooLong => {
+                self.search_from(self.period_s / 1.5);
+                RateProgress::Searching
+            }
+            Estimate::Pending => RateProgress::Estimating,
             Estimate::LowUtilization { utilization } => {
                 self.fail(UnknownRate::LowUtilization { utilization }, self.period_s)
             }
@@ -238,6 +237,7 @@ impl ServiceRateMonitor {
 
     fn fail(&mut self, why: UnknownRate, period_s: f64) -> RateProgress {
         self.failure = Some(why);
+        self.attempt_samples = 0;
         self.search_from(period_s);
         RateProgress::Failed
     }
@@ -251,6 +251,6 @@ impl ServiceRateMonitor {
             period_s,
         );
         self.period_s = search.period_s();
-        self.phase = Phase::Search(search, 0);
+        self.phase = Phase::Search(search);
     }
 }

@@ -19,8 +19,8 @@ pub(super) const MOSTLY_BUSY: f64 = 0.9;
 const RESOLVED: f64 = 0.06;
 /// Fewest pairs without blocking that the share is taken of.
 const MIN_PAIRS: u32 = 4;
-/// Fewest items in a period without blocking for the utilization law.
-const MIN_ITEMS_OF_SINGLES: f64 = 1.0 / 16.0;
+/// Fewest items in a period, blocked or not, for the utilization law.
+const MIN_ITEMS_OF_SINGLES: f64 = 1.0 / 32.0;
 
 /// Fewest items in a period without blocking for the filtered quantile.
 const MIN_ITEMS: f64 = 4.0;
@@ -211,7 +211,8 @@ impl Window {
                 return Verdict::TooLong;
             }
         }
-        if self.items_per_unblocked() < MIN_ITEMS_OF_SINGLES {
+        // A server that waits before each item has its items in blocked periods only.
+        if (self.items as f64) < MIN_ITEMS_OF_SINGLES * f64::from(self.samples) {
             return Verdict::TooShort;
         }
         Verdict::Fits

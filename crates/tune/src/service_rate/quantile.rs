@@ -59,10 +59,6 @@ impl FilteredQuantile {
         }
     }
 
-    pub(super) fn samples(&self) -> u64 {
-        self.samples
-    }
-
     pub(super) fn logarithms(&self) -> &RunningStats {
         &self.logarithms
     }

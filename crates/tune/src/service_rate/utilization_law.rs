@@ -10,6 +10,8 @@ const BLOCK: u64 = 64;
 const BATCHES: usize = 32;
 /// Largest share of pairs without blocking in which both periods have items. The search for a period is stricter.
 const RESOLVED: f64 = 0.1;
+/// Largest relative distance of a quadratic extrapolation of the utilisation from the linear one.
+const MAX_CURVATURE: f64 = 0.05;
 /// Least utilisation of an estimate: below, short busy spells between samples make the rate too high.
 const MIN_UTILIZATION: f64 = 0.4;
 /// Fewest pairs without blocking in an estimate.
@@ -24,6 +26,9 @@ struct Sums {
     /// Time of pairs of consecutive samples, and of those in which both are without blocking.
     pairs_s: f64,
     unblocked_pairs_s: f64,
+    /// The same of three consecutive samples.
+    triples_s: f64,
+    unblocked_triples_s: f64,
     unblocked_pairs: u64,
     pairs_with_both: u64,
 }
@@ -35,6 +40,8 @@ impl Sums {
         self.unblocked_s += other.unblocked_s;
         self.pairs_s += other.pairs_s;
         self.unblocked_pairs_s += other.unblocked_pairs_s;
+        self.triples_s += other.triples_s;
+        self.unblocked_triples_s += other.unblocked_triples_s;
         self.unblocked_pairs += other.unblocked_pairs;
         self.pairs_with_both += other.pairs_with_both;
     }
@@ -46,6 +53,8 @@ impl Sums {
             unblocked_s: self.unblocked_s - other.unblocked_s,
             pairs_s: self.pairs_s - other.pairs_s,
             unblocked_pairs_s: self.unblocked_pairs_s - other.unblocked_pairs_s,
+            triples_s: self.triples_s - other.triples_s,
+            unblocked_triples_s: self.unblocked_triples_s - other.unblocked_triples_s,
             unblocked_pairs: self.unblocked_pairs - other.unblocked_pairs,
             pairs_with_both: self.pairs_with_both - other.pairs_with_both,
         }
@@ -64,6 +73,17 @@ impl Sums {
             one
         };
         (2.0 * one - two).clamp(0.0, 1.0)
+    }
+
+    /// How far a parabola through one, two and three periods is from the line, relative to the utilisation.
+    ///
+    /// The line is exact while three periods fit into every spell of work. Where spells are shorter, it is not, and
+    /// the parabola is elsewhere.
+    fn curvature(&self) -> f64 {
+        let one = self.unblocked_share();
+        let two = self.unblocked_pairs_s / self.pairs_s;
+        let three = self.unblocked_triples_s / self.triples_s;
+        (one - 2.0 * two + three).abs() / self.utilization()
     }
 
     fn busy_s(&self) -> f64 {
@@ -85,7 +105,15 @@ impl Sums {
     }
 }
 
-/// Estimator by the utilisation law, with a standard error by the jackknife over batches.
+/// What is kept of a sample for the pairs and triples that it begins.
+#[derive(Debug, Clone, Copy)]
+struct Previous {
+    elapsed_s: f64,
+    unblocked: bool,
+    had_items: bool,
+}
+
+/// Estimator by the utilization law, with a standard error by the jackknife over batches.
 #[derive(Debug, Clone)]
 pub(super) struct UtilizationLaw {
     relative_error: f64,
@@ -97,8 +125,8 @@ pub(super) struct UtilizationLaw {
     block: Sums,
     samples_in_block: u64,
     samples: u64,
-    /// Of the last sample: seconds, whether it was without blocking, whether it had items.
-    previous: Option<(f64, bool, bool)>,
+    /// The last sample, and the one before it.
+    previous: [Option<Previous>; 2],
     logarithms: RunningStats,
     estimate: Estimate,
 }
@@ -114,14 +142,10 @@ impl UtilizationLaw {
             block: Sums::default(),
             samples_in_block: 0,
             samples: 0,
-            previous: None,
+            previous: [None; 2],
             logarithms: RunningStats::default(),
             estimate: Estimate::Pending,
         }
-    }
-
-    pub(super) fn samples(&self) -> u64 {
-        self.samples
     }
 
     pub(super) fn logarithms(&self) -> &RunningStats {
@@ -141,16 +165,29 @@ impl UtilizationLaw {
         if !blocked {
             block.unblocked_s += sample.elapsed_s;
         }
-        if let Some((elapsed_s, unblocked, had_items)) = self.previous {
-            let pair_s = elapsed_s + sample.elapsed_s;
+        if let Some(last) = self.previous[0] {
+            let pair_s = last.elapsed_s + sample.elapsed_s;
+            let unblocked = last.unblocked && !blocked;
             block.pairs_s += pair_s;
-            if unblocked && !blocked {
+            if unblocked {
                 block.unblocked_pairs_s += pair_s;
                 block.unblocked_pairs += 1;
-                block.pairs_with_both += u64::from(had_items && sample.items > 0);
+                block.pairs_with_both += u64::from(last.had_items && sample.items > 0);
+            }
+            if let Some(first) = self.previous[1] {
+                let triple_s = first.elapsed_s + pair_s;
+                block.triples_s += triple_s;
+                if unblocked && first.unblocked {
+                    block.unblocked_triples_s += triple_s;
+                }
             }
         }
-        self.previous = Some((sample.elapsed_s, !blocked, sample.items > 0));
+        let newest = Previous {
+            elapsed_s: sample.elapsed_s,
+            unblocked: !blocked,
+            had_items: sample.items > 0,
+        };
+        self.previous = [Some(newest), self.previous[0]];
         self.samples_in_block += 1;
         if self.samples_in_block < BLOCK {
             return None;
@@ -203,8 +240,9 @@ impl UtilizationLaw {
             return Estimate::Pending;
         }
         if total.unblocked_share() < MOSTLY_BUSY {
-            let both = total.pairs_with_both as f64;
-            if total.unblocked_pairs < MIN_PAIRS || both > RESOLVED * total.unblocked_pairs as f64 {
+            let pairs = total.unblocked_pairs;
+            let resolved = total.pairs_with_both as f64 <= RESOLVED * pairs as f64;
+            if pairs < MIN_PAIRS || !resolved || total.curvature() > MAX_CURVATURE {
                 return Estimate::PeriodTooLong;
             }
         }

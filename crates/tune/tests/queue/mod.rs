@@ -36,6 +36,22 @@ impl Service {
     }
 }
 
+/// How items arrive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Arrivals {
+    Poisson,
+    /// At equal distances.
+    Regular,
+    /// Eight at once, the times between exponential.
+    Bursts,
+}
+
+impl Arrivals {
+    fn burst(self) -> u64 {
+        if self == Self::Bursts { 8 } else { 1 }
+    }
+}
+
 /// Items that the queue holds.
 const CAPACITY: u64 = 64;
 /// Share of samples whose clearing of the counter loses an item.
@@ -45,6 +61,7 @@ const LOST: f64 = 0.01;
 pub(crate) struct QueueSimulation {
     random: fastrand::Rng,
     service: Service,
+    pub(crate) arrivals: Arrivals,
     pub(crate) mean_service_s: f64,
     pub(crate) mean_arrival_s: f64,
     /// Items that the reader takes at a time.
@@ -67,6 +84,7 @@ impl QueueSimulation {
         Self {
             random: fastrand::Rng::with_seed(seed),
             service,
+            arrivals: Arrivals::Poisson,
             mean_service_s: mean_s,
             mean_arrival_s: mean_s / utilization,
             firing,
@@ -108,9 +126,13 @@ impl QueueSimulation {
             if service_end_s <= arrival_s {
                 self.busy_until_s = None;
             } else {
-                self.waiting += 1;
-                let gap = -(1.0 - self.random.f64()).ln() * self.mean_arrival_s;
-                self.next_arrival_s = self.now_s + gap;
+                let burst = self.arrivals.burst();
+                self.waiting += burst;
+                let gaps = match self.arrivals {
+                    Arrivals::Regular => 1.0,
+                    _ => -(1.0 - self.random.f64()).ln() * burst as f64,
+                };
+                self.next_arrival_s = self.now_s + gaps * self.mean_arrival_s;
             }
         }
         self.now_s = end_s;
