@@ -70,6 +70,8 @@ pub(super) struct PeriodSearch {
     too_short_s: Option<f64>,
     too_long_s: Option<f64>,
     usable_s: Option<f64>,
+    /// Whether half of a period that fits is tried.
+    is_margin: bool,
     unstable_at: Option<f64>,
     idle_windows: u32,
     window: Window,
@@ -87,6 +89,7 @@ impl PeriodSearch {
             too_short_s: None,
             too_long_s: None,
             usable_s: None,
+            is_margin: false,
             unstable_at: None,
             idle_windows: 0,
             window: Window::default(),
@@ -133,7 +136,19 @@ impl PeriodSearch {
         if !matches!(verdict, Verdict::NoItems) {
             self.idle_windows = 0;
         }
+        if let (true, Some(usable)) = (self.is_margin, self.usable_s) {
+            let fits = matches!(verdict, Verdict::Fits);
+            self.period_s = if fits { here } else { usable };
+            return Some(Found::Period(self.period_s));
+        }
         match verdict {
+            // A period reached from above may hide services that are shorter than most: half of it shows more of them.
+            Verdict::Fits if self.needs_margin() => {
+                self.usable_s = Some(here);
+                self.is_margin = true;
+                self.period_s = here / 2.0;
+                return None;
+            }
             Verdict::Fits => return Some(Found::Period(here)),
             Verdict::NoItems => {
                 self.idle_windows += 1;
@@ -167,6 +182,12 @@ impl PeriodSearch {
             (None, Some(usable)) => Some(Found::Period(usable)),
             (None, None) => Some(Found::Failure(self.failure())),
         }
+    }
+
+    fn needs_margin(&self) -> bool {
+        let reached_from_above = self.too_long_s.is_some();
+        let resolves_services = self.method == RateMethod::UtilizationLaw;
+        resolves_services && reached_from_above && self.period_s / 2.0 >= self.min_s
     }
 
     fn failure(&self) -> UnknownRate {
