@@ -122,8 +122,9 @@ fn fits_then(pattern: &'static [u8]) -> impl FnMut(f64, u64) -> PeriodSample {
 
 #[test]
 fn an_estimate_with_too_long_a_period_goes_back_to_the_search() {
-    // Shares without blocking of one, two and three periods: 1/2, 0, 0; and 1/2, 1/3, 1/6 with items in each.
-    for pattern in [b"-.".as_slice(), b"###..."] {
+    // Shares without blocking of one, two and three periods: 1/2, 0, 0, so that there are no pairs; 1/2, 1/3, 1/6 with
+    // items in each; and 3/5, 1/5, 0, which are not on a line.
+    for pattern in [b"-.".as_slice(), b"###...", b"--.-."] {
         let mut sample = fits_then(pattern);
         let mut monitor = ServiceRateMonitor::new(Default::default()).unwrap();
         let first_s = monitor.period_s();
