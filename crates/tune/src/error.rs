@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum TuneError {
     /// A parameter outside its range.
-    #[error("{parameter}={got} must be {allowed}; change {parameter}")]
+    #[error("{parameter}={got} is refused; it must be {allowed}")]
     Parameter {
         /// The parameter, with the place where it stands.
         parameter: String,
@@ -101,6 +101,38 @@ pub enum TuneError {
         /// Largest capacity tried.
         limit: usize,
     },
+    /// Fewer samples than an estimate needs.
+    #[error("{place} got {got} samples and needs at least {needed}; collect more")]
+    TooFewSamples {
+        /// Samples given.
+        got: usize,
+        /// Samples needed.
+        needed: usize,
+        /// The function that was called.
+        place: &'static str,
+    },
+    /// A sample that is not a finite number.
+    #[error("sample {index} is {got}, not a finite number ({place}); remove it before fitting")]
+    NotFinite {
+        /// Position of the sample, from 0.
+        index: usize,
+        /// What was given.
+        got: f64,
+        /// The function that was called.
+        place: &'static str,
+    },
+    /// Samples without spread.
+    #[error(
+        "all {count} samples are {value}, so {place} finds no scale; use a clock of finer resolution"
+    )]
+    NoSpread {
+        /// Samples given.
+        count: usize,
+        /// Their common value.
+        value: f64,
+        /// The function that was called.
+        place: &'static str,
+    },
 }
 
 impl TuneError {
@@ -116,6 +148,9 @@ impl TuneError {
             Self::BudgetTooSmall { .. } => "budget_too_small",
             Self::Unstable { .. } => "unstable",
             Self::BufferTooLarge { .. } => "buffer_too_large",
+            Self::TooFewSamples { .. } => "too_few_samples",
+            Self::NotFinite { .. } => "not_finite",
+            Self::NoSpread { .. } => "no_spread",
         }
     }
 
@@ -129,6 +164,72 @@ impl TuneError {
             parameter: parameter.into(),
             got: got.to_string(),
             allowed,
+        }
+    }
+
+    /// An error unless `holds`, of a parameter of the function or type `place`.
+    pub(crate) fn unless(
+        holds: bool,
+        parameter: &'static str,
+        got: impl ToString,
+        allowed: &'static str,
+        place: &'static str,
+    ) -> Result<(), Self> {
+        match holds {
+            true => Ok(()),
+            false => Err(Self::parameter(
+                format!("{place}: {parameter}"),
+                got,
+                allowed,
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TuneError as E;
+
+    #[test]
+    fn messages_of_estimates_say_what_where_and_how_to_fix_it() {
+        let place = "ModifiedLevy::fit";
+        let cases = [
+            (
+                E::unless(false, "scale", -1, "above 0", place).unwrap_err(),
+                "parameter",
+                "ModifiedLevy::fit: scale=-1 is refused; it must be above 0",
+            ),
+            (
+                E::TooFewSamples {
+                    got: 3,
+                    needed: 20,
+                    place,
+                },
+                "too_few_samples",
+                "ModifiedLevy::fit got 3 samples and needs at least 20; collect more",
+            ),
+            (
+                E::NotFinite {
+                    index: 7,
+                    got: f64::INFINITY,
+                    place,
+                },
+                "not_finite",
+                "sample 7 is inf, not a finite number (ModifiedLevy::fit); remove it before fitting",
+            ),
+            (
+                E::NoSpread {
+                    count: 20,
+                    value: 1.5,
+                    place,
+                },
+                "no_spread",
+                "all 20 samples are 1.5, so ModifiedLevy::fit finds no scale; use a clock of finer resolution",
+            ),
+        ];
+        for (error, code, message) in cases {
+            assert_eq!(error.code(), code);
+            assert_eq!(error.to_string(), message);
         }
     }
 }

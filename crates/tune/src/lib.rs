@@ -5,11 +5,15 @@
 //! second.
 //!
 //! - [`flow_model`]: the throughput of a graph of servers, its bottleneck, and replicas for a budget of cores.
+//! - [`noise`]: distributions of the noise of execution times, and tests that reject a model.
 //! - [`queueing`]: waits, queue lengths and the buffers that a throughput needs.
+//! - [`service_rate`]: service rates from samples of the counters of a queue.
 
 mod error;
 pub mod flow_model;
+pub mod noise;
 pub mod queueing;
+pub mod service_rate;
 
 pub use error::TuneError;
 pub use flow_model::{

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::copy::MAX_SIGNALS_PER_COMMIT;
 use super::difference::Difference;
 use super::marker::Marker;
 use super::progress::CopyProgress;

@@ -7,32 +7,31 @@ fn values_outside_their_range_are_named() {
     let cases: [(Result<Queue, TuneError>, &str); 7] = [
         (
             Queue::mm1(0.0, 1.0),
-            "arrival_rate=0 must be finite and above 0; change arrival_rate",
+            "arrival_rate=0 is refused; it must be finite and above 0",
         ),
         (
             Queue::md1(1.0, -1.0),
-            "service_time=-1 must be finite and above 0; change service_time",
+            "service_time=-1 is refused; it must be finite and above 0",
         ),
         (
             Queue::mm1(f64::NAN, 1.0),
-            "arrival_rate=NaN must be finite and above 0; change arrival_rate",
+            "arrival_rate=NaN is refused; it must be finite and above 0",
         ),
         (
             Queue::mm1(200.0, 1.0),
-            "arrival_rate * service_time=200 must be above 0 and at most 100: a server as busy as that is never idle; \
-             change arrival_rate * service_time",
+            "arrival_rate * service_time=200 is refused; it must be above 0 and at most 100: a server as busy as that is never idle",
         ),
         (
             Queue::mg1(1.0, 0.5, -0.1),
-            "service_scv=-0.1 must be 0 to 100; change service_scv",
+            "service_scv=-0.1 is refused; it must be 0 to 100",
         ),
         (
             Queue::mg1(1.0, 0.5, 101.0),
-            "service_scv=101 must be 0 to 100; change service_scv",
+            "service_scv=101 is refused; it must be 0 to 100",
         ),
         (
             Queue::gg1(1.0, 0.5, f64::NAN, 1.0),
-            "arrival_scv=NaN must be 0 to 100; change arrival_scv",
+            "arrival_scv=NaN is refused; it must be 0 to 100",
         ),
     ];
     for (found, text) in cases {
@@ -72,21 +71,21 @@ fn capacities_and_fractions_outside_their_range_are_named() {
     let text = |error: TuneError| error.to_string();
     assert_eq!(
         text(poisson.with_capacity(0).unwrap_err()),
-        "capacity=0 must be 1 to 65536; change capacity"
+        "capacity=0 is refused; it must be 1 to 65536"
     );
     assert_eq!(
         text(general.with_capacity(1).unwrap_err()),
-        "capacity=1 must be 2 to 65536 for arrivals other than Poisson; change capacity"
+        "capacity=1 is refused; it must be 2 to 65536 for arrivals other than Poisson"
     );
     assert_eq!(
         text(poisson.probability(70_000).unwrap_err()),
-        "items=70000 must be at most 65536; change items"
+        "items=70000 is refused; it must be at most 65536"
     );
     for fraction in [0.0, 1.0, f64::NAN] {
         let error = poisson.smallest_capacity(fraction).unwrap_err();
         assert_eq!(
             text(error),
-            format!("fraction={fraction} must be above 0 and below 1; change fraction")
+            format!("fraction={fraction} is refused; it must be above 0 and below 1")
         );
     }
 }
