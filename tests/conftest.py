@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -30,6 +31,12 @@ settings.register_profile(
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=2000)
 settings.register_profile("repeated", settings.get_profile("ci"), derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests are millions of objects that stay: no garbage collection looks at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -109,9 +109,15 @@ def test_a_plan_that_runs_again_reads_nothing_from_the_store(client: Any, tmp_pa
             assert same(found, expected)
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.fixture(scope="module", params=[2, 4])
+def some_workers(request: pytest.FixtureRequest) -> Iterator[Any]:
+    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(n_workers=request.param, **options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
 @pytest.mark.parametrize("sealed", [False, True])
-def test_a_first_run_reads_each_piece_from_the_server_once(tmp_path: Path, workers: int, sealed: bool) -> None:
+def test_a_first_run_reads_each_piece_from_the_server_once(tmp_path: Path, some_workers: Any, sealed: bool) -> None:
     path = tmp_path / "a.iso"
     with made(path) as store:
         if sealed:
@@ -119,20 +125,15 @@ def test_a_first_run_reads_each_piece_from_the_server_once(tmp_path: Path, worke
     expected = plan_of(path).collect(workers=1)
     shards = {file for file in (path / "s" / "data").rglob("*") if file.is_file() and file.name != "zarr.json"}
     compulsory = sum(file.stat().st_size for file in shards)
-    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with (
-        StorageServer() as server,
-        distributed.LocalCluster(**options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with StorageServer() as server:
         for file in path.rglob("*"):
             if file.is_file():
                 server.put(str(file.relative_to(tmp_path)), file.read_bytes())
-        with iso.cluster.attach(client, cache="200MB", folder=f"{tmp_path}/cache-{{worker}}"):
+        with iso.cluster.attach(some_workers, cache="200MB", folder=f"{tmp_path}/cache-{{worker}}"):
             # What the client asks for itself is no part of it.
             plan = plan_of(server.url("a.iso"))
             server.sent.clear()
-            (found,), _, done = collect_reported((plan,), RunOptions.of(on=client))
+            (found,), _, done = collect_reported((plan,), RunOptions.of(on=some_workers))
             assert same(found, expected)
             sent = sum(server.sent[f"/{file.relative_to(tmp_path)}"] for file in shards)
             goal = GOAL_SEALED if sealed else GOAL_FIRST

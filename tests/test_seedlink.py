@@ -35,7 +35,7 @@ def numbered(packed: list[bytes], first: int = 1) -> list[tuple[int, bytes]]:
 
 
 def listening(server: Server, **options: Any) -> iso.Listener:
-    return iso.listen(server.address(), **({"dtype": "i4", "rate": RATE, "silence": 2.0} | options))
+    return iso.listen(server.address(), **({"dtype": "i4", "rate": RATE, "silence": 1.0} | options))
 
 
 def noise(samples: int, seed: int = 1) -> np.ndarray:
@@ -239,7 +239,7 @@ def test_a_thread_that_fails_ends_the_run_with_an_error_that_names_it(
 
     for in_main_thread in (True, False):
         raised.clear()
-        with serving(once(numbered(records(noise(1000))), 3.0)) as server:
+        with serving(once(numbered(records(noise(1000))), 2.0)) as server:
             plan = iso.scan(listening(server, silence=None)).sink_wav(tmp_path / "out.wav")
             begun = time.monotonic()
             if in_main_thread:
@@ -341,7 +341,7 @@ def test_a_run_ends_at_once_while_a_server_accepts_and_says_nothing(
     close, address = held(noise(1000), stage)
     try:
         # Half a second after it was lost the connection is made again: by the silence's end an answer is waited for.
-        got = iso.scan(iso.listen(address, dtype="i4", rate=RATE, silence=2.0)).collect()
+        got = iso.scan(iso.listen(address, dtype="i4", rate=RATE, silence=1.0)).collect()
         assert len(got) == 1000
         assert len(took) == 1 and took[0] < 0.7, took
         assert not [thread for thread in threading.enumerate() if thread.name == "isochrony-seedlink"]

@@ -32,6 +32,15 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
         assert f"isochrony {command}" in shown
 
 
+def test_a_command_imports_no_other_one() -> None:
+    code = (
+        "import sys; from isochrony.cli.main import COMMANDS, main; main(['pipe', '--memory', 'none']); "
+        "print([name for name in COMMANDS if f'isochrony.cli.{name}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "['pipe']\n", done.stderr
+
+
 def test_every_command_is_attacked_or_left_out_by_name() -> None:
     specification = importlib.util.spec_from_file_location("commands", Path(__file__).parents[1] / "attack/commands.py")
     assert specification is not None and specification.loader is not None

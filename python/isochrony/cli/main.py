@@ -95,8 +95,8 @@ def _instead(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def build_parser() -> Parser:
-    """The whole command line as an argparse parser."""
+def build_parser(names: Iterable[str] = COMMANDS) -> Parser:
+    """The command line as an argparse parser: the whole of it, or some of its commands."""
     parser = Parser(
         prog="isochrony",
         usage="isochrony COMMAND [options]",
@@ -114,7 +114,7 @@ def build_parser() -> Parser:
         required=True,
         prog="isochrony",
     )
-    for name in COMMANDS:
+    for name in names:
         module = _module(name)
         one = commands.add_parser(
             name,
@@ -174,8 +174,11 @@ class _InterruptedError(Exception):
 
 def _run(argv: Sequence[str] | None) -> int:
     """Runs a command; what it printed is written when this returns."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    # To import all commands takes longer than most of them run.
+    names = words[:1] if words and words[0] in COMMANDS else COMMANDS
     try:
-        arguments = build_parser().parse_args(argv)
+        arguments = build_parser(names).parse_args(words)
         try:
             with _notes_on_results():
                 status = int(arguments.run(arguments))
