@@ -16,6 +16,7 @@ from .cache_plugin import host_cache
 from .exceptions import error_as_text, pickled_exception
 from .executables import Executable
 from .prefetch import Prefetch, close
+from .scratch import OUTPUT
 from .storage import FileKey, shown, storage_of
 
 if TYPE_CHECKING:
@@ -157,8 +158,8 @@ def _named(stack: contextlib.ExitStack, scratch: Scratch, wanted: InputFile, fil
 
 
 def _target(folder: Path, place: int, url: str) -> Path:
-    inside = folder / f"out{place}"
-    inside.mkdir()
+    inside = folder / f"{OUTPUT}{place}"
+    inside.mkdir(exist_ok=True)
     return inside / _file_name(url)
 
 

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LOCK = "lock"
+#: What names of folders of outputs begin with.
+OUTPUT = "out"
 #: Links that are kept for later tasks.
 _KEPT_LINKS = 4096
+#: Empty folders that are kept for later tasks.
+_KEPT_FOLDERS = 64
 
 
 class Scratch:
@@ -43,18 +47,26 @@ class Scratch:
         temporary.rename(self._folder)
         self._numbers = itertools.count()
         self._is_closed = False
+        #: Folders of earlier tasks, empty but for the empty folders of their outputs.
+        self._empty: list[Path] = []
         #: To files of the cache.
         self.links = FileLinks(self._folder / "links")
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
-        """A folder, which is removed with all that is in it."""
-        path = self._folder / str(next(self._numbers))
-        path.mkdir()
+        """A folder for a task, empty but for empty folders of outputs; what the task leaves there is removed."""
+        try:
+            path = self._empty.pop()
+        except IndexError:
+            path = self._folder / str(next(self._numbers))
+            path.mkdir()
         try:
             yield path
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            if len(self._empty) < _KEPT_FOLDERS and _is_emptied(path):
+                self._empty.append(path)
+            else:
+                shutil.rmtree(path, ignore_errors=True)
 
     def close(self) -> None:
         """Removes all."""
@@ -105,6 +117,24 @@ class FileLinks:
             removed = [self._links.pop(key)[0] for key in idle[:excess]]
         for link in removed:
             shutil.rmtree(link.parent, ignore_errors=True)
+
+
+def _is_emptied(folder: Path) -> bool:
+    """Removes the files in a folder, and those of its outputs, whose folders stay; False: more than that is in it."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    Path(entry).unlink()
+                    continue
+                if not entry.name.startswith(OUTPUT):
+                    return False
+                with os.scandir(entry.path) as files:
+                    for file in files:
+                        Path(file).unlink()
+    except OSError:
+        return False
+    return True
 
 
 def _remove_if_dead(folder: Path) -> None:
