@@ -42,8 +42,8 @@ SIZES = {
     "1 GB": 1_000_000_000,
 }
 WORKERS = (2, 4, 8)
-#: Storage; bytes of a pass over all files, files of it at most, and bytes that are read locally in one measurement: enough
-#: that a run's start, some 0.1 s, is not what is measured.
+#: Storage; bytes of a pass over all files, files of it at most, and bytes that are read locally in one measurement:
+#: enough that a run's start, some 0.1 s, is not what is measured.
 RATE, PASS_BYTES, MOST_FILES, LOCAL_BYTES = 250e6, 1_200_000_000, 600, 8_000_000_000
 #: Files of a pass for each worker, at least.
 LEAST_FILES = 2
