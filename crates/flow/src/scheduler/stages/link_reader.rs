@@ -133,14 +133,20 @@ impl LinkSource {
 impl Source for LinkSource {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
         let mut reader = self.reader.lock();
+        let mut has_taken = false;
         loop {
             // Events are taken in their order, whichever edge is asked first.
             while let Some(&(port, _)) = reader.events.front() {
                 if port != self.port && !reader.link.is_closed(port) {
-                    // That edge's source may have had nothing when it was asked: make the engine ask again.
-                    reader.link.notify_readers();
+                    // That edge's source may have had nothing when it was asked: make the engine ask again. Not where the
+                    // event was here before: a stage that waits for another link would then run without end, and stages
+                    // that wait for room would never be found to block each other.
+                    if has_taken {
+                        reader.link.notify_readers();
+                    }
                     return Ok(SourceEvent::Idle);
                 }
+                has_taken = true;
                 let event = reader.events.pop_front();
                 if let Some((_, event)) = &event {
                     reader.link.consume(event);
@@ -158,6 +164,7 @@ impl Source for LinkSource {
             let link = Arc::clone(&reader.link);
             match link.receive() {
                 Received::Batch(batch) => {
+                    has_taken = true;
                     reader.delivered = batch.delivered;
                     link.begin_reading(batch.bytes);
                     reader.events.extend(batch.events);
@@ -249,5 +256,58 @@ impl Source for LinkSource {
 
     fn expected_samples(&self) -> Option<u64> {
         self.reader.lock().link.expected(self.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::link::Batch;
+    use super::super::stage_queue::{StageOutcome, StageQueue, ThreadRole};
+    use super::*;
+
+    fn source(reader: &SharedReader, port: u16) -> LinkSource {
+        LinkSource {
+            reader: reader.clone(),
+            port,
+            clock: None,
+            is_alone: true,
+            failure: None,
+        }
+    }
+
+    /// Whether the reading stage would run again after a burst that asks one edge and finds nothing.
+    fn runs_again(queue: &StageQueue, edge: &mut LinkSource) -> bool {
+        let taken = queue.take(ThreadRole::Caller, 0b01, 0);
+        assert_eq!(taken, Some(1));
+        assert!(matches!(edge.pull(), Ok(SourceEvent::Idle)));
+        queue.put_back(1, StageOutcome::Idle);
+        let again = queue.take(ThreadRole::Caller, 0b01, 0);
+        if again.is_some() {
+            queue.put_back(1, StageOutcome::Ran);
+        }
+        again.is_some()
+    }
+
+    #[test]
+    fn an_edge_tells_the_stage_of_an_event_of_another_edge_once() {
+        let minute = Duration::from_secs(60);
+        let queue = Arc::new(StageQueue::new(2, 0, Duration::ZERO, minute, false));
+        let edges = vec![(0, 0), (1, 0)];
+        let link = StageLink::new(0, 1, edges, 1000, false, &queue, &[0..1, 1..2]);
+        let link = Arc::new(link);
+        let reader = SharedReader::new(&link);
+        let (mut first, mut second) = (source(&reader, 0), source(&reader, 1));
+        link.link.send(Batch {
+            events: vec![(1, SourceEvent::ProgressMark(7))],
+            bytes: 0,
+            delivered: 0,
+        });
+        // The second may have been asked before this came.
+        assert!(runs_again(&queue, &mut first));
+        // It waits for another link, say: the event stays, and nothing is new.
+        assert!(!runs_again(&queue, &mut first));
+        assert!(matches!(second.pull(), Ok(SourceEvent::ProgressMark(7))));
     }
 }
