@@ -130,7 +130,8 @@ impl Location {
             Service::Gcs => {
                 let builder = GoogleCloudStorageBuilder::from_env().with_url(base);
                 let value = |key: GoogleKey| builder.get_config_value(&key);
-                let permission = value(GoogleKey::Client(ClientConfigKey::AllowHttp));
+                // This builder allows it by itself.
+                let permission = std::env::var("GOOGLE_ALLOW_HTTP").ok();
                 let http = Permission::of("GOOGLE_ALLOW_HTTP", permission, service)?;
                 let http = http.admits(value(GoogleKey::BaseUrl).as_deref(), service)?;
                 let options = options().with_allow_http(http);
