@@ -1,5 +1,7 @@
 //! What can go wrong with a model.
 
+use std::borrow::Cow;
+
 /// An error of this crate: what is wrong, where, and how to fix it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -12,7 +14,20 @@ pub enum TuneError {
         /// What was given.
         got: String,
         /// What may be given.
-        allowed: &'static str,
+        allowed: Cow<'static, str>,
+    },
+    /// A configuration of a plan with another structure.
+    #[error(
+        "the configuration has {has} {what} and the plan has {needs}: it is of another plan, or the plan is cut in another \
+         way; tune the plan again"
+    )]
+    OtherPlan {
+        /// What differs in number.
+        what: &'static str,
+        /// How many the configuration has.
+        has: usize,
+        /// How many the plan has.
+        needs: usize,
     },
     /// A server that the graph does not have.
     #[error(
@@ -140,6 +155,7 @@ impl TuneError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Parameter { .. } => "parameter",
+            Self::OtherPlan { .. } => "other_plan",
             Self::UnknownServer { .. } => "unknown_server",
             Self::RouteSum { .. } => "route_sum",
             Self::EndlessLoop { .. } => "endless_loop",
@@ -158,12 +174,12 @@ impl TuneError {
     pub(crate) fn parameter(
         parameter: impl Into<String>,
         got: impl ToString,
-        allowed: &'static str,
+        allowed: impl Into<Cow<'static, str>>,
     ) -> Self {
         Self::Parameter {
             parameter: parameter.into(),
             got: got.to_string(),
-            allowed,
+            allowed: allowed.into(),
         }
     }
 

@@ -1,0 +1,95 @@
+//! [`Configuration`]: what can change while a plan runs, as a value.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::TuneError;
+
+/// Threads, replicas and link capacities of a running plan. Its results do not depend on them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// Threads that compute at the same time, the caller's included; at least 1.
+    pub workers: usize,
+    /// Replicas of each stage, in the order of the plan; 1 where a stage cannot have more.
+    pub replicas: Vec<usize>,
+    /// Bytes that each link may hold before its writer waits, in the order of the plan; at least 1.
+    pub link_bytes: Vec<u64>,
+}
+
+/// The largest values that a plan and its machine allow. The smallest are 1 worker, 1 replica and `min_link_bytes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigurationLimits {
+    /// Threads.
+    pub workers: usize,
+    /// Replicas of each stage.
+    pub replicas: Vec<usize>,
+    /// Smallest capacity of a link, in bytes.
+    pub min_link_bytes: u64,
+    /// Largest capacity of a link, in bytes.
+    pub max_link_bytes: u64,
+}
+
+impl ConfigurationLimits {
+    /// Checks a configuration against the limits.
+    ///
+    /// # Errors
+    /// [`TuneError::Parameter`] names the field, its value and what it may be; [`TuneError::OtherPlan`] if the
+    /// configuration has another number of stages or links than the plan.
+    pub fn check(&self, configuration: &Configuration, links: usize) -> Result<(), TuneError> {
+        for (what, has, needs) in [
+            ("stages", configuration.replicas.len(), self.replicas.len()),
+            ("links", configuration.link_bytes.len(), links),
+        ] {
+            if has != needs {
+                return Err(TuneError::OtherPlan { what, has, needs });
+            }
+        }
+        let within = |place: String, value: u64, least: u64, most: u64| match value {
+            value if (least..=most).contains(&value) => Ok(()),
+            value => Err(TuneError::parameter(
+                place,
+                value,
+                format!("{least} to {most}"),
+            )),
+        };
+        within(
+            "workers".into(),
+            configuration.workers as u64,
+            1,
+            self.workers as u64,
+        )?;
+        for (stage, (&replicas, &most)) in configuration
+            .replicas
+            .iter()
+            .zip(&self.replicas)
+            .enumerate()
+        {
+            within(
+                format!("replicas[{stage}]"),
+                replicas as u64,
+                1,
+                most as u64,
+            )?;
+        }
+        for (link, &bytes) in configuration.link_bytes.iter().enumerate() {
+            let place = format!("link_bytes[{link}]");
+            within(place, bytes, self.min_link_bytes, self.max_link_bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workers={}", self.workers)?;
+        if !self.replicas.is_empty() {
+            write!(f, ", replicas={:?}", self.replicas)?;
+        }
+        if !self.link_bytes.is_empty() {
+            write!(f, ", link_bytes={:?}", self.link_bytes)?;
+        }
+        Ok(())
+    }
+}
