@@ -6,11 +6,13 @@
 //!
 //! - [`flow_model`]: the throughput of a graph of servers, its bottleneck, and replicas for a budget of cores.
 //! - [`Configuration`]: what can change while a plan runs; [`Window`]: what the plan did in a short interval.
+//! - [`controller`]: changes the configuration of a running plan by paired trials.
 //! - [`noise`]: distributions of the noise of execution times, and tests that reject a model.
 //! - [`queueing`]: waits, queue lengths and the buffers that a throughput needs.
 //! - [`service_rate`]: service rates from samples of the counters of a queue.
 
 mod configuration;
+pub mod controller;
 mod error;
 pub mod flow_model;
 pub mod noise;
@@ -19,6 +21,7 @@ pub mod service_rate;
 mod window;
 
 pub use configuration::{Configuration, ConfigurationLimits};
+pub use controller::{Controller, ControllerOptions, Decision, Outcome};
 pub use error::TuneError;
 pub use flow_model::{
     Allocation, FlowGraph, FlowModel, FlowSolution, Limit, Resources, Route, Server, Source,

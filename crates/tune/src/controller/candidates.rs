@@ -1,0 +1,316 @@
+//! Configurations that are worth a trial, the best first.
+
+use crate::{Configuration, ConfigurationLimits};
+
+use super::ControllerOptions;
+use super::stage_costs::StageCosts;
+use super::trial::Gain;
+
+/// A configuration to try.
+pub(super) struct Candidate {
+    pub(super) configuration: Configuration,
+    pub(super) kind: CandidateKind,
+    /// Of the model, corrected by earlier trials.
+    pub(super) predicted_gain: Option<f64>,
+    /// Of the model alone.
+    model_gain: f64,
+    pub(super) reason: String,
+    /// Filled in when it is chosen.
+    pub(super) alternatives: Vec<(Configuration, Option<f64>)>,
+}
+
+/// What a candidate changes: predictions of one kind are wrong in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CandidateKind {
+    Threads,
+    Replicas,
+    Links,
+    Back,
+}
+
+impl Candidate {
+    /// The configuration of before, after throughput has fallen.
+    pub(super) fn back_to(configuration: Configuration) -> Self {
+        Self {
+            configuration,
+            kind: CandidateKind::Back,
+            predicted_gain: None,
+            model_gain: 0.0,
+            reason: "throughput fell after the last change".into(),
+            alternatives: Vec::new(),
+        }
+    }
+}
+
+/// Measured parts of the predicted gains, by kind.
+#[derive(Default)]
+pub(super) struct Corrections {
+    threads: Correction,
+    replicas: Correction,
+}
+
+#[derive(Clone, Copy)]
+struct Correction(f64);
+
+impl Default for Correction {
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
+impl Corrections {
+    /// A prediction counts half as much as all before it.
+    pub(super) fn learn(&mut self, candidate: &Candidate, gain: Gain) {
+        let predicted = candidate.model_gain.ln_1p();
+        if predicted <= 0.0 {
+            return;
+        }
+        let part = (gain.mean.ln_1p() / predicted).clamp(0.0, 1.5);
+        if let Some(correction) = self.of(candidate.kind) {
+            correction.0 = (correction.0 + part) / 2.0;
+        }
+    }
+
+    fn of(&mut self, kind: CandidateKind) -> Option<&mut Correction> {
+        match kind {
+            CandidateKind::Threads => Some(&mut self.threads),
+            CandidateKind::Replicas => Some(&mut self.replicas),
+            CandidateKind::Links | CandidateKind::Back => None,
+        }
+    }
+
+    fn corrected(&self, kind: CandidateKind, gain: f64) -> f64 {
+        let part = match kind {
+            CandidateKind::Threads => self.threads.0,
+            CandidateKind::Replicas => self.replicas.0,
+            CandidateKind::Links | CandidateKind::Back => 1.0,
+        };
+        (part * gain.ln_1p()).exp_m1()
+    }
+}
+
+/// A stage that waits for room for a larger part of the time may gain from a larger link.
+const MIN_OUTPUT_WAIT: f64 = 0.05;
+/// Replicas that the model leaves free in each stage, since service times vary.
+const REPLICA_UTILIZATION: f64 = 0.9;
+
+/// Collects candidates without repetition.
+struct Proposals<'a> {
+    costs: &'a StageCosts,
+    kept: &'a Configuration,
+    limits: &'a ConfigurationLimits,
+    cores: usize,
+    corrections: &'a Corrections,
+    all: Vec<Candidate>,
+}
+
+pub(super) fn candidates(
+    costs: &StageCosts,
+    kept: &Configuration,
+    limits: &ConfigurationLimits,
+    options: &ControllerOptions,
+    corrections: &Corrections,
+) -> Vec<Candidate> {
+    let mut proposals = Proposals {
+        costs,
+        kept,
+        limits,
+        cores: options.cores,
+        corrections,
+        all: Vec::new(),
+    };
+    if costs.keeps_up {
+        proposals.fewer_threads();
+        proposals.fewer_replicas();
+        return proposals.all;
+    }
+    proposals.model_optimum();
+    proposals.one_more();
+    // What the model does not see: the order in which it is tried is that of likely gain.
+    proposals.links_that_block();
+    proposals.fewer_threads();
+    proposals.all_links();
+    let mut all = proposals.all;
+    for candidate in &mut all {
+        candidate.predicted_gain = candidate
+            .predicted_gain
+            .filter(|&gain| gain >= options.min_gain);
+    }
+    // A stable sort keeps the order of candidates without a prediction.
+    let gain = |one: &Candidate| one.predicted_gain.unwrap_or(0.0);
+    all.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
+    all
+}
+
+impl Proposals<'_> {
+    fn propose(&mut self, configuration: Configuration, kind: CandidateKind, reason: String) {
+        let known = |one: &Candidate| one.configuration == configuration;
+        if configuration == *self.kept || self.all.iter().any(known) {
+            return;
+        }
+        let predict = |one: &Configuration| self.costs.predict(one, self.cores);
+        let model_gain = match kind {
+            CandidateKind::Links | CandidateKind::Back => 0.0,
+            _ => predict(&configuration)
+                .zip(predict(self.kept))
+                .map_or(0.0, |(then, now)| then / now - 1.0),
+        };
+        let gain = self.corrections.corrected(kind, model_gain);
+        self.all.push(Candidate {
+            configuration,
+            kind,
+            predicted_gain: (gain > 0.0).then_some(gain),
+            model_gain,
+            reason,
+            alternatives: Vec::new(),
+        });
+    }
+
+    /// The fewest threads and replicas that give the largest predicted throughput within the limits.
+    fn model_optimum(&mut self) {
+        let largest = Configuration {
+            workers: self.limits.workers,
+            replicas: self.limits.replicas.clone(),
+            link_bytes: self.kept.link_bytes.clone(),
+        };
+        let Some(rate) = self.costs.predict(&largest, self.cores) else {
+            return;
+        };
+        let mut best = largest;
+        let threads = best.workers.min(self.cores.max(1));
+        let reaches = |configuration: &Configuration| {
+            let predicted = self.costs.predict(configuration, self.cores);
+            predicted.is_some_and(|one| one >= 0.999 * rate)
+        };
+        // Predicted throughput rises with threads, so the fewest are found by halving.
+        let (mut least, mut most) = (1, threads);
+        while least < most {
+            best.workers = least.midpoint(most);
+            match reaches(&best) {
+                true => most = best.workers,
+                false => least = best.workers + 1,
+            }
+        }
+        best.workers = least;
+        let stages = self.costs.seconds_per_sample.iter();
+        for ((replicas, seconds), &kept) in best
+            .replicas
+            .iter_mut()
+            .zip(stages)
+            .zip(&self.kept.replicas)
+        {
+            let needed = (rate * seconds / REPLICA_UTILIZATION).ceil();
+            *replicas = (needed as usize).max(kept).clamp(1, *replicas);
+        }
+        let reason = format!(
+            "the model predicts {rate:.4e} samples/s, the most within the limits, {} now",
+            self.costs
+                .predict(self.kept, self.cores)
+                .map_or("none".into(), |rate| format!("{rate:.4e}"))
+        );
+        let kind = match best.workers == self.kept.workers {
+            true => CandidateKind::Replicas,
+            false => CandidateKind::Threads,
+        };
+        self.propose(best, kind, reason);
+    }
+
+    /// One more thread, and one more replica of the bottleneck.
+    fn one_more(&mut self) {
+        let mut more = self.kept.clone();
+        if more.workers < self.limits.workers {
+            more.workers += 1;
+            let wait = 100.0 * self.costs.core_wait;
+            let reason = format!(
+                "stages wait for a thread, together {wait:.0} % of the time: one more thread"
+            );
+            self.propose(more, CandidateKind::Threads, reason);
+        }
+        for stage in 0..self.kept.replicas.len() {
+            let mut more = self.kept.clone();
+            if more.replicas[stage] == self.limits.replicas[stage] {
+                continue;
+            }
+            more.replicas[stage] += 1;
+            let gains =
+                self.costs.predict(&more, self.cores) > self.costs.predict(self.kept, self.cores);
+            if gains {
+                let reason = format!("stage {stage} is always busy: one more replica");
+                self.propose(more, CandidateKind::Replicas, reason);
+            }
+        }
+    }
+
+    fn links_that_block(&mut self) {
+        for (link, carried) in self.costs.links.iter().enumerate() {
+            let wait = self
+                .costs
+                .output_wait
+                .get(carried.from)
+                .copied()
+                .unwrap_or(0.0);
+            let Some(&bytes) = self
+                .kept
+                .link_bytes
+                .get(link)
+                .filter(|_| wait > MIN_OUTPUT_WAIT)
+            else {
+                continue;
+            };
+            let mut larger = self.kept.clone();
+            larger.link_bytes[link] = self.clamp(bytes.saturating_mul(4));
+            let reason = format!(
+                "stage {} waits for room {:.0} % of the time: a larger link {link}",
+                carried.from,
+                100.0 * wait
+            );
+            self.propose(larger, CandidateKind::Links, reason);
+        }
+    }
+
+    fn all_links(&mut self) {
+        for (factor, what) in [
+            (0.5, "smaller links stay in the cache"),
+            (2.0, "larger links smooth bursts"),
+        ] {
+            let mut other = self.kept.clone();
+            for bytes in &mut other.link_bytes {
+                *bytes = self.clamp((*bytes as f64 * factor) as u64);
+            }
+            self.propose(other, CandidateKind::Links, what.into());
+        }
+    }
+
+    /// Halving comes first: where threads hinder each other, one fewer changes too little to be measured.
+    fn fewer_threads(&mut self) {
+        let workers = self.kept.workers;
+        for (workers, reason) in [
+            (workers / 2, "threads may hinder each other: half as many"),
+            (workers - 1, "threads may hinder each other: one fewer"),
+            (1, "threads may hinder each other: one alone"),
+        ] {
+            if workers > 0 {
+                let fewer = Configuration {
+                    workers,
+                    ..self.kept.clone()
+                };
+                self.propose(fewer, CandidateKind::Threads, reason.into());
+            }
+        }
+    }
+
+    fn fewer_replicas(&mut self) {
+        for stage in 0..self.kept.replicas.len() {
+            let mut fewer = self.kept.clone();
+            if fewer.replicas[stage] > 1 {
+                fewer.replicas[stage] -= 1;
+                let reason = format!("stage {stage} keeps up with fewer replicas");
+                self.propose(fewer, CandidateKind::Replicas, reason);
+            }
+        }
+    }
+
+    fn clamp(&self, bytes: u64) -> u64 {
+        bytes.clamp(self.limits.min_link_bytes, self.limits.max_link_bytes)
+    }
+}

@@ -1,0 +1,63 @@
+//! [`Decision`]: what a controller decided, and why.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::trial::Gain;
+use crate::Configuration;
+
+/// How a decision ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The candidate gained, and is the configuration now.
+    Kept,
+    /// The candidate did not certainly gain.
+    Rejected,
+    /// The load changed: what was learnt before no longer counts.
+    LoadChanged,
+    /// The rest of the run is too short for a trial to pay.
+    TooShort,
+}
+
+/// One decision of a controller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Seconds of the run at which it was made.
+    pub at_s: f64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The configuration before.
+    pub from: Configuration,
+    /// The candidate.
+    pub to: Configuration,
+    /// Why the candidate was tried, or what happened.
+    pub reason: String,
+    /// Gain that the model predicted, as a part of the throughput; None where it predicts none.
+    pub predicted_gain: Option<f64>,
+    /// Gain that the trial measured.
+    pub gain: Option<Gain>,
+    /// Other candidates at that moment with their predicted gains, the best first.
+    pub alternatives: Vec<(Configuration, Option<f64>)>,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {:.2} s: ", self.at_s)?;
+        match self.outcome {
+            Outcome::LoadChanged => return write!(f, "the load changed: {}", self.reason),
+            Outcome::Kept => write!(f, "kept {}", self.to)?,
+            Outcome::Rejected => write!(f, "rejected {}", self.to)?,
+            Outcome::TooShort => write!(f, "did not try {}: the run ends too soon", self.to)?,
+        }
+        write!(f, " ({}", self.reason)?;
+        if let Some(gain) = self.predicted_gain {
+            write!(f, "; predicted {:+.1} %", 100.0 * gain)?;
+        }
+        if let Some(gain) = self.gain {
+            write!(f, "; measured {gain}")?;
+        }
+        write!(f, ")")
+    }
+}

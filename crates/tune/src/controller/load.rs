@@ -1,0 +1,114 @@
+//! [`LoadWatch`]: notices that the throughput of a settled plan has changed.
+
+use crate::Window;
+
+/// A change of less than this part is noise, however certain it is.
+const MIN_CHANGE: f64 = 0.05;
+/// Drift that the sums forgive for each window, and the sum at which a change is certain, in standard deviations
+/// (Page, Biometrika 41, 1954: one-sided cumulative sums).
+const DRIFT: f64 = 1.0;
+const ALARM: f64 = 8.0;
+/// Least standard deviation of the logarithm of a window's throughput: few windows say little about it.
+const MIN_DEVIATION: f64 = 0.02;
+/// Windows that the mean follows slowly, so that slow drift is no alarm.
+const MEMORY: f64 = 50.0;
+
+/// Two cumulative sums of the logarithm of the throughput.
+pub(super) struct LoadWatch {
+    mean: f64,
+    deviation: f64,
+    up: f64,
+    down: f64,
+    /// Windows since each sum was zero, and the sum of their logarithms.
+    since_up: (f64, f64),
+    since_down: (f64, f64),
+}
+
+impl LoadWatch {
+    /// Begins with windows under the present configuration.
+    pub(super) fn new(windows: &[Window]) -> Self {
+        let rates: Vec<f64> = windows
+            .iter()
+            .map(|window| log_rate(window.rate()))
+            .collect();
+        let count = rates.len().max(1) as f64;
+        let mean = rates.iter().sum::<f64>() / count;
+        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+        Self {
+            mean,
+            deviation: (squares / (count - 1.0).max(1.0)).sqrt().max(MIN_DEVIATION),
+            up: 0.0,
+            down: 0.0,
+            since_up: (0.0, 0.0),
+            since_down: (0.0, 0.0),
+        }
+    }
+
+    /// Adds a window; returns the new throughput as a part of the old one if it has changed.
+    pub(super) fn add(&mut self, rate: f64) -> Option<f64> {
+        let rate = log_rate(rate);
+        let step = (rate - self.mean) / self.deviation;
+        let sums = [
+            (&mut self.up, &mut self.since_up, step),
+            (&mut self.down, &mut self.since_down, -step),
+        ];
+        let mut changed = None;
+        for (sum, since, step) in sums {
+            *sum = (*sum + step - DRIFT).max(0.0);
+            *since = match *sum > 0.0 {
+                true => (since.0 + 1.0, since.1 + rate),
+                false => (0.0, 0.0),
+            };
+            if *sum > ALARM {
+                let ratio = (since.1 / since.0 - self.mean).exp();
+                if (ratio - 1.0).abs() > MIN_CHANGE {
+                    changed = Some(ratio);
+                }
+            }
+        }
+        self.mean += (rate - self.mean) / MEMORY;
+        changed
+    }
+}
+
+fn log_rate(rate: f64) -> f64 {
+    rate.max(f64::MIN_POSITIVE.sqrt()).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch() -> LoadWatch {
+        let window = |rate: f64| Window {
+            elapsed_s: 1.0,
+            delivered: rate,
+            ..Window::default()
+        };
+        LoadWatch::new(&[window(99.0), window(101.0), window(100.0)])
+    }
+
+    #[test]
+    fn noise_is_no_change() {
+        let mut watch = watch();
+        let mut random = fastrand::Rng::with_seed(3);
+        let alarms = (0..2000).filter(|_| watch.add(100.0 + 6.0 * (random.f64() - 0.5)).is_some());
+        assert_eq!(alarms.count(), 0);
+    }
+
+    #[test]
+    fn a_fall_by_a_third_is_noticed_within_three_windows() {
+        let mut watch = watch();
+        let ratios: Vec<f64> = (0..3).filter_map(|_| watch.add(67.0)).collect();
+        assert!((ratios[0] - 0.67).abs() < 0.02, "{ratios:?}");
+    }
+
+    #[test]
+    fn a_rise_is_noticed_and_slow_drift_is_not() {
+        let mut watch = watch();
+        for at in 0..400 {
+            assert_eq!(watch.add(100.0 * 1.0002f64.powi(at)), None);
+        }
+        assert!((0..4).any(|_| watch.add(140.0).is_some()));
+    }
+}

@@ -1,0 +1,254 @@
+//! Paired trials of a candidate: windows in the order A B B A, where A is the present configuration.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::ControllerOptions;
+use crate::Window;
+
+/// A measured gain with its confidence interval, as parts of the throughput or, on a feed that the plan keeps up with,
+/// of the processor time per sample that is saved: 0.1 is a gain of 10 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Gain {
+    /// Mean of the groups; geometric.
+    pub mean: f64,
+    /// Lower bound; None after a single group.
+    pub low: Option<f64>,
+    /// Upper bound; None after a single group.
+    pub high: Option<f64>,
+    /// Groups of windows.
+    pub groups: usize,
+}
+
+impl fmt::Display for Gain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:+.1} %", 100.0 * self.mean)?;
+        match (self.low, self.high) {
+            (Some(low), Some(high)) => {
+                write!(f, " ({:+.1} to {:+.1})", 100.0 * low, 100.0 * high)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(super) enum TrialState {
+    Running,
+    Gain(Gain),
+    NoGain(Gain),
+}
+
+/// Whether the candidate has each window of a group.
+const ORDER: [bool; 4] = [false, true, true, false];
+
+/// A candidate that loses more than this in its first windows is given up at once: nothing else would be as dear.
+const HOPELESS: f64 = -0.25;
+/// A saving of processor time does not count if so much of the throughput is lost.
+const MAX_RATE_LOSS: f64 = 0.01;
+
+pub(super) struct Trial {
+    /// Processor time per sample counts, instead of throughput.
+    saves_time: bool,
+    /// Logarithms of what counts, of the windows of the present group.
+    group: Vec<f64>,
+    /// Logarithms of throughput of the same windows.
+    rates: Vec<f64>,
+    /// Logarithm of the gain of each group.
+    gains: Vec<f64>,
+    /// The same of throughput.
+    rate_gains: Vec<f64>,
+}
+
+impl Trial {
+    pub(super) fn new(saves_time: bool) -> Self {
+        Self {
+            saves_time,
+            group: Vec::with_capacity(ORDER.len()),
+            rates: Vec::with_capacity(ORDER.len()),
+            gains: Vec::new(),
+            rate_gains: Vec::new(),
+        }
+    }
+
+    /// Whether the next window has the candidate's configuration.
+    pub(super) fn tries_candidate(&self) -> bool {
+        ORDER[self.group.len()]
+    }
+
+    pub(super) fn add(&mut self, window: &Window, options: &ControllerOptions) -> TrialState {
+        // An empty window counts as a very slow one.
+        let delivered = window.delivered.max(f64::MIN_POSITIVE.sqrt());
+        let rate = (delivered / window.elapsed_s).ln();
+        let value = match self.saves_time {
+            true => (delivered / window.cpu_s.max(1e-9)).ln(),
+            false => rate,
+        };
+        self.group.push(value);
+        self.rates.push(rate);
+        if self.gains.is_empty() && self.group.len() == 3 {
+            let gain = (self.group[1] + self.group[2]) / 2.0 - self.group[0];
+            if gain < HOPELESS {
+                return TrialState::NoGain(Gain {
+                    mean: gain.exp_m1(),
+                    low: None,
+                    high: None,
+                    groups: 1,
+                });
+            }
+        }
+        if self.group.len() < ORDER.len() {
+            return TrialState::Running;
+        }
+        self.gains.push(group_gain(&self.group));
+        self.rate_gains.push(group_gain(&self.rates));
+        self.group.clear();
+        self.rates.clear();
+        self.judge(options)
+    }
+
+    fn judge(&self, options: &ControllerOptions) -> TrialState {
+        let gain = gain(&self.gains, options.confidence);
+        let (Some(low), Some(high)) = (gain.low, gain.high) else {
+            return TrialState::Running;
+        };
+        if low > 0.0 && gain.mean >= options.min_gain && !self.loses_rate() {
+            return TrialState::Gain(gain);
+        }
+        let is_hopeless = high < options.min_gain || self.loses_rate();
+        match is_hopeless || self.gains.len() >= options.max_groups {
+            true => TrialState::NoGain(gain),
+            false => TrialState::Running,
+        }
+    }
+
+    fn loses_rate(&self) -> bool {
+        let mean = self.rate_gains.iter().sum::<f64>() / self.rate_gains.len() as f64;
+        self.saves_time && mean < -MAX_RATE_LOSS
+    }
+}
+
+/// Logarithm of the gain of a group of windows.
+fn group_gain(values: &[f64]) -> f64 {
+    (values[1] + values[2] - values[0] - values[3]) / 2.0
+}
+
+/// Mean and two one-sided bounds of Student's t.
+fn gain(gains: &[f64], confidence: f64) -> Gain {
+    let groups = gains.len();
+    let mean = gains.iter().sum::<f64>() / groups as f64;
+    let bounds = (groups > 1).then(|| {
+        let squares: f64 = gains.iter().map(|one| (one - mean).powi(2)).sum();
+        let freedom = (groups - 1) as f64;
+        let error = (squares / freedom / groups as f64).sqrt();
+        // `freedom` is at least 1, which the distribution accepts.
+        let quantile = StudentsT::new(0.0, 1.0, freedom)
+            .map_or(f64::INFINITY, |student| student.inverse_cdf(confidence));
+        // Two groups may agree by chance: no machine is as quiet as this.
+        let error = error.max(MIN_ERROR / (groups as f64).sqrt());
+        quantile * error
+    });
+    Gain {
+        mean: mean.exp_m1(),
+        low: bounds.map(|bound| (mean - bound).exp_m1()),
+        high: bounds.map(|bound| (mean + bound).exp_m1()),
+        groups,
+    }
+}
+
+/// Least standard error of one group.
+const MIN_ERROR: f64 = 0.003;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A window of `samples` in a second.
+    fn window(samples: f64) -> Window {
+        Window {
+            elapsed_s: 1.0,
+            delivered: samples,
+            cpu_s: 1.0,
+            ..Window::default()
+        }
+    }
+
+    fn run(a: impl Fn(usize) -> f64, b: impl Fn(usize) -> f64) -> (TrialState, usize) {
+        let options = ControllerOptions::default();
+        let mut trial = Trial::new(false);
+        for at in 0.. {
+            let rate = match trial.tries_candidate() {
+                true => b(at),
+                false => a(at),
+            };
+            let state = trial.add(&window(rate), &options);
+            if !matches!(state, TrialState::Running) {
+                return (state, at + 1);
+            }
+        }
+        unreachable!("a trial ends after max_groups groups");
+    }
+
+    #[test]
+    fn a_clear_gain_is_kept_after_two_groups() {
+        let (state, windows) = run(|_| 100.0, |_| 140.0);
+        let TrialState::Gain(gain) = state else {
+            panic!("rejected");
+        };
+        assert!((gain.mean - 0.4).abs() < 1e-12);
+        assert_eq!(windows, 8);
+    }
+
+    #[test]
+    fn drift_of_the_machine_is_no_gain() {
+        // Each window is 2 % slower than the one before, under both.
+        let slower = |at: usize| 100.0 * 0.98f64.powi(at as i32);
+        let (state, _) = run(slower, slower);
+        let TrialState::NoGain(gain) = state else {
+            panic!("kept");
+        };
+        assert!(gain.mean.abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_much_slower_candidate_is_given_up_after_three_windows() {
+        let (state, windows) = run(|_| 100.0, |_| 50.0);
+        assert!(matches!(state, TrialState::NoGain(_)));
+        assert_eq!(windows, 3);
+    }
+
+    #[test]
+    fn bounds_are_those_of_students_t() {
+        // Quantile 0.975 for two degrees of freedom, from tables: 4.3027.
+        let gain = gain(&[0.1, 0.2, 0.3], 0.975);
+        let error = (0.01f64 / 3.0).sqrt();
+        let low = (0.2 - 4.3027 * error).exp_m1();
+        assert!((gain.low.unwrap() - low).abs() < 1e-4, "{gain:?} {low}");
+        assert_eq!(gain.groups, 3);
+    }
+
+    #[test]
+    fn a_saving_of_time_does_not_count_where_throughput_falls() {
+        let options = ControllerOptions::default();
+        let mut trial = Trial::new(true);
+        for _ in 0..8 {
+            let (delivered, cpu_s) = match trial.tries_candidate() {
+                true => (90.0, 0.5),
+                false => (100.0, 1.0),
+            };
+            let window = Window {
+                elapsed_s: 1.0,
+                delivered,
+                cpu_s,
+                ..Window::default()
+            };
+            match trial.add(&window, &options) {
+                TrialState::Running => {}
+                TrialState::Gain(gain) => panic!("kept with {gain}"),
+                TrialState::NoGain(_) => return,
+            }
+        }
+        panic!("not decided");
+    }
+}
