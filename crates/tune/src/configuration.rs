@@ -18,12 +18,14 @@ pub struct Configuration {
     pub link_bytes: Vec<u64>,
 }
 
-/// The largest values that a plan and its machine allow. The smallest are 1 worker, 1 replica and `min_link_bytes`.
+/// The values that a plan, its machine and its user allow. Every stage may have 1 replica.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationLimits {
-    /// Threads.
+    /// Fewest threads.
+    pub min_workers: usize,
+    /// Most threads.
     pub workers: usize,
-    /// Replicas of each stage.
+    /// Most replicas of each stage.
     pub replicas: Vec<usize>,
     /// Smallest capacity of a link, in bytes.
     pub min_link_bytes: u64,
@@ -57,7 +59,7 @@ impl ConfigurationLimits {
         within(
             "workers".into(),
             configuration.workers as u64,
-            1,
+            self.min_workers as u64,
             self.workers as u64,
         )?;
         for (stage, (&replicas, &most)) in configuration

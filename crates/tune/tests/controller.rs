@@ -86,6 +86,7 @@ fn start(stages: usize, workers: usize, replicas: usize) -> Configuration {
 
 fn limits(replicas: &[usize], workers: usize) -> ConfigurationLimits {
     ConfigurationLimits {
+        min_workers: 1,
         workers,
         replicas: replicas.to_vec(),
         min_link_bytes: 1 << 12,
@@ -226,6 +227,35 @@ fn a_short_run_has_no_trials() {
     assert!(decision.predicted_gain.unwrap() > 1.0);
     assert!(!decision.alternatives.is_empty());
     assert!(decision.to_string().contains("the run ends too soon"));
+}
+
+#[test]
+fn recommends_what_the_model_expects_most_of_and_changes_nothing() {
+    let mut plan = FormulaPlan::new(&[1e-6, 4e-6], 8, 2);
+    plan.noise = 0.0;
+    let mut controller = Controller::new(start(2, 1, 1), limits(&[1, 8], 8), options(8)).unwrap();
+    assert_eq!(controller.recommendation(), None);
+    let configuration = start(2, 1, 1);
+    controller.note(&plan.window(&configuration));
+    let (best, gain) = controller.recommendation().unwrap();
+    // Stage 0 does a million samples a second at most, which takes five threads.
+    assert_eq!((best.workers, &best.replicas[..]), (5, &[1, 5][..]));
+    assert!((gain - 4.0).abs() < 1e-9, "{gain}");
+    assert_eq!(*controller.configuration(), configuration);
+}
+
+#[test]
+fn a_value_that_the_user_gave_is_fixed() {
+    let mut plan = FormulaPlan::new(&[1e-6, 1e-6], 8, 5);
+    plan.contention = 1.2;
+    let limits = ConfigurationLimits {
+        min_workers: 6,
+        workers: 6,
+        ..limits(&[8, 8], 8)
+    };
+    let mut controller = Controller::new(start(2, 6, 8), limits, options(8)).unwrap();
+    settle(&mut controller, &mut plan, 2000);
+    assert!(controller.decisions().iter().all(|one| one.to.workers == 6));
 }
 
 #[test]

@@ -167,6 +167,7 @@ impl PlanExecutor {
             pinned_cpus: Vec::new(),
             places: Vec::new(),
             processes: Vec::new(),
+            tuning: None,
             notes: Vec::new(),
         }
     }

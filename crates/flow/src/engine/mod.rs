@@ -23,7 +23,7 @@
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
 //! | errors | `first_error`, `time_axis` |
 //! | branches that are added while it runs | `branches` |
-//! | around it | `options`, `pinning`, `control`, `report`, `gathered`, `budget` |
+//! | around it | `options`, `pinning`, `control`, `tuning`, `report`, `gathered`, `budget` |
 
 pub(crate) mod branches;
 pub(crate) mod budget;
@@ -45,6 +45,7 @@ mod run;
 mod slot;
 mod source_order;
 pub(crate) mod time_axis;
+pub(crate) mod tuning;
 
 pub(crate) use dispatch::is_operator_error;
 pub(crate) use executor::PlanExecutor;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::{ExecutionMemory, MemoryHandle};
 use super::control::Control;
 use super::pinning::Pinning;
+use super::tuning::Tuning;
 use crate::TaskCluster;
 
 /// Default of [`RunOptions::memory`].
@@ -37,8 +38,8 @@ pub struct StageOptions {
     pub cell_bytes: u64,
     /// Approximate bytes that a link holds.
     pub link_bytes: u64,
-    /// Seed for changing the capacity of links and the number of replicas at random, after each burst of the caller's
-    /// thread.
+    /// Seed for changing the capacity of links, the number of replicas and that of threads at random, after each burst of
+    /// the caller's thread.
     pub shuffle: Option<u64>,
     /// So many consecutive threads count as sharing a last-level cache, as on a larger machine; 0: those that share
     /// one, if they are pinned.
@@ -82,6 +83,9 @@ pub struct RunOptions<'a> {
     /// Changes parameters, replicas and links while the plan is executed.
     #[serde(skip)]
     pub control: Option<&'a Control>,
+    /// Changes threads, replicas and links while the plan is executed, or recommends what to change. Not on a cluster.
+    #[serde(skip)]
+    pub tuning: Option<&'a Tuning>,
     /// Threads that run tasks, beside the caller's, which executes the sequential part. Where nothing runs in tasks:
     /// how many stages compute at once, the caller's included. With 1, only operators whose results depend on the
     /// cuts, such as sums ([`Contract::Reducible`](crate::Contract)), run in tasks, so that results have the same
@@ -168,6 +172,7 @@ impl Default for RunOptions<'_> {
             optimise: true,
             progress: None,
             control: None,
+            tuning: None,
             workers: 1,
             auto_workers: false,
             task: DEFAULT_TASK,

@@ -10,6 +10,8 @@ use isochrony_store::shard_cache::ShardCacheCounts;
 use isochrony_workers::ProcessReport;
 use serde_json::{Map, Value};
 
+use super::tuning::TuningReport;
+
 /// What an operator did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -146,6 +148,8 @@ impl LinkReport {
 pub struct StageMeasurement {
     /// Time since the execution began.
     pub elapsed: Duration,
+    /// The plan is executed in stages; else in tasks, which count as one stage.
+    pub is_of_stages: bool,
     /// Stages and their replicas, in the order of the plan.
     pub stages: Vec<StageReport>,
     /// Links, in the order of the plan.
@@ -232,6 +236,8 @@ pub struct Report {
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
     pub processes: Vec<ProcessReport>,
+    /// What was found and changed while it ran, if it was tuned.
+    pub tuning: Option<TuningReport>,
     /// Why there is no result, if nothing was read or no window fits.
     pub notes: Vec<String>,
 }
@@ -356,6 +362,12 @@ impl fmt::Display for Report {
                 "process {:<8}{:>6} blocks of {of:<20}{share:>9.1}%{ended}",
                 one.pid, one.blocks
             )?;
+        }
+        for one in self.tuning.iter().flat_map(|tuning| &tuning.decisions) {
+            writeln!(f, "tuning {one}")?;
+        }
+        if let Some(bottleneck) = self.tuning.as_ref().and_then(|tuning| tuning.bottleneck) {
+            writeln!(f, "bottleneck: {bottleneck}")?;
         }
         for one in self.places.iter().chain(&self.notes) {
             writeln!(f, "{one}")?;

@@ -111,7 +111,7 @@ fn render_nodes(graph: &Graph) -> String {
 /// How many workers a run has that does not say.
 fn explain_workers(graph: &Graph) -> String {
     // What a recording cannot tell now is an error of the run, not of its explanation.
-    match one_worker_because(graph).ok().flatten() {
+    match one_worker_because(graph, false).ok().flatten() {
         Some(why) => format!("by default one worker: {why}\n"),
         None => "by default a worker for each core\n".to_owned(),
     }

@@ -27,7 +27,7 @@
 //! | entry points of a plan | `run`, `repeated` |
 //! | plan splitting (pure) | `split`, `scan_groups`, `subgraph`, `subgraph_builder`, `task_contract`, `sequential` |
 //! | task sizes and overlap (pure) | `task_size`, `output_estimate`, `overlap`, `partition` |
-//! | threads, scheduler, reorder buffer | `parallel`, `reorder`, `task_queue`, `task_output` |
+//! | threads, scheduler, reorder buffer | `parallel`, `reorder`, `task_queue`, `task_output`, `running_tasks` |
 //! | workers | `worker`, `replica`, `parallel_subgraph`, `boundary`, `scan_input` |
 //! | combination of results | `gather` |
 //! | explain | `explain` |
@@ -57,6 +57,7 @@ mod reorder;
 pub(crate) mod repeated;
 mod replica;
 mod run;
+mod running_tasks;
 mod scan_groups;
 mod scan_input;
 mod sequential;

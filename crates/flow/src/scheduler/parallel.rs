@@ -6,6 +6,7 @@ use std::sync::Arc;
 use isochrony_runtime::Interrupt;
 
 use super::remote::Dispatcher;
+use super::running_tasks::RunningTasks;
 use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
 use super::stages::{self, StagePlan};
@@ -91,6 +92,9 @@ pub(crate) fn run(
         control: None,
         ..*options
     };
+    if let Some(tuning) = options.tuning.filter(|_| options.cluster.is_none()) {
+        tuning.attach(Arc::new(RunningTasks::new(scheduler, workers)))?;
+    }
     let mut reports = Vec::new();
     let mut done = None;
     let dispatcher = options
@@ -139,6 +143,9 @@ pub(crate) fn run(
                 Ok((executor, report))
             })),
         };
+        if let Some(tuning) = options.tuning {
+            tuning.detach();
+        }
         // Workers check it between operator calls.
         interrupt.request();
         scheduler.stop();

@@ -17,6 +17,8 @@
 //!
 //! Independent of what a task computes, so that a model checker can try all interleavings (`tests/loom_order.rs`).
 
+// A count that nothing waits for: a model checker need not know it.
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -59,6 +61,8 @@ struct State<Part, R: TaskResult> {
     consumer: Option<Waker>,
     /// Most tasks in flight: falls when memory is short, then rises slowly.
     concurrency_limit: usize,
+    /// Most workers that have a task at once.
+    worker_limit: usize,
     /// Since the limit last changed.
     completions: u64,
     /// Consecutive refusals of memory to a task that ran alone.
@@ -80,6 +84,8 @@ pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
     partitioners: Vec<P>,
     window: usize,
     memory: u64,
+    /// Nanoseconds that workers spent on tasks.
+    busy_ns: AtomicU64,
 }
 
 impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
@@ -99,6 +105,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 worker_lost: false,
                 consumer: None,
                 concurrency_limit: usize::MAX,
+                worker_limit: usize::MAX,
                 completions: 0,
                 lone_retries: 0,
                 paused: false,
@@ -111,7 +118,19 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             partitioners,
             window,
             memory,
+            busy_ns: AtomicU64::new(0),
         }
+    }
+
+    /// A worker spent time on a task.
+    pub(super) fn add_busy(&self, time: Duration) {
+        self.busy_ns
+            .fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// What all workers spent on tasks so far.
+    pub(super) fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed))
     }
 
     /// Called after each change of a queue.
@@ -247,11 +266,18 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
+    /// How many workers have a task at once, from now on; at least one. Those that have one complete it.
+    pub(super) fn set_workers(&self, workers: usize) {
+        self.lock().worker_limit = workers.max(1);
+        self.work_available.notify_all();
+    }
+
     /// Of the queues from which a task may be handed out, the one with the fewest slots.
     fn choose_queue(&self, state: &State<P::Part, R>) -> Option<usize> {
         let totals = &state.totals;
         let is_lone = state.concurrency_limit == 1;
-        if state.paused || totals.in_flight >= state.concurrency_limit {
+        let in_flight_limit = state.concurrency_limit.min(state.worker_limit);
+        if state.paused || totals.in_flight >= in_flight_limit {
             return None;
         }
         // Only once every worker has released memory.
@@ -310,6 +336,9 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         queue.exhausted |= result.has_failed();
         self.set_slot(&mut state, task, SlotState::Finished(result));
         state.lone_retries = 0;
+        if state.worker_limit < usize::MAX {
+            self.work_available.notify_one();
+        }
         if state.concurrency_limit < usize::MAX {
             state.completions += 1;
             if state.completions >= COMPLETIONS_PER_INCREASE {

@@ -10,6 +10,8 @@ use crate::engine::{Pinning, PlanExecutor, ReusableParts, RunOptions};
 use crate::optimiser::{optimise, skip_unmatched};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
+use isochrony_runtime::Progress;
+
 use crate::{Plan, PlanOutput, Report, Resource, RunError};
 
 pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
@@ -36,7 +38,11 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
 const MIN_AUTO_SAMPLES: u64 = 1 << 20;
 
 /// Why a plan whose `workers` may be chosen is executed by one worker; None if by several.
-pub(crate) fn one_worker_because(graph: &Graph) -> Result<Option<String>, RunError> {
+/// `is_tuned`: other threads may read what is made or received while it runs.
+pub(crate) fn one_worker_because(
+    graph: &Graph,
+    is_tuned: bool,
+) -> Result<Option<String>, RunError> {
     if graph.nodes.iter().any(|node| node.properties.ends_early) {
         return Ok(Some(
             "something may end early, and others would read more than it needs".into(),
@@ -60,7 +66,11 @@ pub(crate) fn one_worker_because(graph: &Graph) -> Result<Option<String>, RunErr
             continue;
         };
         let snapshot = recording.0.snapshot(range.clone());
-        let Some(snapshot) = snapshot.map_err(|error| scan_error(at, error))? else {
+        let snapshot = snapshot.map_err(|error| scan_error(at, error))?;
+        if snapshot.is_none() && is_tuned {
+            return Ok(None);
+        }
+        let Some(snapshot) = snapshot else {
             // In one thread each sample reaches the sinks before the next is asked for, also where Ctrl-C ends the plan.
             return Ok(Some(
                 "its samples are made or received while it runs; give workers= for more".into(),
@@ -75,7 +85,7 @@ pub(crate) fn one_worker_because(graph: &Graph) -> Result<Option<String>, RunErr
 /// Whether `workers` may be chosen, and is 1.
 fn chooses_one_worker(graph: &Graph, options: &RunOptions<'_>) -> Result<bool, RunError> {
     let chooses = options.auto_workers && options.workers > 1 && options.cluster.is_none();
-    Ok(chooses && one_worker_because(graph)?.is_some())
+    Ok(chooses && one_worker_because(graph, options.tuning.is_some())?.is_some())
 }
 
 /// Ends the use of a control, also where the execution panics.
@@ -102,9 +112,26 @@ pub(crate) fn run(
         ..*options
     };
     let pinned = pinning.as_ref().map(|pinning| pinning.pin(0));
-    let ran = execute(graph, &options, reused);
+    let own_progress;
+    let options = match options.tuning {
+        None => options,
+        Some(_) => {
+            own_progress = Progress::default();
+            RunOptions {
+                progress: Some(options.progress.unwrap_or(&own_progress)),
+                ..options
+            }
+        }
+    };
+    let ran = match (options.tuning, options.progress) {
+        (Some(tuning), Some(progress)) => {
+            tuning.during(progress, || execute(graph, &options, reused))
+        }
+        _ => execute(graph, &options, reused),
+    };
     drop(pinned);
     let mut ran = ran?;
+    ran.report.tuning = options.tuning.map(|tuning| tuning.report()).transpose()?;
     ran.report.pinned_cpus = pinning.map_or_else(Vec::new, Pinning::into_cpus);
     (ran.report.changes, ran.report.branches) =
         control.0.map_or_else(Default::default, Control::end);

@@ -160,7 +160,9 @@ impl<'a> Worker<'a> {
                 continue;
             }
             let output = self.task_output(&task, ran.err());
-            done.add(&task, begun.elapsed(), 0);
+            let elapsed = begun.elapsed();
+            done.add(&task, elapsed, 0);
+            scheduler.add_busy(elapsed);
             scheduler.complete(&task, output);
         }
         done.work.waited = start.elapsed().saturating_sub(done.work.busy);

@@ -94,6 +94,25 @@ const MIN_OUTPUT_WAIT: f64 = 0.05;
 /// Replicas that the model leaves free in each stage, since service times vary.
 const REPLICA_UTILIZATION: f64 = 0.9;
 
+/// The configuration of which the model predicts the most, with the gain that it predicts; None if that is `kept`.
+pub(super) fn model_optimum(
+    costs: &StageCosts,
+    kept: &Configuration,
+    limits: &ConfigurationLimits,
+    cores: usize,
+) -> Option<Candidate> {
+    let mut proposals = Proposals {
+        costs,
+        kept,
+        limits,
+        cores,
+        corrections: &Corrections::default(),
+        all: Vec::new(),
+    };
+    proposals.model_optimum();
+    proposals.all.pop()
+}
+
 /// Collects candidates without repetition.
 struct Proposals<'a> {
     costs: &'a StageCosts,
@@ -183,7 +202,7 @@ impl Proposals<'_> {
             predicted.is_some_and(|one| one >= 0.999 * rate)
         };
         // Predicted throughput rises with threads, so the fewest are found by halving.
-        let (mut least, mut most) = (1, threads);
+        let (mut least, mut most) = (self.limits.min_workers.min(threads), threads);
         while least < most {
             best.workers = least.midpoint(most);
             match reaches(&best) {
@@ -289,7 +308,7 @@ impl Proposals<'_> {
             (workers - 1, "threads may hinder each other: one fewer"),
             (1, "threads may hinder each other: one alone"),
         ] {
-            if workers > 0 {
+            if workers >= self.limits.min_workers.max(1) {
                 let fewer = Configuration {
                     workers,
                     ..self.kept.clone()

@@ -38,7 +38,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{Configuration, ConfigurationLimits, TuneError, Window};
-use candidates::{Candidate, Corrections, candidates};
+use candidates::{Candidate, Corrections, candidates, model_optimum};
 use load::LoadWatch;
 use trial::{Trial, TrialState};
 
@@ -169,6 +169,30 @@ impl Controller {
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         let costs = StageCosts::of(&self.observed)?;
         Some(costs.bottleneck(&self.kept, self.options.cores))
+    }
+
+    /// Samples per second that the model predicts for the kept configuration; None before the first window.
+    #[must_use]
+    pub fn predicted_rate(&self) -> Option<f64> {
+        StageCosts::of(&self.observed)?.predict(&self.kept, self.options.cores)
+    }
+
+    /// What the model recommends without a trial: a configuration with its predicted gain. None if no sample was seen, or
+    /// if the model expects no gain that is worth a change.
+    #[must_use]
+    pub fn recommendation(&self) -> Option<(Configuration, f64)> {
+        let costs = StageCosts::of(&self.observed).filter(|costs| !costs.keeps_up)?;
+        let best = model_optimum(&costs, &self.kept, &self.limits, self.options.cores)?;
+        let gain = best
+            .predicted_gain
+            .filter(|&gain| gain >= self.options.min_gain)?;
+        Some((best.configuration, gain))
+    }
+
+    /// Notes a window without changing anything.
+    pub fn note(&mut self, window: &Window) {
+        self.elapsed_s += window.elapsed_s;
+        self.remember(window);
     }
 
     /// Takes what happened under [`configuration`](Self::configuration) since the last call. `remaining_s`: seconds

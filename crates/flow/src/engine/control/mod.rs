@@ -25,6 +25,7 @@ use serde_json::{Map, Value};
 use super::branches::{RunningBranches, TapInbox};
 use super::options::RunOptions;
 use super::report::{BranchReport, ChangeReport, StageMeasurement};
+use super::tuning::RunningPlan;
 use crate::optimiser::optimise;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::plan::rows::START;
@@ -65,18 +66,11 @@ pub struct Control {
     has_branches: AtomicBool,
 }
 
-/// Stages that are being executed.
-pub(crate) trait RunningStages: Send + Sync {
-    fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError>;
-    fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError>;
-    fn measurement(&self) -> StageMeasurement;
-}
-
 #[derive(Default)]
 struct State {
     active: Option<ActivePlan>,
-    /// None where the plan is not cut into stages. Used under the lock only, so that it is gone when the execution ends.
-    stages: Option<Arc<dyn RunningStages>>,
+    /// None where one thread executes the plan. Used under the lock only, so that it is gone when the execution ends.
+    running: Option<Arc<dyn RunningPlan>>,
     /// Requested before the execution began.
     early: Vec<EarlyChange>,
     early_branches: Vec<EarlyBranch>,
@@ -195,6 +189,15 @@ impl Control {
         self.with_stages(|stages| stages.set_link_capacity(link, bytes))?
     }
 
+    /// Lets so many threads execute stages from now on, from 1 to as many as the execution began with; another number
+    /// is the nearest of these. Results stay the same.
+    ///
+    /// # Errors
+    /// [`PlanError::NoStages`].
+    pub fn set_workers(&self, workers: usize) -> Result<(), PlanError> {
+        self.with_stages(|stages| stages.set_workers(workers))
+    }
+
     /// What the stages and links of the execution did so far.
     ///
     /// # Errors
@@ -203,20 +206,24 @@ impl Control {
         self.with_stages(|stages| stages.measurement())
     }
 
-    fn with_stages<T>(&self, call: impl FnOnce(&dyn RunningStages) -> T) -> Result<T, PlanError> {
+    fn with_stages<T>(&self, call: impl FnOnce(&dyn RunningPlan) -> T) -> Result<T, PlanError> {
         let state = self.state();
-        let stages = state.stages.as_deref().ok_or(PlanError::NoStages {
+        let running = state
+            .running
+            .as_deref()
+            .filter(|running| running.is_staged());
+        let stages = running.ok_or(PlanError::NoStages {
             running: state.active.is_some(),
         })?;
         Ok(call(stages))
     }
 
-    pub(crate) fn attach(&self, stages: Arc<dyn RunningStages>) {
-        self.state().stages = Some(stages);
+    pub(crate) fn attach(&self, running: Arc<dyn RunningPlan>) {
+        self.state().running = Some(running);
     }
 
     pub(crate) fn detach(&self) {
-        self.state().stages = None;
+        self.state().running = None;
     }
 
     fn request<'a>(
@@ -303,7 +310,7 @@ impl Control {
     /// Ends the execution; returns its changes and branches.
     pub(crate) fn end(&self) -> (Vec<ChangeReport>, Vec<BranchReport>) {
         let mut state = self.state();
-        state.stages = None;
+        state.running = None;
         self.has_branches.store(false, Ordering::Release);
         let unfinished = std::mem::take(&mut *self.branches());
         let Some(active) = state.active.take() else {

@@ -46,6 +46,9 @@ pub enum RunError {
     /// The plan cannot be run.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A saved configuration that the run cannot have.
+    #[error("tune=: {0}")]
+    Configuration(#[from] isochrony_tune::TuneError),
     /// The last operator declared a result and returned none.
     #[error(
         "{operator} (node {node}) ends the plan and declares a count, but returned none; implement Operator::result, or end \
@@ -74,6 +77,7 @@ impl RunError {
         match self {
             Self::Operator { error, .. } | Self::Task { error, .. } => error.code(),
             Self::Plan(error) => error.code(),
+            Self::Configuration(error) => error.code(),
             Self::NoResult { .. } => "no_result",
             Self::Interrupted { .. } => "interrupted",
         }

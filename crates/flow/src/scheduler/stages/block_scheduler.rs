@@ -123,6 +123,11 @@ impl<S: StageIo> BlockScheduler<S> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Replicas that take blocks.
+    pub(crate) fn replicas(&self) -> usize {
+        self.replicas.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn max_replicas(&self) -> usize {
         self.entries.len()
     }

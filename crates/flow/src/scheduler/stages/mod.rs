@@ -60,6 +60,7 @@
 //! | which threads prefer it, if they are pinned (pure) | `homes`, `stage_weights` |
 //! | threads | `pool`, `run`, `thread_use` |
 
+mod active_threads;
 mod block;
 mod block_scheduler;
 mod block_subgraph;

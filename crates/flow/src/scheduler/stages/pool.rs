@@ -9,18 +9,21 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::{Interrupt, Progress, Watch};
+use isochrony_tune::{Configuration, ConfigurationLimits};
 
+use super::active_threads::ActiveThreads;
 use super::link_writer::{StageFailure, StageLink, lock};
 use super::replicated::{ReplicatedStage, StageReplica};
 use super::stage_graph::StageGraph;
 use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 use super::thread_use::cpu_time;
 use crate::engine::budget::{ExecutionMemory, MemoryReclaimer};
-use crate::engine::control::RunningStages;
 use crate::engine::report::{LinkReport, StageMeasurement, StageReport};
 use crate::engine::time_axis::ErrorRank;
+use crate::engine::tuning::RunningPlan;
 use crate::engine::{Burst, PlanExecutor, RunOptions, is_operator_error, panic_error};
 use crate::plan::graph::Graph;
+use crate::scheduler::explain::joined;
 use crate::{OpErrorKind, PlanError, RunError};
 
 /// A stage, which one thread at a time executes.
@@ -75,6 +78,9 @@ impl StageCounts {
         busy.mul_f64(part.min(1.0))
     }
 }
+
+/// A tuner makes links no smaller.
+const MIN_LINK_BYTES: u64 = 1;
 
 /// What executes a stage.
 pub(super) enum StageWork {
@@ -142,6 +148,8 @@ pub(super) struct StagePool {
     pub(super) plan: Graph,
     /// Of each stage, by their numbers in the plan.
     pub(super) operators: Vec<Vec<usize>>,
+    pub(super) threads: ActiveThreads,
+    pub(super) max_link_bytes: u64,
     pub(super) begun: Instant,
     pub(super) measures: bool,
     pub(super) interrupt: Interrupt,
@@ -214,6 +222,14 @@ impl StagePool {
         self.queue.add_helper();
         let ends = StopOnPanic(self);
         while !self.queue.is_stopped() {
+            if !self.threads.is_active(thread) {
+                // A notice that it was woken for is for another thread.
+                self.queue.remove_helper();
+                self.queue.wake_all();
+                self.threads.wait_until_active(thread);
+                self.queue.add_helper();
+                continue;
+            }
             match self.queue.take(ThreadRole::Helper, 0, home) {
                 Some(stage) => self.execute(stage, 0),
                 None => self.queue.wait(ThreadRole::Helper),
@@ -227,7 +243,7 @@ impl StagePool {
         self.homes.get(thread).copied().unwrap_or(0)
     }
 
-    /// Changes the capacity of a link and a number of replicas at random.
+    /// Changes the capacity of a link, a number of replicas and that of active threads at random.
     pub(super) fn shuffle(&self, state: &mut u64) {
         // The next of a linear congruential generator; its upper bits are the better ones.
         *state = state
@@ -243,12 +259,14 @@ impl StagePool {
         {
             stage.set_replicas(random / 11 + 1);
         }
+        self.set_workers(random / 13 % self.threads.most() + 1);
     }
 
     /// Whoever executes stages returns soon.
     pub(super) fn stop(&self) {
         self.interrupt.request();
         self.queue.stop();
+        self.threads.stop();
     }
 
     /// Executes a burst of a stage that this thread has taken.
@@ -342,7 +360,57 @@ impl StagePool {
     }
 }
 
-impl RunningStages for StagePool {
+impl RunningPlan for StagePool {
+    fn is_staged(&self) -> bool {
+        true
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = self.operators.iter().map(|stage| {
+            let names = stage.iter().map(|&node| self.plan.nodes[node].op.name());
+            joined(names)
+        });
+        names.collect()
+    }
+
+    fn configuration(&self) -> Configuration {
+        let stages = 0..self.operators.len();
+        let replicated = |stage| self.replicated.iter().find(|one| one.number == stage);
+        let links = self.links.iter();
+        Configuration {
+            workers: self.threads.active(),
+            replicas: stages
+                .map(|stage| replicated(stage).map_or(1, |one| one.replicas()))
+                .collect(),
+            link_bytes: links
+                .map(|link| {
+                    link.link
+                        .capacity()
+                        .clamp(MIN_LINK_BYTES, self.max_link_bytes)
+                })
+                .collect(),
+        }
+    }
+
+    fn limits(&self) -> ConfigurationLimits {
+        let stages = 0..self.operators.len();
+        let replicated = |stage| self.replicated.iter().find(|one| one.number == stage);
+        ConfigurationLimits {
+            min_workers: 1,
+            workers: self.threads.most(),
+            replicas: stages
+                .map(|stage| replicated(stage).map_or(1, |one| one.max_replicas()))
+                .collect(),
+            min_link_bytes: MIN_LINK_BYTES,
+            max_link_bytes: self.max_link_bytes,
+        }
+    }
+
+    fn set_workers(&self, workers: usize) {
+        self.threads.set_active(workers);
+        self.queue.wake_all();
+    }
+
     fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError> {
         let numbers = self.replicated.iter().map(|one| one.number.to_string());
         let named = self.replicated.iter().find(|one| one.number == stage);
@@ -379,6 +447,7 @@ impl RunningStages for StagePool {
         let stages = self.stage_reports();
         StageMeasurement {
             elapsed: self.begun.elapsed(),
+            is_of_stages: true,
             links: self.link_reports(&stages),
             stages,
         }

@@ -214,6 +214,10 @@ impl ReplicatedStage {
         self.blocks.set_replicas(replicas);
     }
 
+    pub(super) fn replicas(&self) -> usize {
+        self.blocks.replicas()
+    }
+
     pub(super) fn max_replicas(&self) -> usize {
         self.blocks.max_replicas()
     }

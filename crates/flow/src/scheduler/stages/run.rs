@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use isochrony_runtime::{Interrupt, Progress, Watch};
 
+use super::active_threads::ActiveThreads;
 use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
 use super::remote_blocks::RemoteBlocks;
 use super::remote_replicas::{RemoteReplicas, reads_feed};
@@ -16,8 +17,8 @@ use super::stage_queue::{Notice, StageQueue, StageSet};
 use super::thread_use::ThreadUse;
 use crate::engine::branches::TapWakers;
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
-use crate::engine::control::RunningStages;
 use crate::engine::report::{OperatorReport, Report, StageReport};
+use crate::engine::tuning::RunningPlan;
 use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
@@ -50,7 +51,10 @@ pub(crate) fn run(
     let mut branch_error = None;
     if let Some(control) = options.control {
         control.open_taps()?;
-        control.attach(Arc::clone(&pool) as Arc<dyn RunningStages>);
+        control.attach(Arc::clone(&pool) as Arc<dyn RunningPlan>);
+    }
+    if let Some(tuning) = options.tuning {
+        tuning.attach(Arc::clone(&pool) as Arc<dyn RunningPlan>)?;
     }
     let delivered = Arc::clone(&pool.delivered);
     if let Some(progress) = options.progress {
@@ -113,6 +117,9 @@ pub(crate) fn run(
     });
     if let Some(control) = options.control {
         control.detach();
+    }
+    if let Some(tuning) = options.tuning {
+        tuning.detach();
     }
     if let Some(error) = branch_error {
         return Err(error);
@@ -288,6 +295,8 @@ fn pool(
         all.extend(entries.clone().skip(1).map(|_| StageWork::Unused));
     }
     let ancestors = ancestors(&links, &entries);
+    let max_link_bytes = StagePlan::max_link_capacity(options, links.len());
+    let threads = options.workers.min(count).max(1);
     let operators = stages.stages.clone();
     let homes = stages.homes(plan, options, &entries);
     let stages = all.into_iter().zip(ancestors);
@@ -302,6 +311,8 @@ fn pool(
         memory,
         plan: plan.clone(),
         operators,
+        threads: ActiveThreads::new(threads),
+        max_link_bytes,
         begun,
         measures: options.measure,
         interrupt,

@@ -168,8 +168,12 @@ impl StagePlan {
 
     /// Bytes that each of `links` links may hold.
     pub(super) fn link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
-        let most = options.memory / LINK_MEMORY_FRACTION / links.max(1) as u64;
-        most.min(options.stages.link_bytes)
+        Self::max_link_capacity(options, links).min(options.stages.link_bytes)
+    }
+
+    /// The same if it is changed while the plan runs.
+    pub(super) fn max_link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
+        options.memory / LINK_MEMORY_FRACTION / links.max(1) as u64
     }
 
     /// Edges between stages: both stages and the edge, in the order of the plan.

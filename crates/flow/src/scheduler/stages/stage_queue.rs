@@ -319,7 +319,8 @@ impl StageQueue {
         }
     }
 
-    fn wake_all(&self) {
+    /// Wakes all threads that wait: each looks again whether there is a stage for it.
+    pub(crate) fn wake_all(&self) {
         self.idle.iter().for_each(Condvar::notify_all);
         self.suspended.notify_all();
     }

@@ -1,0 +1,457 @@
+//! [`Tuning`]: measures a plan while it runs, and changes its threads, replicas and links.
+//!
+//! The decisions are made by [`isochrony_tune::Controller`], which knows neither clocks nor threads. Here are the thread
+//! that reads the counters of the run, the length of its windows, and what applies a [`Configuration`] to the run.
+//! Results keep their bits: nothing that is changed has an effect on them.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use std::path::{Path, PathBuf};
+
+use isochrony_runtime::Progress;
+use isochrony_tune::controller::Bottleneck;
+use isochrony_tune::{
+    Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, LinkWindow,
+    StageWindow, TuneError, Window,
+};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::report::StageMeasurement;
+use crate::PlanError;
+
+/// What is being executed in several threads.
+pub(crate) trait RunningPlan: Send + Sync {
+    /// Whether it is executed in stages; else in tasks.
+    fn is_staged(&self) -> bool;
+    /// What each stage is called.
+    fn names(&self) -> Vec<String>;
+    fn configuration(&self) -> Configuration;
+    fn limits(&self) -> ConfigurationLimits;
+    fn set_workers(&self, workers: usize);
+    fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError>;
+    fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError>;
+    fn measurement(&self) -> StageMeasurement;
+}
+
+/// What a tuning does with a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TuningMode {
+    /// Changes the configuration where trials show a gain.
+    Change,
+    /// Changes nothing; the report has the configuration that the model recommends.
+    Recommend,
+    /// Changes nothing, and measures for who looks at the run from outside.
+    Measure,
+    /// Applies a configuration at the start, and changes nothing.
+    Apply(Configuration),
+}
+
+/// Tunes one run, which gets it in [`RunOptions::tuning`](crate::RunOptions::tuning).
+pub struct Tuning {
+    mode: TuningMode,
+    /// Threads that the user asked for: they are not changed.
+    has_fixed_workers: bool,
+    options: ControllerOptions,
+    /// Where the state of the run is written, now and then.
+    status: Option<PathBuf>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl std::fmt::Debug for Tuning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tuning")
+            .field("mode", &self.mode)
+            .field("has_fixed_workers", &self.has_fixed_workers)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Arc<dyn RunningPlan>>,
+    ended: bool,
+    report: TuningReport,
+    error: Option<TuneError>,
+}
+
+/// What a tuning found and did.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
+pub struct TuningReport {
+    /// The configuration at the end, or the one that is recommended. None if the plan was executed by one thread.
+    pub configuration: Option<Configuration>,
+    /// Gain of the recommended configuration that the model predicts, as a part of the throughput.
+    pub predicted_gain: Option<f64>,
+    /// What limited the plan at the end.
+    pub bottleneck: Option<Bottleneck>,
+    /// Samples per second in the last windows.
+    pub rate: f64,
+    /// Samples per second that the model predicts of the last windows' costs.
+    pub predicted_rate: Option<f64>,
+    /// Windows in which the counters were read.
+    pub windows: usize,
+    /// What was decided, in order.
+    pub decisions: Vec<Decision>,
+}
+
+/// Shortest and longest window. One in which few results come is longer, since each is a large part of it.
+const MIN_WINDOW: Duration = Duration::from_millis(40);
+const MAX_WINDOW: Duration = Duration::from_millis(500);
+/// Results that a window should have.
+const MIN_RESULTS: usize = 8;
+/// How often the thread looks for results.
+const LOOK_INTERVAL: Duration = Duration::from_millis(4);
+/// Sources that wait for a larger part of a window had nothing to give.
+const STARVED_SHARE: f64 = 0.1;
+
+impl Tuning {
+    /// A tuning of one run. `has_fixed_workers`: the number of threads is the user's, and stays.
+    #[must_use]
+    pub fn new(mode: TuningMode, has_fixed_workers: bool) -> Self {
+        Self {
+            mode,
+            has_fixed_workers,
+            options: ControllerOptions::default(),
+            status: None,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Writes the state of the run to a file while it lasts, as JSON: for views of running plans. Where that fails the
+    /// run goes on.
+    #[must_use]
+    pub fn with_status(mut self, path: PathBuf) -> Self {
+        self.status = Some(path);
+        self
+    }
+
+    /// What it found and did in the run that has ended.
+    ///
+    /// # Errors
+    /// The configuration that it was given is of another plan, or has values that this plan or machine cannot have.
+    pub fn report(&self) -> Result<TuningReport, TuneError> {
+        let mut state = self.state();
+        match state.error.take() {
+            None => Ok(state.report.clone()),
+            Some(error) => Err(error),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plan begins to run in several threads. An error means that the configuration does not fit the plan: nothing
+    /// was changed.
+    pub(crate) fn attach(&self, running: Arc<dyn RunningPlan>) -> Result<(), TuneError> {
+        let mut state = self.state();
+        if let TuningMode::Apply(configuration) = &self.mode {
+            let links = running.configuration().link_bytes.len();
+            if let Err(error) = running.limits().check(configuration, links) {
+                state.error = Some(error.clone());
+                return Err(error);
+            }
+            apply(&*running, &running.configuration(), configuration);
+            state.report.configuration = Some(configuration.clone());
+        }
+        state.running = Some(running);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The plan no longer runs in several threads.
+    pub(crate) fn detach(&self) {
+        self.state().running = None;
+    }
+
+    /// Runs a plan beside the thread that tunes it. `progress` counts what has reached the end of the plan.
+    pub(crate) fn during<T>(&self, progress: &Progress, run: impl FnOnce() -> T) -> T {
+        *self.state() = State::default();
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("isochrony-tuner".into());
+            // Without a thread the plan runs as it would without tuning.
+            let _unused = thread.spawn_scoped(scope, || self.tune(progress));
+            let ends = EndOnDrop(self);
+            let result = run();
+            drop(ends);
+            result
+        })
+    }
+
+    fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        state.running = None;
+        self.changed.notify_all();
+    }
+
+    fn tune(&self, progress: &Progress) {
+        let mut state = self.state();
+        while state.running.is_none() && !state.ended {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        let Some(running) = state.running.clone() else {
+            return;
+        };
+        drop(state);
+        let start = running.configuration();
+        let limits = running.limits();
+        let limits = match self.has_fixed_workers {
+            true => ConfigurationLimits {
+                min_workers: start.workers,
+                workers: start.workers,
+                ..limits
+            },
+            false => limits,
+        };
+        let Ok(mut controller) = Controller::new(start.clone(), limits, self.options) else {
+            // What a run says of itself fits itself.
+            return;
+        };
+        let mut applied = start;
+        let mut last = Reading::of(&*running, progress);
+        let mut status = self.status.as_deref().map(|path| Status {
+            path,
+            names: running.names(),
+            begun: last.at,
+            written: None,
+        });
+        drop(running);
+        while let Some(next) = self.wait_for_window(&last, progress) {
+            let window = next.since(&last);
+            let left = progress
+                .total()
+                .map(|total| total.saturating_sub(next.done));
+            let remaining = left.map(|left| left as f64 / window.rate().max(1.0));
+            match self.mode {
+                TuningMode::Change => {
+                    controller.observe(&window, remaining);
+                }
+                _ => controller.note(&window),
+            }
+            let mut state = self.state();
+            let Some(running) = &state.running else {
+                break;
+            };
+            let wanted = controller.configuration();
+            if *wanted != applied {
+                apply(&**running, &applied, wanted);
+                applied = wanted.clone();
+            }
+            let report = &mut state.report;
+            report.windows += 1;
+            report.rate = window.rate();
+            fill(report, &controller, &self.mode);
+            if let Some(status) = &mut status {
+                status.write(&window, report, progress, &applied);
+            }
+            drop(state);
+            last = match window.elapsed_s > 0.0 {
+                true => next,
+                false => last,
+            };
+        }
+    }
+
+    /// Reads the counters when enough results have come; None when the run has ended.
+    fn wait_for_window(&self, last: &Reading, progress: &Progress) -> Option<Reading> {
+        let mut done = progress.done();
+        let mut results = 0;
+        loop {
+            let state = self.state();
+            let running = state.running.clone().filter(|_| !state.ended)?;
+            let elapsed = last.at.elapsed();
+            if elapsed >= MAX_WINDOW || elapsed >= MIN_WINDOW && results >= MIN_RESULTS {
+                drop(state);
+                return Some(Reading::of(&*running, progress));
+            }
+            // The run may own things that only its end frees.
+            drop(running);
+            let waited = self.changed.wait_timeout(state, LOOK_INTERVAL);
+            drop(waited);
+            let now = progress.done();
+            results += usize::from(now != done);
+            done = now;
+        }
+    }
+}
+
+/// Writes the state of a run for others to see.
+struct Status<'a> {
+    path: &'a Path,
+    names: Vec<String>,
+    begun: Instant,
+    written: Option<Instant>,
+}
+
+const STATUS_INTERVAL: Duration = Duration::from_millis(500);
+
+impl Status<'_> {
+    fn write(
+        &mut self,
+        window: &Window,
+        report: &TuningReport,
+        progress: &Progress,
+        configuration: &Configuration,
+    ) {
+        if self
+            .written
+            .is_some_and(|at| at.elapsed() < STATUS_INTERVAL)
+        {
+            return;
+        }
+        self.written = Some(Instant::now());
+        let text = json!({
+            "format": 1,
+            "pid": std::process::id(),
+            "elapsed_s": self.begun.elapsed().as_secs_f64(),
+            "done": progress.done(),
+            "total": progress.total(),
+            "names": self.names,
+            "window": window,
+            "configuration": configuration,
+            "bottleneck": report.bottleneck.map(|bottleneck| bottleneck.to_string()),
+            "predicted_rate": report.predicted_rate,
+            "decision": report.decisions.last().map(ToString::to_string),
+        });
+        let part = self.path.with_extension("part");
+        // Nothing depends on it: a full disk must not end the run.
+        let written = std::fs::write(&part, text.to_string());
+        let _unused = written.and_then(|()| std::fs::rename(&part, self.path));
+    }
+}
+
+impl Drop for Status<'_> {
+    fn drop(&mut self) {
+        let _unused = std::fs::remove_file(self.path);
+    }
+}
+
+fn fill(report: &mut TuningReport, controller: &Controller, mode: &TuningMode) {
+    report.bottleneck = controller.bottleneck();
+    report.predicted_rate = controller.predicted_rate();
+    report.decisions = controller.decisions().to_vec();
+    report.configuration = Some(controller.kept().clone());
+    if *mode == TuningMode::Recommend
+        && let Some((best, gain)) = controller.recommendation()
+    {
+        report.configuration = Some(best);
+        report.predicted_gain = Some(gain);
+    }
+}
+
+fn apply(running: &dyn RunningPlan, from: &Configuration, to: &Configuration) {
+    if from.workers != to.workers {
+        running.set_workers(to.workers);
+    }
+    let changed = |(_, (from, to)): &(usize, (&usize, &usize))| from != to;
+    let replicas = from.replicas.iter().zip(&to.replicas).enumerate();
+    for (stage, (_, &replicas)) in replicas.filter(changed) {
+        // The limits are those of the run.
+        let set = running.set_replicas(stage, replicas);
+        debug_assert!(set.is_ok(), "{set:?}");
+    }
+    let links = from.link_bytes.iter().zip(&to.link_bytes).enumerate();
+    for (link, (from, &bytes)) in links {
+        if *from != bytes {
+            let set = running.set_link_capacity(link, bytes);
+            debug_assert!(set.is_ok(), "{set:?}");
+        }
+    }
+}
+
+/// Ends the tuning also where the run panics.
+struct EndOnDrop<'a>(&'a Tuning);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The counters of a run at one moment.
+struct Reading {
+    at: Instant,
+    done: u64,
+    cpu: Duration,
+    measurement: StageMeasurement,
+}
+
+impl Reading {
+    fn of(running: &dyn RunningPlan, progress: &Progress) -> Self {
+        Self {
+            at: Instant::now(),
+            done: progress.done(),
+            cpu: process_cpu_time(),
+            measurement: running.measurement(),
+        }
+    }
+
+    fn since(&self, before: &Self) -> Window {
+        let elapsed_s = self.at.duration_since(before.at).as_secs_f64();
+        let stages = self.measurement.stages.iter();
+        let numbers = stages.clone().map(|stage| stage.number + 1).max();
+        let mut sums = vec![StageWindow::default(); numbers.unwrap_or(0)];
+        for (now, then) in stages.zip(&before.measurement.stages) {
+            let sum = &mut sums[now.number];
+            let (time, earlier) = (now.time, then.time);
+            let seconds = |now: Duration, then: Duration| now.saturating_sub(then).as_secs_f64();
+            sum.items += now.items.saturating_sub(then.items) as f64;
+            sum.busy_s += seconds(time.busy, earlier.busy);
+            sum.input_wait_s += seconds(time.input, earlier.input);
+            sum.output_wait_s += seconds(time.output, earlier.output);
+            sum.core_wait_s += seconds(time.core, earlier.core);
+        }
+        let links = self.measurement.links.iter().zip(&before.measurement.links);
+        let links: Vec<LinkWindow> = links
+            .map(|(now, then)| LinkWindow {
+                from: now.from,
+                to: now.to,
+                bytes: now.bytes.saturating_sub(then.bytes) as f64,
+                occupancy: mean_occupancy(&now.occupancy, &then.occupancy),
+            })
+            .collect();
+        let reads_links = |stage: usize| links.iter().any(|link| link.to == stage);
+        let mut sources = (0..sums.len())
+            .filter(|&stage| !reads_links(stage))
+            .peekable();
+        let is_starved = |stage: usize| sums[stage].input_wait_s > STARVED_SHARE * elapsed_s;
+        let has_sources = self.measurement.is_of_stages && sources.peek().is_some();
+        Window {
+            elapsed_s,
+            delivered: self.done.saturating_sub(before.done) as f64,
+            starved: has_sources && sources.all(is_starved),
+            cpu_s: self.cpu.saturating_sub(before.cpu).as_secs_f64(),
+            stages: sums,
+            links,
+        }
+    }
+}
+
+fn mean_occupancy(now: &[u64; 9], then: &[u64; 9]) -> f64 {
+    let counts = now
+        .iter()
+        .zip(then)
+        .map(|(now, then)| now.saturating_sub(*then));
+    let (mut sent, mut full) = (0, 0);
+    for (eighths, count) in (0u64..).zip(counts) {
+        sent += count;
+        full += eighths * count;
+    }
+    full as f64 / (8 * sent).max(1) as f64
+}
+
+/// Processor time of all threads of this process.
+fn process_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
