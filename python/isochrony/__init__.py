@@ -91,12 +91,14 @@ if TYPE_CHECKING:
     from .tapers import adds_up, taper_factors
     from .tasklets import Executor, Output, Tasklet
     from .times import Rate, now
+    from .tuning import Configuration
 
 __all__ = [
     "BadSourceError",
     "Block",
     "Break",
     "CacheError",
+    "Configuration",
     "Control",
     "Emitter",
     "EmptyResultWarning",
@@ -189,6 +191,7 @@ _HOMES = {
     ".tapers": ("adds_up", "taper_factors"),
     ".tasklets": ("Executor", "Output", "Tasklet"),
     ".times": ("Rate", "now"),
+    ".tuning": ("Configuration",),
 }  # fmt: skip
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}
 

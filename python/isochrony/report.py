@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from .tuning import TuningReport, TuningRequest
+
 __all__ = [
     "BranchReport",
     "ChangeReport",
@@ -272,6 +274,7 @@ class Report:
             the workers, or the other threads that ran stages, in order; None where the system refused.
         places: of functions in a run on several cores: where each was called, and why there.
         processes: worker processes, by worker.
+        tuning: what tuning the run found and changed; None without ``tune=``.
         notes: why the result is empty, where nothing was read or no window fits: what `EmptyResultWarning` says.
         bursts: that the sources gave.
         elapsed_s: seconds from start to end.
@@ -290,6 +293,7 @@ class Report:
     pinned_cpus: tuple[int | None, ...]
     places: tuple[str, ...]
     processes: tuple[ProcessReport, ...]
+    tuning: TuningReport | None
     notes: tuple[str, ...]
     bursts: int
     elapsed_s: float
@@ -297,7 +301,7 @@ class Report:
     _text: str = field(repr=False)
 
     @classmethod
-    def _of(cls, fields: dict[str, Any]) -> Self:
+    def _of(cls, fields: dict[str, Any], request: TuningRequest | None = None) -> Self:
         rows: dict[str, Callable[[dict[str, Any]], Any]] = {
             "operators": lambda one: OperatorReport(**one),
             "workers": lambda one: WorkerReport(**one),
@@ -311,7 +315,9 @@ class Report:
         }
         tuples = {name: tuple(map(row, fields[name])) for name, row in rows.items()}
         tuples |= {name: tuple(fields[name]) for name in ("reads", "pinned_cpus", "places", "notes")}
-        return cls(**fields | tuples)
+        is_tuned = request is not None and request.mode != "measure" and fields["tuning"] is not None
+        tuning = TuningReport._of(fields["tuning"], request) if is_tuned else None  # type: ignore[arg-type]
+        return cls(**fields | tuples | {"tuning": tuning})
 
     def __str__(self) -> str:
         return self._text

@@ -22,6 +22,8 @@ from .control import Control
 from .keyword_options import Option, declared_options, listing_options
 from .native_errors import OptionError
 from .options import byte_count, flag, is_auto
+from .running_plans import status_path
+from .tuning import Configuration, TuningRequest, checked_tune
 
 if TYPE_CHECKING:
     from .cluster import ClusterRun
@@ -96,6 +98,10 @@ def _latency(name: str, latency: object) -> float | None:
 
 def _memory(name: str, memory: object) -> int | None:
     return None if memory is None else byte_count(name, memory)
+
+
+def _parse_tune(text: str) -> Any:
+    return {"yes": True, "no": False}.get(text, text)
 
 
 def _control(name: str, control: object) -> NativeControl | None:
@@ -293,6 +299,24 @@ class RunKeywords(TypedDict, total=False):
     optimise: Annotated[
         bool, Option(default=True, check=flag, help="rewrite the plan before it runs; results are the same")
     ]
+    tune: Annotated[
+        bool | str | os.PathLike[str] | Configuration,
+        Option(
+            default=False,
+            check=checked_tune,
+            help="change threads, replicas and links while the plan runs, where trials show that it gains: yes, "
+            '"recommend" to change nothing and report what would be best, or a saved configuration',
+            details="""The results stay the same bits. `report.tuning` has the configuration at the end, the bottleneck,
+                and every decision with its reason, what was predicted, what was measured and what else could have been
+                tried. A run that is too short for a trial to pay is left as it is. A number given as `workers=` is not
+                changed. With a `Configuration`, or in the shell the file of one, the run has that one from the start;
+                one of another plan or machine is an `OptionError`. It works on this machine: not together with
+                `on=`.""",
+            metavar="yes|recommend|FILE",
+            parse=_parse_tune,
+            is_setting=False,
+        ),
+    ]
     control: Annotated[
         Control | None,
         Option(
@@ -320,6 +344,8 @@ class RunOptions:
         paths: path prefixes of stores here, and what they are on its workers.
         scale: least and most workers of it.
         cluster: the slots of this run there; `running` sets it.
+        request: what is tuned.
+        tuning: the same as Rust reads it; `running` sets it.
     """
 
     settings: dict[str, Any]
@@ -329,6 +355,8 @@ class RunOptions:
     paths: dict[str, str] = field(default_factory=dict)
     scale: tuple[int, int] | None = None
     cluster: ClusterRun | None = None
+    request: TuningRequest | None = None
+    tuning: str | None = None
 
     @classmethod
     def of(cls, **given: Unpack[RunKeywords]) -> Self:
@@ -340,6 +368,7 @@ class RunOptions:
         """
         settings: dict[str, Any] = {}
         others: dict[str, Any] = {}
+        has_fixed_workers = not is_auto(given.get("workers", "auto"))
         given.setdefault("workers", "auto")
         settings["auto_workers"] = is_auto(given["workers"])
         for name, value in given.items():
@@ -358,7 +387,27 @@ class RunOptions:
                 f"scale={others['scale']!r} needs on= a cluster that can scale, such as LocalCluster or SLURMCluster, "
                 "or a client of one; a client that was connected by an address cannot start workers"
             )
+        tune = others.pop("tune", False)
+        others["request"] = _tuning_request(tune, settings, others, has_fixed_workers=has_fixed_workers)
         return cls(settings, **others)
+
+
+def _tuning_request(
+    tune: Any, settings: dict[str, Any], others: dict[str, Any], *, has_fixed_workers: bool
+) -> TuningRequest | None:
+    """What is tuned or measured; None if nobody asks for it."""
+    if others.get("on") is not None:
+        if tune is not False:
+            raise OptionError(f"tune={tune!r} works on this machine, not on a cluster; leave out tune= or on=")
+        return None
+    if tune is False and not others.get("progress"):
+        return None
+    if isinstance(tune, Configuration):
+        if not has_fixed_workers:
+            settings.update(workers=tune.threads or settings["workers"], auto_workers=False)
+        return TuningRequest("apply", configuration=tune, status=status_path(), threads=settings["workers"])
+    mode = {True: "change", False: "measure"}.get(tune, "recommend")
+    return TuningRequest(mode, has_fixed_workers, status=status_path(), threads=settings["workers"])
 
 
 def takes_run_options(function: Callable[P, R]) -> Callable[P, R]:

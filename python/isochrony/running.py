@@ -56,7 +56,7 @@ def collect(
         return _collected(listed, checked, counts=counts)[0]
     _natives(listed)
     labelled = [LabelledResult(plan, as_, counts=counts) for plan in listed]
-    gathered, report, _ = _gather([one.native() for one in labelled], checked)
+    gathered, report, *_ = _gather([one.native() for one in labelled], checked)
     _warn(report.notes)
     return tuple(one.result(collected) for one, (collected, _) in zip(labelled, gathered, strict=True))
 
@@ -85,7 +85,7 @@ def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
         report = first.run(others, settled, progress)
         places = _places_of_cluster(settled)
     _warn(report.notes)
-    return RunResult(_report(report, places))
+    return RunResult(_report(report, places, settled))
 
 
 def _places_of_cluster(options: RunOptions) -> list[str]:
@@ -93,10 +93,10 @@ def _places_of_cluster(options: RunOptions) -> list[str]:
     return [] if options.cluster is None else options.cluster.notes()
 
 
-def _report(native: NativeReport, places: list[str]) -> Report:
+def _report(native: NativeReport, places: list[str], options: RunOptions) -> Report:
     fields = native.fields()
     fields["places"] += places
-    return Report._of(fields)
+    return Report._of(fields, options.request)
 
 
 def collect_reported(
@@ -106,7 +106,8 @@ def collect_reported(
     the report.
     """
     results, gathered, report = _collected(plans, options, counts=counts)
-    return results, tuple(parts for _, parts in gathered), RunResult(_report(*report))
+    native, places, settled = report
+    return results, tuple(parts for _, parts in gathered), RunResult(_report(native, places, settled))
 
 
 #: The array and parts of each plan's result.
@@ -115,19 +116,20 @@ _Gathered = list[tuple[Any, npt.NDArray[np.int64] | None]]
 
 def _collected(
     plans: tuple[Plan, ...], options: RunOptions, *, counts: bool
-) -> tuple[tuple[Any, ...], _Gathered, tuple[NativeReport, list[str]]]:
-    """Results, how they were gathered, and the report with what it says of a cluster."""
+) -> tuple[tuple[Any, ...], _Gathered, tuple[NativeReport, list[str], RunOptions]]:
+    """Results, how they were gathered, and the report with what it says of a cluster and the options of the run."""
     natives = _natives(plans)
-    gathered, report, places = _gather(natives if counts else [_in_unit(one) for one in natives], options)
+    asked = natives if counts else [_in_unit(one) for one in natives]
+    gathered, report, places, settled = _gather(asked, options)
     _warn(report.notes)
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
-    return tuple(results), gathered, (report, places)
+    return tuple(results), gathered, (report, places, settled)
 
 
-def _gather(natives: list[NativePlan], options: RunOptions) -> tuple[_Gathered, NativeReport, list[str]]:
+def _gather(natives: list[NativePlan], options: RunOptions) -> tuple[_Gathered, NativeReport, list[str], RunOptions]:
     with run_progress(options) as progress, run_place(natives, options, collects=True) as ((first, *others), settled):
         gathered, report = first.collect(others, settled, progress)
-        return gathered, report, _places_of_cluster(settled)
+        return gathered, report, _places_of_cluster(settled), settled
 
 
 def _warn(notes: Sequence[str]) -> None:
@@ -163,6 +165,9 @@ def run_place(
 ) -> Iterator[tuple[list[NativePlan], RunOptions]]:
     """What is run, and how: on a cluster, if one was given, plans of signals as they are now."""
     if options.on is None:
+        if options.request is not None:
+            request = options.request.of_plans(natives, collects=collects)
+            options = replace(options, request=request, tuning=request.json())
         yield natives, options
         return
     from ._native import NativePlan

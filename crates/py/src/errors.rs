@@ -141,7 +141,7 @@ impl From<PlanError> for Error {
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
         let class = match error {
-            RunError::Plan(_) => "PlanError",
+            RunError::Plan(_) | RunError::Configuration(_) => "PlanError",
             _ => "RunError",
         };
         let mut raised = PackageError::new(class, error.code(), error.to_string());

@@ -37,6 +37,7 @@ COMMANDS = (
     "pull",
     "scan",
     "run",
+    "top",
     "map",
     "cache",
     "operators",

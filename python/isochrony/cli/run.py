@@ -19,6 +19,7 @@ from ..report import RunResult
 from ..run_options import RunOptions
 from ..running import collect_reported, run_reported
 from ..table import Table
+from ..tuning import TuningReport
 from ..writing import check_output, writing
 from .exits import Exit
 from .paths import output_path, store_path
@@ -68,7 +69,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", type=output_path, metavar="F", help="write a report of what the run did to this JSON file"
     )
-    parser.add_argument("--force", action="store_true", help="replace the files of --out and --report if they exist")
+    parser.add_argument(
+        "--save-configuration",
+        type=output_path,
+        metavar="F",
+        help="write the configuration that --tune found to this JSON file, for --tune F",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace the files of --out, --report and --save-configuration"
+    )
     add_run_options(parser)
     parser.add_argument("--json", action="store_true", help="print result and report as JSON, instead of text")
 
@@ -84,10 +93,15 @@ def run(arguments: argparse.Namespace) -> int:
                 )
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq", ".npy"):
         raise UsageError(f"--out {arguments.out}: write a .csv, a .parquet or a .npy file")
-    for out in (arguments.out, arguments.report):
+    for out in (arguments.out, arguments.report, arguments.save_configuration):
         if out is not None:
             check_output(out, replace=arguments.force)
     options = run_options(arguments)
+    if arguments.save_configuration is not None and (options.request is None or options.request.mode == "measure"):
+        raise UsageError(
+            f"--save-configuration {arguments.save_configuration} needs --tune, which finds a configuration; add "
+            "--tune yes or --tune recommend"
+        )
     if not arguments.plan.exists():
         raise UsageError(f"{arguments.plan} does not exist; name a file with a plan as JSON")
     saved = arguments.plan.read_bytes()
@@ -131,6 +145,12 @@ def _run(arguments: argparse.Namespace, options: RunOptions, plan: Plan) -> int:
     if arguments.report is not None:
         with writing(arguments.report, replace=arguments.force) as file:
             file.write(f"{json.dumps(_report(done), indent=1)}\n".encode())
+    tuning = done.report.tuning
+    if arguments.save_configuration is not None and tuning is not None:
+        if tuning.configuration is None:
+            print(f"{arguments.save_configuration} is not written: the plan ran in one thread", file=sys.stderr)
+        else:
+            tuning.configuration.save(arguments.save_configuration, replace=arguments.force)
     if arguments.out is not None:
         _write(arguments.out, result, columns, replace=arguments.force)
     if arguments.json:
@@ -168,6 +188,12 @@ def _write(out: Path, result: Any, columns: dict[str, Any] | None, *, replace: b
         write_columns({"count": np.array([result])} if columns is None else columns, out, replace=replace)
 
 
+def _tuning(tuning: TuningReport) -> dict[str, Any]:
+    fields = asdict(tuning)
+    fields["decisions"] = [str(decision) for decision in tuning.decisions]
+    return fields
+
+
 def _report(done: RunResult) -> dict[str, Any]:
     report = done.report
     return {
@@ -185,6 +211,7 @@ def _report(done: RunResult) -> dict[str, Any]:
         "reads": list(report.reads),
         "workers": [asdict(worker) for worker in report.workers],
         "tasks": len(report.tasks),
+        "tuning": None if report.tuning is None else _tuning(report.tuning),
         "stages": [
             {
                 "number": s.number,

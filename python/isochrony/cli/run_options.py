@@ -18,7 +18,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     for name, option in OPTIONS.items():
         help_text = option.help.replace("%", "%%")
         if option.metavar is not None:
-            if isinstance(option.default, int | float):
+            if isinstance(option.default, int | float) and not isinstance(option.default, bool):
                 help_text += f" (default: {option.default:g})"
             parser.add_argument(f"--{name}", metavar=option.metavar, help=help_text)
         elif option.is_setting and option.default is False:

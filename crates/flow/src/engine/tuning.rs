@@ -41,6 +41,8 @@ pub(crate) trait RunningPlan: Send + Sync {
 pub enum TuningMode {
     /// Changes the configuration where trials show a gain.
     Change,
+    /// The same, beginning with a configuration.
+    ChangeFrom(Configuration),
     /// Changes nothing; the report has the configuration that the model recommends.
     Recommend,
     /// Changes nothing, and measures for who looks at the run from outside.
@@ -150,15 +152,17 @@ impl Tuning {
     /// was changed.
     pub(crate) fn attach(&self, running: Arc<dyn RunningPlan>) -> Result<(), TuneError> {
         let mut state = self.state();
-        if let TuningMode::Apply(configuration) = &self.mode {
+        if let TuningMode::Apply(configuration) | TuningMode::ChangeFrom(configuration) = &self.mode
+        {
             let links = running.configuration().link_bytes.len();
             if let Err(error) = running.limits().check(configuration, links) {
                 state.error = Some(error.clone());
                 return Err(error);
             }
             apply(&*running, &running.configuration(), configuration);
-            state.report.configuration = Some(configuration.clone());
         }
+        // Of a run that ends before the first window, too.
+        state.report.configuration = Some(running.configuration());
         state.running = Some(running);
         self.changed.notify_all();
         Ok(())
@@ -232,7 +236,7 @@ impl Tuning {
                 .map(|total| total.saturating_sub(next.done));
             let remaining = left.map(|left| left as f64 / window.rate().max(1.0));
             match self.mode {
-                TuningMode::Change => {
+                TuningMode::Change | TuningMode::ChangeFrom(_) => {
                     controller.observe(&window, remaining);
                 }
                 _ => controller.note(&window),

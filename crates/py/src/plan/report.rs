@@ -2,7 +2,7 @@
 
 use isochrony_flow::{
     BranchReport, ChangeReport, LinkReport, PlanWorkerReport, ProcessReport, Report,
-    StageMeasurement, StageReport,
+    StageMeasurement, StageReport, TuningReport,
 };
 use pyo3::prelude::*;
 
@@ -45,6 +45,8 @@ struct ReportFields {
     pinned_cpus: Vec<Option<usize>>,
     places: Vec<String>,
     processes: Vec<ProcessFields>,
+    /// As JSON.
+    tuning: Option<String>,
     notes: Vec<String>,
     bursts: u64,
     elapsed_s: f64,
@@ -162,6 +164,17 @@ impl From<&StageMeasurement> for MeasurementFields {
             links: measured.links.iter().map(LinkFields::from).collect(),
         }
     }
+}
+
+/// `isochrony.tuning.TuningReport`; with decisions and the bottleneck in words, too.
+fn tuning_json(tuning: &TuningReport) -> String {
+    let decisions = tuning.decisions.iter().map(ToString::to_string);
+    serde_json::json!({
+        "tuning": tuning,
+        "decisions": decisions.collect::<Vec<_>>(),
+        "bottleneck": tuning.bottleneck.map(|bottleneck| bottleneck.to_string()),
+    })
+    .to_string()
 }
 
 /// `isochrony.report.ChangeReport`; its parameters as JSON.
@@ -287,6 +300,7 @@ impl From<&Report> for ReportFields {
             pinned_cpus: report.pinned_cpus.clone(),
             places: report.places.clone(),
             processes: report.processes.iter().map(ProcessFields::from).collect(),
+            tuning: report.tuning.as_ref().map(tuning_json),
             notes: report.notes.clone(),
             bursts: report.bursts,
             elapsed_s: report.elapsed.as_secs_f64(),

@@ -1,6 +1,9 @@
 //! Run options, as Python passes them.
 
-use isochrony_flow::RunOptions;
+use std::path::PathBuf;
+
+use isochrony_flow::{RunOptions, Tuning, TuningMode};
+use isochrony_tune::Configuration;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,6 +21,34 @@ pub(crate) struct PythonRunOptions {
     pub(super) control: Option<Py<NativeControl>>,
     /// `isochrony.cluster.ClusterRun`.
     pub(super) cluster: Option<Py<PyAny>>,
+    pub(super) tuning: Option<TuningRequest>,
+}
+
+/// `isochrony.tuning.TuningRequest`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TuningRequest {
+    mode: String,
+    has_fixed_workers: bool,
+    configuration: Option<Configuration>,
+    status: Option<PathBuf>,
+}
+
+impl TuningRequest {
+    pub(super) fn tuning(&self) -> Tuning {
+        let mode = match (&*self.mode, &self.configuration) {
+            ("change", Some(start)) => TuningMode::ChangeFrom(start.clone()),
+            (_, Some(configuration)) => TuningMode::Apply(configuration.clone()),
+            ("change", None) => TuningMode::Change,
+            ("recommend", None) => TuningMode::Recommend,
+            _ => TuningMode::Measure,
+        };
+        let tuning = Tuning::new(mode, self.has_fixed_workers);
+        match &self.status {
+            None => tuning,
+            Some(path) => tuning.with_status(path.clone()),
+        }
+    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {
@@ -31,6 +62,12 @@ impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {
                 .map_err(|error| PyTypeError::new_err(error.to_string()))?,
             control: options.getattr("control")?.extract()?,
             cluster: options.getattr("cluster")?.extract()?,
+            tuning: options
+                .getattr("tuning")?
+                .extract::<Option<String>>()?
+                .map(|text| serde_json::from_str(&text))
+                .transpose()
+                .map_err(|error| PyTypeError::new_err(error.to_string()))?,
         })
     }
 }

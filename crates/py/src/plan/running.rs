@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use super::cluster::{PythonCluster, as_on_cluster};
 use super::nesting::Nesting;
 use super::owner::Owner;
-use super::run_options::PythonRunOptions;
+use super::run_options::{PythonRunOptions, TuningRequest};
 use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
 use crate::workers::process_pool;
@@ -86,6 +86,8 @@ pub(super) fn execute<'a, T: Send>(
     options.interrupt = Some(&stop);
     let control = asked.control.as_ref();
     options.control = control.map(|control| &*control.get().control);
+    let tuning = asked.tuning.as_ref().map(TuningRequest::tuning);
+    options.tuning = tuning.as_ref();
     let cluster = asked.cluster.as_ref();
     let cluster = cluster.map(|cluster| PythonCluster::new(cluster.bind(py)));
     let cluster = cluster.transpose()?;

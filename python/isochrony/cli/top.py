@@ -1,0 +1,87 @@
+"""``isochrony top``: what plans that run on this machine are doing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from ..running_plans import running_plans, status_folder
+from .exits import Exit
+from .tables import print_json
+
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
+
+HELP = "show what running plans are doing: stages, links, bottleneck, tuning"
+INTERRUPTED = "the plans run on"
+EXAMPLES = """examples:
+  isochrony top
+  isochrony top --once --json
+
+It shows the plans of this user that run with progress=True or tune=, and those of isochrony run.
+Of each stage: the part of the time that it computed (above 100 % with several replicas), waited for
+input, for room in a link, and for a free thread. Ctrl-C ends the view, not the plans.
+"""
+
+_CLEAR = "\x1b[2J\x1b[H"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("--once", action="store_true", help="print the present state once, and end")
+    parser.add_argument(
+        "--interval", type=float, default=1.0, metavar="S", help="seconds between two views (default: 1)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the state as JSON, once")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the plans until Ctrl-C, or once."""
+    if arguments.json:
+        print_json({"plans": running_plans()})
+        return Exit.OK
+    interval = min(max(arguments.interval, 0.1), 60.0)
+    while True:
+        text = "\n\n".join(map(describe, running_plans())) or (
+            f"no plan is running: looked in {status_folder()}; plans appear that run with progress=True or tune="
+        )
+        if arguments.once or not sys.stdout.isatty():
+            print(text)
+            return Exit.OK
+        print(f"{_CLEAR}{text}", flush=True)
+        time.sleep(interval)
+
+
+def describe(state: dict[str, Any]) -> str:
+    """The state of one plan as text."""
+    window = state["window"]
+    elapsed = max(window["elapsed_s"], 1e-9)
+    rate = window["delivered"] / elapsed
+    done, total = state["done"], state["total"]
+    part = f", {100 * done / total:.0f} % of {total:.4g}" if total else ""
+    lines = [
+        f"process {state['pid']}: {state['elapsed_s']:.1f} s, {done:.4g} samples{part}, {rate:.3g} samples/s, "
+        f"{window['cpu_s'] / elapsed:.2f} cores busy"
+    ]
+    configuration = state["configuration"]
+    lines.append(f"  {configuration['workers']} threads")
+    if window["stages"]:
+        lines.append(f"  {'stage':<36}{'replicas':>9}{'computes':>10}{'input':>8}{'room':>8}{'thread':>8}")
+    for number, (name, stage) in enumerate(zip(state["names"], window["stages"], strict=False)):
+        shares = [100 * stage[field] / elapsed for field in ("busy_s", "input_wait_s", "output_wait_s", "core_wait_s")]
+        replicas = configuration["replicas"][number] if number < len(configuration["replicas"]) else 1
+        columns = f"{shares[0]:>9.0f}%" + "".join(f"{share:>7.0f}%" for share in shares[1:])
+        lines.append(f"  {f'{number} {name}'[:35]:<36}{replicas:>9}{columns}")
+    for link, capacity in zip(window["links"], configuration["link_bytes"], strict=False):
+        lines.append(
+            f"  link {link['from']} to {link['to']}: {link['bytes'] / elapsed / 1e6:.3g} MB/s, "
+            f"{100 * link['occupancy']:.0f} % of {capacity / 1024:.4g} KiB full"
+        )
+    if state["bottleneck"]:
+        predicted = state["predicted_rate"]
+        model = f"; the model predicts {predicted:.3g} samples/s" if predicted else ""
+        lines.append(f"  bottleneck: {state['bottleneck']}{model}")
+    if state["decision"]:
+        lines.append(f"  last decision {state['decision']}")
+    return "\n".join(lines)

@@ -1,0 +1,317 @@
+"""How a plan is executed, as a value: `Configuration`; and what tuning a run found: `TuningReport`.
+
+>>> import numpy as np, isochrony as iso
+>>> plan = iso.scan(np.arange(4_000_000.0), rate=1000).rewindow(1000).power()
+>>> report = plan.run(tune="recommend").report
+>>> report.tuning.configuration  # doctest: +ELLIPSIS
+Configuration(workers=...)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from ._native import available_cores
+from .native_errors import OptionError
+from .writing import writing
+
+if TYPE_CHECKING:
+    from ._native import NativePlan
+
+__all__ = ["Configuration", "Gain", "TuningDecision", "TuningReport", "TuningRequest", "checked_tune"]
+
+#: Of saved configurations.
+FORMAT = 1
+
+Tune = Literal["recommend"] | bool
+
+
+def _machine() -> str:
+    """What distinguishes machines by how fast they are: the processor's name and the cores that may be used."""
+    name = "unknown processor"
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    return f"{name}, {available_cores()} cores"
+
+
+def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
+    """A digest of operators, parameters and what is read: equal for plans that are written alike. Gathering results is
+    an operator, too.
+    """
+    # What follows the plan as written depends on the version of the optimiser.
+    written = [native.explain().partition("\nruns as\n")[0] for native in natives]
+    return hashlib.sha256("\n".join([*written, f"collects={collects}"]).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Threads, replicas and link capacities of a run. Its results do not depend on them.
+
+    It comes from `TuningReport.configuration`, prints, compares, is saved and loaded, and is given to another run of
+    the same plan on a machine like this one as ``tune=``.
+
+    Attributes:
+        workers: threads that compute at the same time.
+        replicas: of each stage, in the order of the plan; of a plan that runs in tasks the most workers.
+        link_bytes: capacity of each link between stages, in bytes.
+        threads: that a run with it starts; those beyond `workers` sleep.
+        plan: identity of the plan.
+        machine: the processor and how many cores may be used.
+
+    >>> import isochrony as iso
+    >>> one = iso.Configuration(workers=2, replicas=(1, 2), link_bytes=(65536,), threads=2)
+    >>> one == iso.Configuration(workers=2, replicas=(1, 2), link_bytes=(65536,), threads=2)
+    True
+    """
+
+    workers: int
+    replicas: tuple[int, ...] = ()
+    link_bytes: tuple[int, ...] = ()
+    threads: int = 0
+    plan: str = field(default="", repr=False)
+    machine: str = field(default="", repr=False)
+
+    def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
+        """Write it to a JSON file.
+
+        Parameters:
+            path: of the file.
+            replace: whether a file that exists is replaced.
+
+        Raises:
+            OutputExistsError: there is such a file, and `replace` is false.
+        """
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        with writing(Path(path), replace=replace) as file:
+            file.write(f"{json.dumps({'format': FORMAT} | fields, indent=1)}\n".encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a file that `save` wrote.
+
+        Returns:
+            The configuration.
+
+        Raises:
+            OptionError: the file is missing or is no saved configuration.
+        """
+        remedy = "give a file that Configuration.save wrote"
+        try:
+            fields = json.loads(Path(path).read_text())
+        except (OSError, ValueError) as error:
+            raise OptionError(f"{path} cannot be read as a configuration: {error}; {remedy}") from error
+        if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
+            raise OptionError(f"{path} is no configuration of format {FORMAT}; {remedy}")
+        numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}
+        lists = {name: fields.pop(name, None) for name in ("replicas", "link_bytes")}
+        texts = {name: fields.pop(name, None) for name in ("plan", "machine")}
+        is_count = lambda one: isinstance(one, int) and not isinstance(one, bool) and one >= 0  # noqa: E731
+        legal = (
+            all(map(is_count, numbers.values()))
+            and all(isinstance(one, list) and all(map(is_count, one)) for one in lists.values())
+            and all(isinstance(one, str) for one in texts.values())
+        )
+        if fields or not legal:
+            raise OptionError(f"{path} has other fields than a configuration, or values of another type; {remedy}")
+        return cls(**numbers | {name: tuple(one) for name, one in lists.items()} | texts)
+
+    def check(self, plan: str) -> None:
+        """Refuse another plan or machine.
+
+        Raises:
+            OptionError: it was made for another one.
+        """
+        if self.plan and self.plan != plan:
+            raise OptionError(
+                f"tune=: the configuration ({self}) was made for another plan: operators, parameters or signals "
+                "differ, or one was run, the other collected; tune this one, and save what its report has"
+            )
+        if self.machine and self.machine != _machine():
+            raise OptionError(
+                f"tune=: the configuration ({self}) was made on another machine ({self.machine}; this one: {_machine()}"
+                "); tune the plan here with tune=True"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A measured gain, as a part of the throughput: 0.1 is 10 %.
+
+    Attributes:
+        mean: of the groups of windows.
+        low: lower confidence bound (97.5 %); None after a single group.
+        high: upper confidence bound; None after a single group.
+        groups: of windows that were compared.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class TuningDecision:
+    """One decision while a run was tuned; prints as a line.
+
+    Attributes:
+        at_s: seconds of the run.
+        outcome: "kept", "rejected", "load_changed" or "too_short": the rest of the run would not have repaid a trial.
+        before: the configuration before.
+        candidate: the configuration that was tried.
+        reason: why it was tried, or what happened.
+        predicted_gain: of the model, as a part of the throughput; None where it predicts none.
+        gain: that the trial measured; None without a trial.
+        alternatives: other candidates at that moment with their predicted gains, the best first.
+    """
+
+    at_s: float
+    outcome: str
+    before: Configuration
+    candidate: Configuration
+    reason: str
+    predicted_gain: float | None
+    gain: Gain | None
+    alternatives: tuple[tuple[Configuration, float | None], ...]
+    _text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self._text
+
+
+@dataclass(frozen=True, slots=True)
+class TuningReport:
+    """What tuning a run found and changed.
+
+    Attributes:
+        configuration: at the end, or with ``tune="recommend"`` the one that is recommended; give it to the next run as
+            ``tune=``. None if the plan ran in one thread: there is nothing to tune.
+        predicted_gain: of the recommended configuration, as a part of the throughput; None if none is expected.
+        bottleneck: what limited the plan at the end, in words, with the gain of one more; None if it was too short.
+        rate: samples per second of the sources in the last window.
+        predicted_rate: the same as the model predicts it from what each stage costs; None if the run was too short.
+        windows: in which the run was measured.
+        decisions: in order.
+    """
+
+    configuration: Configuration | None
+    predicted_gain: float | None
+    bottleneck: str | None
+    rate: float
+    predicted_rate: float | None
+    windows: int
+    decisions: tuple[TuningDecision, ...]
+
+    @classmethod
+    def _of(cls, text: str, request: TuningRequest) -> Self:
+        read = json.loads(text)
+        fields = read["tuning"]
+        named = request.named
+        decisions = (
+            TuningDecision(
+                at_s=one["at_s"],
+                outcome=one["outcome"],
+                before=named(one["from"]),
+                candidate=named(one["to"]),
+                reason=one["reason"],
+                predicted_gain=one["predicted_gain"],
+                gain=None if one["gain"] is None else Gain(**one["gain"]),
+                alternatives=tuple((named(other), gain) for other, gain in one["alternatives"]),
+                _text=line,
+            )
+            for one, line in zip(fields["decisions"], read["decisions"], strict=True)
+        )
+        configuration = fields["configuration"]
+        return cls(
+            configuration=None if configuration is None else named(configuration),
+            predicted_gain=fields["predicted_gain"],
+            bottleneck=read["bottleneck"],
+            rate=fields["rate"],
+            predicted_rate=fields["predicted_rate"],
+            windows=fields["windows"],
+            decisions=tuple(decisions),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TuningRequest:
+    """What a run is asked to tune, checked.
+
+    Attributes:
+        mode: "change", "recommend" or "measure".
+        has_fixed_workers: whether the user gave a number of workers.
+        configuration: to be applied; None: that of the run.
+        status: file for views of the run.
+        threads: that the run starts.
+        plan: identity of the plan; `of_plans` sets it.
+    """
+
+    mode: str
+    has_fixed_workers: bool = False
+    configuration: Configuration | None = None
+    status: Path | None = None
+    threads: int = 0
+    plan: str = ""
+
+    def of_plans(self, natives: Sequence[NativePlan], *, collects: bool) -> Self:
+        """The request for certain plans; `collects`: whether their results are gathered.
+
+        Raises:
+            OptionError: the configuration is of another plan or machine.
+        """
+        if self.mode == "measure" and self.configuration is None:
+            return self
+        identity = plan_identity(natives, collects=collects)
+        if self.configuration is not None:
+            self.configuration.check(identity)
+        return replace(self, plan=identity)
+
+    def named(self, fields: dict[str, Any]) -> Configuration:
+        """A configuration of the run, with its plan and machine."""
+        return Configuration(
+            workers=fields["workers"],
+            replicas=tuple(fields["replicas"]),
+            link_bytes=tuple(fields["link_bytes"]),
+            threads=self.threads,
+            plan=self.plan,
+            machine=_machine(),
+        )
+
+    def json(self) -> str:
+        """As Rust reads it."""
+        given = self.configuration
+        configuration = None if given is None else {name: getattr(given, name) for name in _RUST_FIELDS}
+        fields = {"mode": self.mode, "has_fixed_workers": self.has_fixed_workers, "configuration": configuration}
+        return json.dumps(fields | {"status": None if self.status is None else str(self.status)})
+
+
+_RUST_FIELDS = ("workers", "replicas", "link_bytes")
+
+
+def checked_tune(name: str, tune: object) -> Tune | Configuration:
+    """A legal value of ``tune=``.
+
+    Raises:
+        OptionError: it is none.
+    """
+    if isinstance(tune, bool | Configuration):
+        return tune
+    if tune == "recommend":
+        return "recommend"
+    if isinstance(tune, str | os.PathLike):
+        try:
+            return Configuration.load(tune)
+        except OptionError as error:
+            raise OptionError(f"{name}={os.fspath(tune)!r}: {error}") from error
+    raise OptionError(f'{name}={tune!r} is refused; give True, "recommend", a Configuration, or the file of one')

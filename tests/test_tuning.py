@@ -1,0 +1,252 @@
+"""Runs that are tuned: the same bits, configurations as values, reports, errors, and the view of running plans."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isochrony as iso
+from isochrony import Configuration, OptionError
+from isochrony.run_options import RunOptions
+from isochrony.running import run_reported
+from isochrony.running_plans import running_plans, status_folder
+from isochrony.tuning import TuningRequest
+
+
+def filters(samples: int, cutoff_hz: float = 50.0) -> iso.Plan:
+    """Filters that keep state: a plan that runs in stages."""
+    noise = (1000 * np.random.default_rng(5).standard_normal(1 << 20)).astype(np.int16)
+    plan: Any = iso.scan(np.tile(noise, samples >> 20), rate=1000.0)
+    for _ in range(3):
+        plan = plan.iir("butter", band="lowpass", cutoff_hz=cutoff_hz, order=4)
+    return plan.rewindow(4096).power()
+
+
+@pytest.fixture(scope="module")
+def plan() -> iso.Plan:
+    return filters(24 << 20)
+
+
+@pytest.fixture(scope="module")
+def tuned(plan: iso.Plan) -> Configuration:
+    tuning = plan.run(tune=True, workers=2).report.tuning
+    assert tuning is not None
+    assert tuning.configuration is not None
+    return tuning.configuration
+
+
+def test_results_are_the_bits_of_one_thread(plan: iso.Plan, tuned: Configuration) -> None:
+    expected = plan.collect(workers=1)
+    for tune in (True, "recommend"):
+        np.testing.assert_array_equal(plan.collect(tune=tune), expected)
+
+
+def test_a_configuration_of_a_run_is_refused_where_results_are_gathered(plan: iso.Plan, tuned: Configuration) -> None:
+    with pytest.raises(OptionError, match="one was run and the other collected"):
+        plan.collect(tune=tuned)
+
+
+def test_the_report_says_what_limits_the_plan_and_what_was_decided(plan: iso.Plan) -> None:
+    report = plan.run(tune=True, workers=2).report
+    tuning = report.tuning
+    assert tuning is not None
+    assert tuning.windows > 2
+    assert tuning.rate > 1e6
+    assert tuning.predicted_rate is not None
+    assert tuning.bottleneck is not None
+    assert f"bottleneck: {tuning.bottleneck}" in str(report)
+    for decision in tuning.decisions:
+        assert f"tuning {decision}" in str(report)
+        assert decision.outcome in {"kept", "rejected", "load_changed", "too_short"}
+        assert decision.reason
+    # The number of workers was given, and is not changed.
+    assert all(decision.candidate.workers == 2 for decision in tuning.decisions)
+
+
+def test_a_run_without_tuning_has_no_such_report(plan: iso.Plan) -> None:
+    assert plan.run().report.tuning is None
+    assert plan.run(progress=True).report.tuning is None
+
+
+def test_a_plan_in_one_thread_has_nothing_to_tune() -> None:
+    tuning = iso.scan(np.arange(1000.0), rate=10).rewindow(10).power().run(tune=True).report.tuning
+    assert tuning is not None
+    assert tuning.configuration is None
+    assert tuning.decisions == ()
+
+
+@pytest.mark.alone
+def test_a_start_below_the_optimum_is_improved() -> None:
+    """One active thread of two: the tuner finds the second within the run."""
+    plan = filters(384 << 20)
+    natives = [plan._native]
+    start = Configuration(workers=1, replicas=(1, 1, 1, 1), link_bytes=(1 << 20,) * 3)
+    request = TuningRequest("change", configuration=start, threads=2).of_plans(natives, collects=False)
+    options = RunOptions.of(workers=2)
+    options = RunOptions(options.settings, request=request, tuning=request.json())
+    report = run_reported((plan,), options).report
+    assert report.tuning is not None
+    kept = [decision for decision in report.tuning.decisions if decision.outcome == "kept"]
+    if len(os.sched_getaffinity(0)) > 1:
+        assert kept, report
+        assert kept[0].before.workers == 1
+        assert kept[0].candidate.workers == 2
+        assert kept[0].predicted_gain is not None
+        assert kept[0].predicted_gain > 0.2
+        assert kept[0].gain is not None
+        assert kept[0].gain.low is not None
+        assert kept[0].gain.low > 0
+
+
+def test_a_configuration_is_saved_loaded_and_replayed(plan: iso.Plan, tuned: Configuration, tmp_path: Path) -> None:
+    path = tmp_path / "tuned.json"
+    tuned.save(path)
+    loaded = Configuration.load(path)
+    assert loaded == tuned
+    for tune in (loaded, path, str(path)):
+        tuning = plan.run(tune=tune).report.tuning
+        assert tuning is not None
+        assert tuning.configuration == tuned
+        assert tuning.decisions == ()
+    with pytest.raises(iso.UsageError, match="exists"):
+        tuned.save(path)
+    assert "plan" not in repr(tuned)
+
+
+def test_a_configuration_of_another_plan_or_machine_is_refused(plan: iso.Plan, tuned: Configuration) -> None:
+    with pytest.raises(OptionError, match="was made for another plan"):
+        filters(24 << 20, cutoff_hz=60.0).run(tune=tuned)
+    fields = {name: getattr(tuned, name) for name in Configuration.__slots__}
+    with pytest.raises(OptionError, match=r"another machine \(an abacus, 1 cores; this one: "):
+        plan.run(tune=Configuration(**fields | {"machine": "an abacus, 1 cores"}))
+    with pytest.raises(iso.PlanError, match="has 1 stages and the plan has ") as caught:
+        plan.run(tune=Configuration(**fields | {"replicas": (1,)}))
+    assert caught.value.code == "other_plan"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read as a configuration"),
+        ("[]", "is no configuration of format 1"),
+        ('{"format": 2}', "is no configuration of format 1"),
+        ('{"format": 1, "workers": -1}', "other fields than a configuration, or values of another type"),
+    ],
+)
+def test_broken_files_are_refused_with_a_reason(plan: iso.Plan, tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    with pytest.raises(OptionError, match=message):
+        plan.run(tune=path)
+
+
+def test_wrong_values_are_refused(plan: iso.Plan) -> None:
+    with pytest.raises(OptionError, match=r"tune=3 is refused; give True"):
+        plan.run(tune=3)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"tune='nowhere.json': nowhere.json cannot be read"):
+        plan.run(tune="nowhere.json")
+
+
+def test_the_command_line_tunes_saves_and_shows(plan: iso.Plan, tmp_path: Path) -> None:
+    noise = np.random.default_rng(5).standard_normal(1 << 20)
+    store = iso.open(tmp_path / "a.iso", "x")
+    signal = store.create("noise", dtype="float64", rate=1000)
+    signal.append(noise)
+    store.commit()
+    saved: Any = iso.scan(signal)
+    for _ in range(3):
+        saved = saved.iir("butter", band="lowpass", cutoff_hz=50, order=4)
+    (tmp_path / "plan.json").write_text(saved.rewindow(4096).power().map(lambda s: s.max()).to_json())
+    store.close()
+    command = [sys.executable, "-m", "isochrony", "run", str(tmp_path / "plan.json")]
+    ran = subprocess.run([*command, "--tune", "recommend", "--json"], capture_output=True, text=True, check=True)
+    tuning = json.loads(ran.stdout)["report"]["tuning"]
+    assert set(tuning) == {
+        *("configuration", "predicted_gain", "bottleneck", "rate", "predicted_rate", "windows", "decisions"),
+    }
+    found = tmp_path / "found.json"
+    command += ["--workers", "2"]
+    subprocess.run([*command, "--tune", "yes", "--save-configuration", str(found)], check=True, capture_output=True)
+    again = subprocess.run([*command, "--tune", str(found), "--json"], capture_output=True, text=True, check=True)
+    replayed = json.loads(again.stdout)["report"]["tuning"]["configuration"]
+    assert replayed["replicas"] == list(Configuration.load(found).replicas)
+    short = iso.scan(signal[:1000]).rewindow(10).power()
+    (tmp_path / "short.json").write_text(short.to_json())
+    one_thread = [*command[:4], str(tmp_path / "short.json"), "--tune", "yes", "--save-configuration"]
+    ran = subprocess.run([*one_thread, str(tmp_path / "none.json")], capture_output=True, text=True, check=True)
+    assert "none.json is not written: the plan ran in one thread" in ran.stderr
+    useless = [*command, "--save-configuration", str(tmp_path / "none.json")]
+    ran = subprocess.run(useless, capture_output=True, text=True, check=False)
+    assert "needs --tune" in ran.stderr
+    refused = subprocess.run([*command, "--tune", "maybe"], capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "--tune 'maybe': maybe cannot be read as a configuration" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_top_shows_a_running_plan_and_nothing_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert status_folder() == tmp_path / "isochrony"
+    plan = filters(128 << 20)
+    seen: list[dict[str, Any]] = []
+    texts: list[str] = []
+
+    def look() -> None:
+        while not done.is_set():
+            states = running_plans()
+            if states and not seen:
+                seen.extend(states)
+                top = [sys.executable, "-m", "isochrony", "top", "--once"]
+                texts.append(subprocess.run(top, capture_output=True, text=True, check=True).stdout)
+            time.sleep(0.02)
+
+    done = threading.Event()
+    watching = threading.Thread(target=look)
+    watching.start()
+    for _ in range(5):
+        plan.run(tune=True, workers=2)
+        if texts:
+            break
+    done.set()
+    watching.join()
+    (state,) = seen
+    assert state["pid"] == os.getpid()
+    assert state["total"] == 128 << 20
+    assert any(name.startswith("iir") or "iir" in name for name in state["names"])
+    (text,) = texts
+    assert f"process {os.getpid()}: " in text or "no plan is running" in text
+    assert running_plans() == []
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    folder = status_folder()
+    folder.mkdir(mode=0o700)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    left = folder / f"{process.pid}-0.json"
+    left.write_text("{}")
+    (folder / "notes.json").write_text("{}")
+    assert running_plans() == []
+    assert not left.exists()
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from isochrony.running_plans import status_path
+
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    path = status_path()
+    assert path is not None
+    path.parent.chmod(0o777)
+    assert status_path() is None
