@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from .native_errors import OptionError, PlanError
+from .options import flag, whole
+from .tuning import OperatorCost
 
 if TYPE_CHECKING:
     from ._native import NativePlan, Store
@@ -50,6 +52,36 @@ class Chain:
           scan(array) -> iir(band="lowpass", cutoff_hz=10.0)
         """
         return self._native.explain()
+
+    def characterise(
+        self, *, samples: int = 1 << 20, repeats: int = 9, save: bool = True
+    ) -> tuple[OperatorCost, ...]:
+        """Measure what each operator costs by itself, between a source that always has samples and a consumer that takes
+        all at once.
+
+        `explain` then predicts the time of this plan, and of others with these operators. Operators that write or call
+        Python functions, and all behind them, are not executed.
+
+        Parameters:
+            samples: of each source that are replayed, at least 1; they must fit into memory several times.
+            repeats: how often each operator is measured, at least 3.
+            save: keep the costs beside the machine's profile, for `explain`.
+
+        Returns:
+            One `OperatorCost` for each operator that was measured, in the order of the plan.
+
+        Raises:
+            PlanError: a source gives its samples only once, as a feed (code ``cannot_characterise``).
+            OptionError: `samples` or `repeats` is no such number.
+
+        >>> import numpy as np, isochrony as iso
+        >>> plan = iso.scan(np.arange(1e5), rate=1000).rewindow(100).power()
+        >>> [cost.name for cost in plan.characterise(save=False)]
+        ['rewindow', 'power']
+        """
+        samples = whole("characterise samples=", samples, "samples")
+        repeats = whole("characterise repeats=", repeats, "repetitions", least=3)
+        return OperatorCost._all(self._native.characterise(samples, repeats, flag("characterise save", save)))
 
     def to_json(self) -> str:
         """Save the plan as JSON text: operators by name, signals by store and name, expressions as graphs.

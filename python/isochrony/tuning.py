@@ -24,7 +24,7 @@ from .writing import writing
 if TYPE_CHECKING:
     from ._native import NativePlan
 
-__all__ = ["Configuration", "Gain", "TuningDecision", "TuningReport", "TuningRequest", "checked_tune"]
+__all__ = ["Configuration", "Gain", "OperatorCost", "TuningDecision", "TuningReport", "TuningRequest", "checked_tune"]
 
 #: Of saved configurations.
 FORMAT = 1
@@ -142,6 +142,39 @@ class Configuration:
                 f"tune=: the configuration ({self}) was made on another machine ({self.machine}; this one: {_machine()}"
                 "); tune the plan here with tune=True"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCost:
+    """What one operator costs by itself: `Plan.characterise`.
+
+    Attributes:
+        name: of the operator.
+        node: its number in the plan as it runs.
+        ns_per_sample: nanoseconds for each sample that it is given, as median of the repetitions; of rows for each sample
+            of the plan's sources.
+        low_ns: lower quartile of the repetitions.
+        high_ns: upper quartile.
+        items: segments, blocks of windows or of rows that were replayed to it.
+        samples: in them.
+    """
+
+    name: str
+    node: int
+    ns_per_sample: float
+    low_ns: float
+    high_ns: float
+    items: int
+    samples: int
+
+    @classmethod
+    def _all(cls, text: str) -> tuple[OperatorCost, ...]:
+        def cost(fields: dict[str, Any]) -> OperatorCost:
+            seconds = fields["seconds_per_sample"]
+            low, median, high = (1e9 * seconds[name] for name in ("low", "median", "high"))
+            return cls(fields["name"], fields["node"], median, low, high, fields["items"], fields["samples"])
+
+        return tuple(map(cost, json.loads(text)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ pub use plan::saved::RecordingResolver;
 pub use plan::sent::{SentObject, SentObjects};
 pub use plan::workspace::Workspace;
 pub use plan::{Plan, SEGMENT_SAMPLES, ScannedSignal};
+pub use scheduler::characterise::{CharacteriseOptions, OperatorCost};
+pub use scheduler::prediction::ThroughputPrediction;
 pub use scheduler::remote::{
     CauseCodec, DispatchOptions, HostError, HostInbox, HostRequest, HostRun, PreparedTasks,
     RemoteSlot, RunnerContext, SendBuffer, SlotError, SnapshotCheck, TaskCluster, TaskRunner,

@@ -58,8 +58,8 @@ mod write;
 pub mod machine {
     pub use crate::calibration::{calibrate, choose, estimate, time_scan};
     pub use isochrony_io::machine::{
-        Amount, CacheState, CalibrationOptions, ColdCosts, Costs, DiskCosts, Machine, Profile,
-        Quartiles, ScanEstimate, StrategyCosts, StrategyEstimate, SummaryCosts, Trial,
+        Amount, CacheState, CalibrationOptions, CheckedPrediction, ColdCosts, Costs, DiskCosts,
+        Machine, MeasuredOperator, OperatorCosts, Profile, Quartiles, ScanEstimate, StrategyCosts, StrategyEstimate, SummaryCosts, Trial,
     };
 }
 

@@ -265,6 +265,8 @@ impl Plan {
         text += &render_nodes(&graph);
         text += &explain_workers(&graph);
         text += &format!("on several workers\n{}\n", indent(&explain_tasks(&graph)));
+        let predicted = super::prediction::lines(&graph);
+        text += &format!("predicted\n{}\n", indent(&predicted.join("\n")));
         let reads = graph.nodes.iter().filter_map(|node| match &node.op {
             Op::Scan {
                 recording, range, ..

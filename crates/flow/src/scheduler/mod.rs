@@ -30,7 +30,7 @@
 //! | threads, scheduler, reorder buffer | `parallel`, `reorder`, `task_queue`, `task_output`, `running_tasks` |
 //! | workers | `worker`, `replica`, `parallel_subgraph`, `boundary`, `scan_input` |
 //! | combination of results | `gather` |
-//! | explain | `explain` |
+//! | explain, costs of operators, prediction | `explain`, `characterise`, `prediction` |
 //!
 //! Imports between these files form no cycle.
 //!
@@ -44,6 +44,7 @@
 //! An error is reported where one pass would have met it first.
 
 mod boundary;
+pub(crate) mod characterise;
 mod explain;
 mod gather;
 mod notes;
@@ -52,6 +53,7 @@ mod overlap;
 mod parallel;
 mod parallel_subgraph;
 mod partition;
+pub(crate) mod prediction;
 pub(crate) mod remote;
 mod reorder;
 pub(crate) mod repeated;

@@ -1,6 +1,7 @@
 //! [`Plan::collect`] and [`Plan::run`]: prepare a graph, then execute it with workers or in the caller's thread.
 
 use super::notes::notes;
+use super::prediction;
 use super::parallel::{self, ParallelExecution};
 use super::remote::host;
 use super::scan_input::scan_error;
@@ -131,6 +132,13 @@ pub(crate) fn run(
     };
     drop(pinned);
     let mut ran = ran?;
+    if options.control.is_none() && options.cluster.is_none() && options.measure {
+        let workers = match ran.report.threads.len().max(ran.report.workers.len()) {
+            0 => 1,
+            threads => threads,
+        };
+        prediction::check(graph, workers, ran.report.elapsed);
+    }
     ran.report.tuning = options.tuning.map(|tuning| tuning.report()).transpose()?;
     ran.report.pinned_cpus = pinning.map_or_else(Vec::new, Pinning::into_cpus);
     (ran.report.changes, ran.report.branches) =

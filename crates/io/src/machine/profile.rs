@@ -129,17 +129,7 @@ impl Profile {
     /// # Errors
     /// What the system says.
     pub fn save(&self, path: &Path) -> Result<(), IoError> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).with_path("make", folder)?;
-        let mut part = path.as_os_str().to_owned();
-        part.push(format!(".{}.part", std::process::id()));
-        let part = PathBuf::from(part);
-        std::fs::write(&part, self.to_json()).with_path("write", &part)?;
-        let renamed = std::fs::rename(&part, path).with_path("replace", path);
-        if renamed.is_err() {
-            let _ = std::fs::remove_file(&part);
-        }
-        renamed
+        replace_file(path, &self.to_json())
     }
 
     /// Adds other disks from an earlier profile of the same machine.
@@ -159,4 +149,19 @@ impl Profile {
     pub fn volume(&self, disk: &str) -> Option<&DiskCosts> {
         self.volumes.iter().find(|one| one.disk == disk)
     }
+}
+
+/// Replaces a file atomically; makes its folders.
+pub(super) fn replace_file(path: &Path, text: &str) -> Result<(), IoError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_path("make", folder)?;
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = PathBuf::from(part);
+    std::fs::write(&part, text).with_path("write", &part)?;
+    let renamed = std::fs::rename(&part, path).with_path("replace", path);
+    if renamed.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    renamed
 }

@@ -4,10 +4,11 @@
 //! here. Runs use the calling thread ([`running`]).
 
 use isochrony_flow::{
-    BatchEncoder, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording,
+    BatchEncoder, CharacteriseOptions, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording,
     StoredRecording,
 };
 use isochrony_segment::{Calibration, SigSeg, Stream};
+use isochrony_store::machine::{MeasuredOperator, OperatorCosts};
 use isochrony_store::{StoreError, Strategy};
 use isochrony_time::TimebaseId;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -293,6 +294,41 @@ impl NativePlan {
     fn explain(&self, py: Python<'_>) -> String {
         // It looks at the files of stores, of which a server may take its time.
         crate::interpreter::detach(py, || self.plan.explain())
+    }
+
+    /// Costs of operators by themselves, as JSON; kept for predictions if `save`.
+    fn characterise(
+        &self,
+        py: Python<'_>,
+        samples: u64,
+        repeats: usize,
+        save: bool,
+    ) -> Result<String> {
+        let mut options = CharacteriseOptions::default();
+        (options.samples, options.repeats) = (samples, repeats);
+        let costs = crate::interpreter::detach(py, || self.plan.characterise(&options))?;
+        if let Some(path) = OperatorCosts::path().filter(|_| save) {
+            // One that cannot be read is replaced.
+            let mut known = OperatorCosts::load(&path).unwrap_or_else(|_| OperatorCosts::none());
+            for cost in &costs {
+                known.note(MeasuredOperator {
+                    key: cost.key.clone(),
+                    seconds_per_sample: cost.seconds_per_sample,
+                });
+            }
+            known.save(&path).map_err(StoreError::from)?;
+        }
+        let costs = costs.iter().map(|cost| {
+            serde_json::json!({
+                "node": cost.node,
+                "name": cost.name,
+                "items": cost.items,
+                "samples": cost.samples,
+                "source_samples": cost.source_samples,
+                "seconds_per_sample": cost.seconds_per_sample,
+            })
+        });
+        Ok(serde_json::Value::Array(costs.collect()).to_string())
     }
 
     /// The plan as JSON text.

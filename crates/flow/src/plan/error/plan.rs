@@ -352,6 +352,15 @@ pub enum PlanError {
         /// Number of the last link.
         last: usize,
     },
+    /// A plan whose operators cannot be measured.
+    #[error(
+        "{source_name} gives what it has only once, or has no samples, so its operators cannot be measured; characterise the same \
+         plan over a stored signal or an array"
+    )]
+    CannotCharacterise {
+        /// The source.
+        source_name: String,
+    },
     /// A change of an operator that is not being executed.
     #[error(
         "the control was given a plan that ends with {operator}, but this {operator} is not part of the running plan; give the plan \
@@ -487,6 +496,7 @@ impl PlanError {
             Self::NoLink { .. } => "no_link",
             Self::ChangesMemory { .. } => "changes_memory",
             Self::NoIndices { .. } => "no_indices",
+            Self::CannotCharacterise { .. } => "cannot_characterise",
             Self::NotRunning { .. } => "not_running",
             Self::ChangesPlan { .. } => "changes_plan",
             Self::IndicesRepeat { .. } => "indices_repeat",

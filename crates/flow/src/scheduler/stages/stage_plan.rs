@@ -292,6 +292,15 @@ impl StagePlan {
         entries.collect()
     }
 
+    /// The operators of each stage, and how many replicas it has.
+    pub(crate) fn operators_and_replicas(
+        &self,
+        workers: usize,
+    ) -> impl Iterator<Item = (&[usize], usize)> {
+        let stages = self.stages.iter().zip(self.entries(workers));
+        stages.map(|(operators, entries)| (&operators[..], entries.len()))
+    }
+
     /// What slots of a cluster compute of a plan that reads a feed, in words; None if it reads none.
     pub(crate) fn cluster_line(&self, graph: &Graph, workers: usize) -> Option<String> {
         if !reads_feed(graph) {

@@ -1,0 +1,277 @@
+//! [`Plan::characterise`]: measures what each operator costs by itself, between a source that always has items and a
+//! consumer that takes everything at once. This is the ground truth of service rates: nothing waits.
+//!
+//! The items that come to an operator are captured while the first samples of the plan's own sources run through the
+//! part of the plan before it. They are then replayed to the operator alone, several times; what replaying costs without
+//! an operator is subtracted. One operator is measured after the other, so memory holds the input of one.
+
+mod captured;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use isochrony_store::machine::Quartiles;
+use serde_json::{Map, Value, json};
+
+use super::run::prepare;
+use crate::engine::{PlanExecutor, RunOptions};
+use crate::plan::Op;
+use crate::plan::graph::{Edge, Graph, GraphNode};
+use crate::{OperatorProperties, Plan, PlanError, RunError, SEGMENT_SAMPLES, SharedRecording};
+
+use captured::{CapturedItems, Events, LimitedRecording, ReplayRecording};
+
+/// How [`Plan::characterise`] measures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct CharacteriseOptions {
+    /// Samples of each source that are replayed, at least 1.
+    pub samples: u64,
+    /// Repetitions; the median counts. At least 3.
+    pub repeats: usize,
+}
+
+impl Default for CharacteriseOptions {
+    fn default() -> Self {
+        Self {
+            samples: 1 << 20,
+            repeats: 9,
+        }
+    }
+}
+
+/// What an operator costs by itself.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct OperatorCost {
+    /// Its number in the plan as it runs.
+    pub node: usize,
+    /// Its name.
+    pub name: &'static str,
+    /// What the cost depends on: operator, parameters and types of its inputs.
+    pub key: String,
+    /// Items, and samples in them, that were replayed to it.
+    pub items: u64,
+    /// Samples in these items; overlapping windows count each once.
+    pub samples: u64,
+    /// Samples of the plan's sources that these items come from.
+    pub source_samples: u64,
+    /// Seconds for each of `samples`, or of `source_samples` where items have none, as rows; median and quartiles.
+    pub seconds_per_sample: Quartiles,
+}
+
+impl Plan {
+    /// Measures what each operator of the plan as it runs costs by itself. Reads the first samples of the plan's sources,
+    /// several times. Operators that write, or call code of the user, are not executed and have no cost.
+    ///
+    /// # Errors
+    /// [`PlanError::CannotCharacterise`] if a source receives or makes what it gives only once, or if there are no
+    /// samples; [`RunError`] of the part of the plan that is executed.
+    pub fn characterise(
+        &self,
+        options: &CharacteriseOptions,
+    ) -> Result<Vec<OperatorCost>, RunError> {
+        let run = RunOptions::default();
+        let graph = prepare(std::slice::from_ref(self), &run)?;
+        for (at, node) in graph.nodes.iter().enumerate() {
+            if let Op::Scan {
+                recording, range, ..
+            } = &node.op
+            {
+                let snapshot = recording.0.snapshot(range.clone());
+                let snapshot =
+                    snapshot.map_err(|error| super::scan_input::scan_error(at, error))?;
+                if snapshot.is_none_or(|snapshot| snapshot.total() == 0) {
+                    return Err(PlanError::CannotCharacterise {
+                        source_name: graph.label(at),
+                    }
+                    .into());
+                }
+            }
+        }
+        let mut costs = Vec::new();
+        for node in 0..graph.nodes.len() {
+            if graph.nodes[node].inputs.is_empty() || calls_others(&graph, node) {
+                continue;
+            }
+            // What comes behind a writer or code of the user would need it to be executed.
+            if upstream(&graph, node).any(|before| calls_others(&graph, before)) {
+                continue;
+            }
+            costs.extend(characterise_node(&graph, node, options, &run)?);
+        }
+        Ok(costs)
+    }
+}
+
+fn calls_others(graph: &Graph, node: usize) -> bool {
+    let node = &graph.nodes[node];
+    matches!(node.op, Op::Factory(_)) || node.properties.needs == crate::Resource::Interpreter
+}
+
+/// All nodes before one.
+fn upstream(graph: &Graph, node: usize) -> impl Iterator<Item = usize> {
+    let mut before = vec![false; node + 1];
+    before[node] = true;
+    for at in (0..=node).rev() {
+        if before[at] {
+            for &(from, _) in &graph.nodes[at].inputs {
+                // A loop leads back from a later node.
+                if from < at {
+                    before[from] = true;
+                }
+            }
+        }
+    }
+    (0..node).filter(move |&at| before[at])
+}
+
+fn characterise_node(
+    graph: &Graph,
+    node: usize,
+    options: &CharacteriseOptions,
+    run: &RunOptions<'_>,
+) -> Result<Option<OperatorCost>, RunError> {
+    let edges = graph.nodes[node].inputs.clone();
+    if edges.iter().any(|&(from, _)| from >= node) {
+        // A loop: it has no input of its own.
+        return Ok(None);
+    }
+    let (inputs, source_samples) = capture(graph, &edges, options.samples, run)?;
+    let items: u64 = inputs.iter().map(|input| input.items()).sum();
+    if items == 0 || source_samples == 0 {
+        return Ok(None);
+    }
+    let samples: u64 = inputs.iter().map(|input| input.samples()).sum();
+    let unit = if samples > 0 { samples } else { source_samples } as f64;
+    let with = replay(graph, node, &edges, &inputs, true);
+    let without = replay(graph, node, &edges, &inputs, false);
+    let mut seconds = Vec::with_capacity(options.repeats);
+    // The first execution warms caches and pools.
+    for repeat in 0..=options.repeats.max(3) {
+        let own = execute(&with, run)?;
+        let empty = execute(&without, run)?;
+        if repeat > 0 {
+            let own = own.as_secs_f64() - empty.as_secs_f64();
+            seconds.push(own.max(0.0) / unit);
+        }
+    }
+    let seconds = Quartiles::of(seconds).unwrap_or(Quartiles::exact(0.0));
+    Ok(Some(OperatorCost {
+        node,
+        name: graph.nodes[node].op.name(),
+        key: key(graph, node),
+        items,
+        samples,
+        source_samples,
+        seconds_per_sample: seconds,
+    }))
+}
+
+/// What the cost of a node depends on.
+pub(crate) fn key(graph: &Graph, node: usize) -> String {
+    let one = &graph.nodes[node];
+    let none = Map::new();
+    let params = match &one.op {
+        Op::Apply { params, .. } => params,
+        _ => &none,
+    };
+    let inputs = one.inputs.iter().map(|&(from, output)| {
+        let port = &graph.nodes[from].properties.outputs[usize::from(output)];
+        // The stream's name does not matter.
+        let text = port.to_string();
+        text.split(" of ").next().unwrap_or_default().to_owned()
+    });
+    let inputs: Vec<String> = inputs.collect();
+    let params = Value::Object(params.clone());
+    format!("{} {} {}", one.op.name(), params, json!(inputs))
+}
+
+/// What comes along each edge from the first samples of the sources; and how many these are of the largest source.
+fn capture(
+    graph: &Graph,
+    edges: &[Edge],
+    samples: u64,
+    run: &RunOptions<'_>,
+) -> Result<(Vec<Arc<Events>>, u64), RunError> {
+    let mut part = graph.clone();
+    let mut given = Vec::new();
+    for node in &mut part.nodes {
+        if let Op::Scan { recording, .. } = &mut node.op {
+            let limited = LimitedRecording::new(recording.clone(), samples);
+            given.push(limited.given());
+            *recording = SharedRecording::new(limited);
+        }
+    }
+    let mut captures = Vec::new();
+    part.outputs = Vec::new();
+    for &edge in edges {
+        let capture = CapturedItems::default();
+        captures.push(capture.clone());
+        let port = part.nodes[edge.0].properties.outputs[usize::from(edge.1)];
+        part.outputs.push((part.nodes.len(), 0));
+        part.plan_nodes.push(("capture", part.nodes.len()));
+        part.nodes.push(GraphNode {
+            op: Op::Factory(crate::SharedFactory::new(capture)),
+            inputs: vec![edge],
+            properties: OperatorProperties::new([port]),
+        });
+    }
+    part.plan_nodes.clear();
+    part.drop_unused();
+    execute(&part, run)?;
+    let inputs = captures.iter().map(CapturedItems::take).map(Arc::new);
+    let most = given.iter().map(|given| given.done()).max();
+    Ok((inputs.collect(), most.unwrap_or(0)))
+}
+
+/// A plan that replays what was captured to the node, or to nobody.
+fn replay(
+    graph: &Graph,
+    node: usize,
+    edges: &[Edge],
+    inputs: &[Arc<Events>],
+    with_node: bool,
+) -> Graph {
+    let sources = edges.iter().zip(inputs).map(|(&edge, input)| {
+        let port = graph.nodes[edge.0].properties.outputs[usize::from(edge.1)];
+        GraphNode {
+            op: Op::Scan {
+                recording: SharedRecording::new(ReplayRecording {
+                    port,
+                    events: Arc::clone(input),
+                    reads: graph.recording_of_edge(edge),
+                }),
+                range: None,
+                segment: SEGMENT_SAMPLES,
+            },
+            inputs: Vec::new(),
+            properties: OperatorProperties::new([port]),
+        }
+    });
+    let mut nodes: Vec<GraphNode> = sources.collect();
+    let count = nodes.len();
+    let outputs = match with_node {
+        true => {
+            nodes.push(GraphNode {
+                inputs: (0..count).map(|at| (at, 0)).collect(),
+                ..graph.nodes[node].clone()
+            });
+            vec![(count, 0)]
+        }
+        false => (0..count).map(|at| (at, 0)).collect(),
+    };
+    Graph {
+        nodes,
+        outputs,
+        plan_nodes: Vec::new(),
+    }
+}
+
+/// Time to execute a graph in this thread, without what sets it up.
+fn execute(graph: &Graph, run: &RunOptions<'_>) -> Result<Duration, RunError> {
+    let mut executor = PlanExecutor::new(graph, run)?;
+    let begun = Instant::now();
+    executor.run(run)?;
+    Ok(begun.elapsed())
+}

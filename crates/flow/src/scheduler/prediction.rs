@@ -1,0 +1,281 @@
+//! Predicts the throughput of a plan from the costs of its operators, measured one by one ([`Plan::characterise`]).
+//!
+//! Each stage, or all tasks together, is a server of the flow model; threads are what they share. Reading mapped samples
+//! costs what the machine's profile says of memory; reading a disk is predicted apart, by recording.
+
+use std::time::Duration;
+
+use isochrony_store::machine::{CheckedPrediction, OperatorCosts, Quartiles};
+use isochrony_tune::Configuration;
+use isochrony_tune::controller::StageCosts;
+
+use super::characterise::key;
+use super::scan_groups::subgraph_plans;
+use super::stages::StagePlan;
+use crate::Plan;
+use crate::engine::RunOptions;
+use crate::plan::Op;
+use crate::plan::graph::Graph;
+
+/// What is expected of a run.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ThroughputPrediction {
+    /// Threads.
+    pub workers: usize,
+    /// Samples of the fastest source per second.
+    pub rate: f64,
+    /// What limits it, in words.
+    pub bottleneck: String,
+}
+
+impl Plan {
+    /// The throughput that measured costs of operators predict for a number of threads. The error lists the operators
+    /// that were not measured on this machine.
+    ///
+    /// # Errors
+    /// Names of operators without a cost.
+    pub fn predict_throughput(
+        &self,
+        workers: usize,
+        costs: &OperatorCosts,
+    ) -> Result<ThroughputPrediction, Vec<&'static str>> {
+        let mut graph = Graph::new(self);
+        crate::optimiser::optimise(&mut graph);
+        predict(&graph, workers, costs)
+    }
+}
+
+/// Seconds of each node for a sample of the fastest source.
+fn node_costs(graph: &Graph, costs: &OperatorCosts) -> Result<Vec<f64>, Vec<&'static str>> {
+    let rate_of = |node: usize, output: u16| {
+        let port = graph.nodes[node]
+            .properties
+            .outputs
+            .get(usize::from(output));
+        port.and_then(|port| port.rate()).map(|rate| rate.to_f64())
+    };
+    let sources = (0..graph.nodes.len()).filter(|&at| graph.nodes[at].inputs.is_empty());
+    let fastest = sources.filter_map(|at| rate_of(at, 0)).fold(0.0, f64::max);
+    let mut missing = Vec::new();
+    let mut all = Vec::with_capacity(graph.nodes.len());
+    for (at, node) in graph.nodes.iter().enumerate() {
+        if node.inputs.is_empty() {
+            all.push(0.0);
+            continue;
+        }
+        let inputs = node.inputs.iter();
+        let samples = inputs.map(|&(from, output)| match rate_of(from, output) {
+            Some(rate) if fastest > 0.0 => Some(rate / fastest),
+            _ => None,
+        });
+        let samples: Option<f64> = samples.sum();
+        match costs.of(&key(graph, at)) {
+            Some(seconds) => all.push(seconds.median * samples.unwrap_or(1.0)),
+            None => {
+                missing.push(node.op.name());
+                all.push(0.0);
+            }
+        }
+    }
+    match missing.is_empty() {
+        true => Ok(all),
+        false => Err(missing),
+    }
+}
+
+fn predict(
+    graph: &Graph,
+    workers: usize,
+    costs: &OperatorCosts,
+) -> Result<ThroughputPrediction, Vec<&'static str>> {
+    let costs = node_costs(graph, costs)?;
+    let options = RunOptions {
+        workers,
+        ..RunOptions::default()
+    };
+    let sum = |nodes: &[usize]| nodes.iter().map(|&node| costs[node]).sum::<f64>();
+    let name = |nodes: &[usize]| {
+        let names = nodes.iter().map(|&node| graph.nodes[node].op.name());
+        super::explain::joined(names)
+    };
+    let all: Vec<usize> = (0..graph.nodes.len()).collect();
+    // Seconds, replicas and name of each server.
+    let mut servers: Vec<(f64, usize, String)> = Vec::new();
+    let subgraphs = subgraph_plans(graph, &options);
+    let stages = match workers > 1 {
+        true => StagePlan::instead_of_tasks(graph, &options, &subgraphs),
+        false => None,
+    };
+    let in_tasks = subgraphs
+        .iter()
+        .filter(|plan| plan.task_size(graph, &options).is_some());
+    let in_tasks: Vec<usize> = in_tasks
+        .flat_map(|plan| plan.nodes.iter().map(|one| one.node))
+        .collect();
+    let stages = match stages {
+        None if workers > 1 && in_tasks.is_empty() => StagePlan::of(graph, &options).ok(),
+        stages => stages,
+    };
+    if let Some(stages) = stages {
+        for (number, (nodes, replicas)) in stages.operators_and_replicas(workers).enumerate() {
+            let name = format!("stage {number} ({})", name(nodes));
+            servers.push((sum(nodes), replicas, name));
+        }
+    } else if workers > 1 && !in_tasks.is_empty() {
+        let rest: Vec<usize> = all
+            .into_iter()
+            .filter(|at| !in_tasks.contains(at))
+            .collect();
+        servers.push((
+            sum(&in_tasks),
+            workers,
+            format!("tasks ({})", name(&in_tasks)),
+        ));
+        servers.push((
+            sum(&rest),
+            1,
+            format!("the part in order ({})", name(&rest)),
+        ));
+    } else {
+        servers.push((sum(&all), 1, format!("one thread ({})", name(&all))));
+    }
+    let configuration = Configuration {
+        workers,
+        replicas: servers.iter().map(|server| server.1).collect(),
+        link_bytes: Vec::new(),
+    };
+    let model = StageCosts {
+        seconds_per_sample: servers.iter().map(|server| server.0).collect(),
+        rate: 0.0,
+        keeps_up: false,
+        output_wait: Vec::new(),
+        core_wait: 0.0,
+        links: Vec::new(),
+    };
+    let rate = model
+        .predict(&configuration, workers)
+        .unwrap_or(f64::INFINITY);
+    let busiest = servers
+        .iter()
+        .max_by(|one, other| (one.0 / one.1 as f64).total_cmp(&(other.0 / other.1 as f64)));
+    // All threads are busy before the busiest server is.
+    let total: f64 = servers.iter().map(|server| server.0).sum();
+    let bottleneck = match busiest {
+        Some((seconds, replicas, name)) if seconds / *replicas as f64 >= total / workers as f64 => {
+            name.clone()
+        }
+        _ => format!("{workers} threads, all busy"),
+    };
+    Ok(ThroughputPrediction {
+        workers,
+        rate,
+        bottleneck,
+    })
+}
+
+/// A shorter execution says more of its start than of its operators.
+const MIN_CHECKED: Duration = Duration::from_millis(500);
+
+/// Notes how well an execution was predicted, if all its operators were measured. `workers`: threads that it had.
+pub(super) fn check(graph: &Graph, workers: usize, elapsed: Duration) {
+    if elapsed < MIN_CHECKED {
+        return;
+    }
+    let Some(path) = OperatorCosts::path().filter(|path| path.exists()) else {
+        return;
+    };
+    let Ok(mut costs) = OperatorCosts::load(&path) else {
+        // `explain` says what is wrong with the file.
+        return;
+    };
+    let predicted = predict(graph, workers, &costs);
+    let (Ok(prediction), Some(total)) = (predicted, total_samples(graph)) else {
+        return;
+    };
+    if prediction.rate.is_finite() && total > 0 {
+        costs.check(CheckedPrediction {
+            predicted: prediction.rate,
+            measured: total as f64 / elapsed.as_secs_f64(),
+        });
+        // A full disk must not end a run that has succeeded.
+        let _unused = costs.save(&path);
+    }
+}
+
+/// The prediction for [`Plan::explain`]: one line, or two.
+pub(super) fn lines(graph: &Graph) -> Vec<String> {
+    let known = OperatorCosts::path().map(|path| OperatorCosts::load(&path));
+    let costs = match known {
+        Some(Ok(costs)) => costs,
+        Some(Err(error)) => return vec![format!("no prediction of throughput: {error}")],
+        None => OperatorCosts::none(),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut predictions = Vec::new();
+    for workers in [1, threads] {
+        match predict(graph, workers, &costs) {
+            Ok(prediction) => predictions.push(prediction),
+            Err(mut missing) => {
+                missing.dedup();
+                let names = super::explain::joined(missing.into_iter());
+                return vec![format!(
+                    "no prediction of throughput: not measured: {names}; plan.characterise() measures each operator"
+                )];
+            }
+        }
+    }
+    predictions.dedup_by_key(|one| one.workers);
+    let mut lines: Vec<String> = predictions
+        .iter()
+        .map(|one| {
+            let time = total_samples(graph).map_or(String::new(), |total| {
+                format!(", {:.3} s in all", total as f64 / one.rate)
+            });
+            let threads = if one.workers == 1 {
+                "thread"
+            } else {
+                "threads"
+            };
+            format!(
+                "{} {threads}: {} samples/s{time}; limited by {}",
+                one.workers,
+                rounded(one.rate),
+                one.bottleneck
+            )
+        })
+        .collect();
+    lines.push(match costs.prediction_error() {
+        None => "error so far: no prediction was checked yet".into(),
+        Some(Quartiles { median, high, .. }) => format!(
+            "error so far: median {:.0} %, upper quartile {:.0} %, of {} predictions",
+            100.0 * median,
+            100.0 * high,
+            costs.predictions.len()
+        ),
+    });
+    lines
+}
+
+fn rounded(rate: f64) -> String {
+    match rate {
+        rate if !rate.is_finite() => "any number of".into(),
+        rate if rate >= 1e6 => format!("{:.3} million", rate / 1e6),
+        rate => format!("{rate:.0}"),
+    }
+}
+
+/// Samples of the largest source; None if one does not tell.
+fn total_samples(graph: &Graph) -> Option<u64> {
+    let mut most = 0;
+    for node in &graph.nodes {
+        if let Op::Scan {
+            recording, range, ..
+        } = &node.op
+        {
+            let snapshot = recording.0.snapshot(range.clone()).ok()??;
+            most = most.max(snapshot.total());
+        }
+    }
+    Some(most)
+}
