@@ -1,4 +1,4 @@
-"""The examples of docs/add_a_python_operator.md, taken from the document and run; docs/add_an_operator.md is a doctest."""
+"""The examples of docs/add_a_python_operator.md, run as they stand; those in Rust are doctests."""
 
 import re
 from pathlib import Path
