@@ -69,6 +69,18 @@ def test_source_files_exist_by_the_end_of_their_paths(document: str) -> None:
     assert [name for name in sorted(named) if not exists(name)] == []
 
 
+def test_pages_that_sources_name_exist() -> None:
+    sources = [
+        path
+        for folder in SOURCE_FOLDERS
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in {".rs", ".py", ".pyi", ".toml"}
+    ]
+    named = {page for path in sources for page in re.findall(r"\bdocs/[\w/]+\.md\b", path.read_text(errors="replace"))}
+    assert len(named) > 20
+    assert sorted(page for page in named if not (ROOT / page).exists()) == []
+
+
 def test_the_glossary_names_files_that_exist() -> None:
     """Third column: paths, types and functions in backticks; what has a slash or an extension is a path."""
     rows = [line.split("|") for line in (ROOT / "docs/glossary.md").read_text().splitlines() if line.startswith("|")]
