@@ -132,6 +132,13 @@ def test_links_and_anchors_resolve(document: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_pages_are_named_by_links(document: str) -> None:
+    """A page in plain text, such as "(design.md, section 5)", is not found when it is moved."""
+    text = re.sub(r"`[^`\n]*`|\[[^\]]*\]\([^)]*\)", "", prose((ROOT / document).read_text()))
+    assert re.findall(r"[\w/]+\.md\b", text) == []
+
+
 def test_anchors_are_those_of_headings_outside_of_code() -> None:
     assert "data-diffusion" in anchors("docs/benchmarks.md")
     assert "the-log-its-header-then-records" not in anchors("docs/design/independent_reader.md")
