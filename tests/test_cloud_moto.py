@@ -193,7 +193,7 @@ def test_a_killed_push_leaves_an_upload_that_only_the_bucket_lists(moto: MotoSer
     iso.backup(store, url)
     np.testing.assert_array_equal(iso.open(url)["a"][:].counts, samples)
     assert iso.verify(url)["verdict"] == "sound"
-    # As docs/cloud.md says: a rule of the bucket removes it, not a push.
+    # As docs/cloud/push.md says: a rule of the bucket removes it, not a push.
     assert moto.uploads("killed.iso/") == [shard]
 
 

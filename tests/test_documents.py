@@ -1,17 +1,30 @@
-"""Paths that the documents name exist: a renamed file must be renamed there, too."""
+"""Documents: paths and links lead somewhere, pages are short and can be found, examples run."""
 
 from __future__ import annotations
 
+import contextlib
+import doctest
+import io
+import os
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (
-    *("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "README.md"),
-    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")),
-)
+PAGES = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
+DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "README.md", *PAGES)
+#: Written by programs: `make generate` and `make bench`.
+GENERATED = {"docs/operators.md", "docs/benchmarks.md"}
+#: Pages that are looked up, not read.
+LONG = GENERATED | {"docs/glossary.md"}
+MAX_WORDS = 1_500
+MAX_LINE = 120
+#: Where readers begin.
+ENTRIES = ("README.md", "docs/README.md")
 #: What only looks like a path: a function, and a file that a guide has its reader write.
 NO_FILES = {"iso.py", "python/isochrony/importers/vib.py"}
 SOURCE_FOLDERS = ("bench", "crates", "examples", "fuzz", "python", "tests", "tools")
@@ -56,6 +69,18 @@ def test_source_files_exist_by_the_end_of_their_paths(document: str) -> None:
     assert [name for name in sorted(named) if not exists(name)] == []
 
 
+def test_pages_that_sources_name_exist() -> None:
+    sources = [
+        path
+        for folder in SOURCE_FOLDERS
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in {".rs", ".py", ".pyi", ".toml"}
+    ]
+    named = {page for path in sources for page in re.findall(r"\bdocs/[\w/]+\.md\b", path.read_text(errors="replace"))}
+    assert len(named) > 20
+    assert sorted(page for page in named if not (ROOT / page).exists()) == []
+
+
 def test_the_glossary_names_files_that_exist() -> None:
     """Third column: paths, types and functions in backticks; what has a slash or an extension is a path."""
     rows = [line.split("|") for line in (ROOT / "docs/glossary.md").read_text().splitlines() if line.startswith("|")]
@@ -76,3 +101,121 @@ def test_shortened_paths_of_the_architecture_exist() -> None:
             folder = (ROOT / path).parent
     assert len(shortened) >= 4
     assert [path for path in shortened if not path.exists()] == []
+
+
+def prose(text: str) -> str:
+    """The text without blocks of code."""
+    return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S)
+
+
+def links(document: str) -> Iterator[tuple[str, str]]:
+    """Document and anchor of each relative link."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose((ROOT / document).read_text())):
+        if re.match(r"\w+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        found = os.path.normpath((ROOT / document).parent / path) if path else str(ROOT / document)
+        yield os.path.relpath(found, ROOT), anchor
+
+
+def anchors(document: str) -> set[str]:
+    """Anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose((ROOT / document).read_text()), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_and_anchors_resolve(document: str) -> None:
+    broken = [path for path, _ in links(document) if not (ROOT / path).exists()]
+    assert broken == []
+    wrong = [f"{path}#{anchor}" for path, anchor in links(document) if anchor and anchor not in anchors(path)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_pages_are_named_by_links(document: str) -> None:
+    """A page in plain text, such as "(design.md, section 5)", is not found when it is moved."""
+    text = re.sub(r"`[^`\n]*`|\[[^\]]*\]\([^)]*\)", "", prose((ROOT / document).read_text()))
+    assert re.findall(r"[\w/]+\.md\b", text) == []
+
+
+def test_anchors_are_those_of_headings_outside_of_code() -> None:
+    assert "data-diffusion" in anchors("docs/benchmarks.md")
+    assert "the-log-its-header-then-records" not in anchors("docs/design/independent_reader.md")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in LONG])
+def test_pages_are_short(page: str) -> None:
+    assert len((ROOT / page).read_text().split()) < MAX_WORDS
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in GENERATED])
+def test_lines_are_short(page: str) -> None:
+    """Except rows of tables and lines that only the targets of links make long."""
+    lines = [line for line in (ROOT / page).read_text().splitlines() if not line.startswith("|")]
+    assert [line for line in lines if len(re.sub(r"\]\([^)]*\)", "]", line)) > MAX_LINE] == []
+
+
+def test_every_page_is_reachable() -> None:
+    reached, waiting = set(ENTRIES), list(ENTRIES)
+    while waiting:
+        for path, _ in links(waiting.pop()):
+            if path.endswith(".md") and path not in reached and (ROOT / path).exists():
+                reached.add(path)
+                waiting.append(path)
+    assert [page for page in PAGES if page not in reached] == []
+
+
+def test_the_design_index_lists_every_page() -> None:
+    listed = {path for path, _ in links("docs/design/README.md")}
+    pages = {page for page in PAGES if page.startswith("docs/design/")} - {"docs/design/README.md"}
+    assert len(pages) > 60
+    assert pages - listed == set()
+
+
+def blocks_of_code(page: str) -> Iterator[tuple[str, str, str]]:
+    """Language, code, and the line before the fence."""
+    text = (ROOT / page).read_text()
+    for found in re.finditer(r"^(?P<before>[^\n]*)\n```(?P<language>\w*)\n(?P<code>.*?)^```$", text, re.M | re.S):
+        yield found["language"], found["code"], found["before"]
+
+
+def not_run(before: str) -> str | None:
+    """Why a block cannot run here, as the line before it says; None if it can."""
+    found = re.fullmatch(r"<!-- not run: (.*) -->", before.strip())
+    return found[1] if found else None
+
+
+#: Pages of docs/examples are run by test_example_pages.py, which asserts that it runs each.
+WITH_CODE = [
+    page for page in PAGES if not page.startswith("docs/examples/") and "```python" in (ROOT / page).read_text()
+]
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_blocks_of_python_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, in one namespace and an empty folder, unless the line before says why not."""
+    monkeypatch.chdir(tmp_path)
+    module = ModuleType(f"page_{Path(page).stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    blocks = [(code, not_run(before)) for language, code, before in blocks_of_code(page) if language == "python"]
+    assert len(blocks) == (ROOT / page).read_text().count("```python")
+    for code, reason in blocks:
+        compiled = compile(code, page, "exec")
+        if reason is None:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compiled, vars(module))
+        else:
+            assert len(reason.split()) >= 2, f"{page}: say what the block needs"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>>" in (ROOT / page).read_text()])
+def test_prompts_give_what_they_show(page: str) -> None:
+    text = (ROOT / page).read_text()
+    blocks = [code for language, code, _ in blocks_of_code(page) if language == "pycon"]
+    assert sum(code.count(">>> ") for code in blocks) == text.count(">>> "), "prompts belong in blocks of pycon"
+    runner = doctest.DocTestRunner(verbose=False)
+    for number, code in enumerate(blocks):
+        runner.run(doctest.DocTestParser().get_doctest(code, {}, f"{page}, block {number}", page, 0))
+    assert runner.summarize(verbose=False).failed == 0
+    assert runner.summarize(verbose=False).attempted > 0

@@ -1,11 +1,11 @@
-"""The Python examples of docs/add_an_operator.md, taken from the document and run; those in Rust are doctests."""
+"""The examples of docs/add_a_python_operator.md, run as they stand; those in Rust are doctests."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "add_an_operator.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "add_a_python_operator.md"
 
 
 def test_the_documents_python_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:

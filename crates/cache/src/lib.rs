@@ -43,7 +43,8 @@
 //! ```
 //!
 //! A cache that cannot serve is no reason to stop: on [`CacheError::CacheFull`] or [`CacheError::DiskFull`] read the
-//! remote object directly. `docs/cache.md` describes the bytes on disk and what each kind of crash leaves.
+//! remote object directly. `docs/cache.md` describes the bytes on disk, `docs/cache/failures.md` what each kind of crash
+//! leaves.
 
 mod cache;
 mod changes;

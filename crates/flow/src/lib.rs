@@ -16,7 +16,7 @@
 //!
 //! Each folder uses those above it, except that a plan holds its recordings, [`Catalog`] lists the built-in operators,
 //! and the contracts of operators and sinks name the engine's side of a call: [`Out`], [`RunOptions`], [`PlanOutput`].
-//! [`operator!`] declares an operator, also in other crates. Semantics: `docs/design.md`, section 15.
+//! [`operator!`] declares an operator, also in other crates. Semantics: `docs/design/execution.md`.
 
 mod engine;
 pub mod operators;

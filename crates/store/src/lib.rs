@@ -4,7 +4,7 @@
 //! range in any timebase, knows its gap-free segments and its gaps and reads nothing before it is asked to. A
 //! [`SignalWriter`] appends samples, with or without stamps, and gaps, and [`Store::commit`] makes all of it durable.
 //!
-//! Bytes on disk, invariants and what a crash at any moment leaves are in `docs/design.md`, sections 2 to 8.
+//! Bytes on disk, invariants and what a crash at any moment leaves are in the pages of `docs/design`.
 
 mod append;
 mod attributes;

@@ -5,7 +5,7 @@
 //! within a scratch budget) and [`TaskletScheduler`] (what may start next). [`Executor`] runs them on threads over
 //! stores.
 //!
-//! After J. E. Smith, *Access Scheduler and Multiprocessor* (2010); `docs/design.md`, section 23, lists differences.
+//! After J. E. Smith, *Access Scheduler and Multiprocessor* (2010); `docs/design/tasklets.md` lists differences.
 
 mod block_pool;
 mod catalog;

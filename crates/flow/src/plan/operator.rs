@@ -1,4 +1,4 @@
-//! The contract between an operator and the engine (`docs/design.md`, section 15).
+//! The contract between an operator and the engine (`docs/design/execution.md`, `docs/design/plans.md`).
 //!
 //! An operator is a struct of parameters and state. [`Operator::bind`] checks the types of its inputs and states all
 //! that the engine needs ([`OperatorProperties`]); [`Operator::process`] gets one item at a time.

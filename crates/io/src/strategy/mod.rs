@@ -1,7 +1,7 @@
 //! I/O strategies: how samples come from disk into memory.
 //!
 //! Samples are the same by each. Who waits for the disk, who copies and what stays in the page cache differ:
-//! `docs/design.md`, section 19.
+//! `docs/design/io_strategies.md`.
 //!
 //! A strategy is one file of this folder, which implements [`IoStrategy`], and one entry of the table below. Nothing else
 //! lists strategies.
@@ -242,9 +242,12 @@ mod table {
     fn documents_describe_every_strategy() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let read = |path| std::fs::read_to_string(root.join(path)).unwrap();
-        let (design, scan) = (read("docs/design.md"), read("python/isochrony/sources.py"));
+        let (page, scan) = (
+            read("docs/design/io_strategies.md"),
+            read("python/isochrony/sources.py"),
+        );
         for one in Strategy::ALL {
-            assert!(design.contains(&format!("\n| `{one}` | ")), "{one}");
+            assert!(page.contains(&format!("\n| `{one}` | ")), "{one}");
             assert!(scan.contains(&format!("``\"{one}\"``")), "{one}");
         }
     }

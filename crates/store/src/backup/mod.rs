@@ -4,7 +4,7 @@
 //! A backup is a store of the same identity. It is brought to a state that the source committed, by commits of its own, so
 //! it is whole after each of them and survives a crash as any store does. What it holds already is not copied again: states
 //! are compared table by table, samples by their checksums. Every full chunk is compared with the source's checksum
-//! before it is stored, so damage of the source does not spread. Section 8 of `docs/design.md` has the protocol.
+//! before it is stored, so damage of the source does not spread. `docs/design/backups.md` has the protocol.
 
 mod copy;
 mod difference;

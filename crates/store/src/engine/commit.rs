@@ -18,7 +18,7 @@ use crate::op::{Op, SignalId};
 const LONGEST_LOG: u64 = 64 << 20;
 
 impl Shared {
-    /// Commits everything pending. See section 3 of `docs/design.md` for the steps and section 4 for their failures.
+    /// Commits everything pending. Steps: `docs/design/commit_protocol.md`; failures: `docs/design/failure_analysis.md`.
     pub(crate) fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         self.check("commit")?;
         let mut core = self.core();

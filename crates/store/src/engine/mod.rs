@@ -1,9 +1,9 @@
 //! The storage engine: one writer with a redo log, any number of live readers.
 //!
-//! The protocol and its failure analysis are sections 2 to 5 of `docs/design.md`. In short: samples are written where
-//! they belong, past a signal's end or into its gaps, where nobody reads them; a *commit* then writes one record that
-//! says what is true now, and syncs the log once; a *checkpoint* brings home what only the log holds and starts a new
-//! log; *recovery* replays the log. A *reader* follows the log.
+//! The protocol is `docs/design/commit_protocol.md`, its failure analysis `docs/design/failure_analysis.md`. In short:
+//! samples are written where they belong, past a signal's end or into its gaps, where nobody reads them; a *commit*
+//! then writes one record that says what is true now, and syncs the log once; a *checkpoint* brings home what only the
+//! log holds and starts a new log; *recovery* replays the log. A *reader* follows the log.
 //!
 //! Memory is bounded: per signal in use its tables (and what the next commit holds of them), at most 64 KiB of samples
 //! awaiting a commit, checksums since the last checkpoint (bounded by the log, which is folded at 64 MiB); open shard

@@ -1,6 +1,6 @@
 //! Where each byte of a store lies: flat shards, table files, `zarr.json`, paths. Pure, no I/O.
 //!
-//! Section 2 of `docs/design.md` is the specification.
+//! `docs/design/store_layout.md` and the pages that it names are the specification.
 
 pub mod flat;
 pub mod mark;

@@ -50,7 +50,7 @@ pub struct VerifyOptions {
 /// Something that is not as it must be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Kind of damage, stable, in `snake_case`; listed in section 8 of `docs/design.md`.
+    /// Kind of damage, stable, in `snake_case`; listed in `docs/design/verification.md`.
     pub code: &'static str,
     /// The file or folder.
     pub path: PathBuf,

@@ -41,7 +41,7 @@ impl Case {
             .expect("a log")
     }
 
-    /// Bytes of the log's last record, by what design.md says of its layout.
+    /// Bytes of the log's last record, by what `docs/design/log_records.md` says of its layout.
     fn last_record(&self) -> Range<u64> {
         let bytes = fs::read(self.log()).expect("read");
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
