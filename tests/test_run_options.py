@@ -43,8 +43,8 @@ def arrived(**given: Any) -> dict[str, Any]:
 
 
 def test_every_option_is_tried_here() -> None:
-    # Clusters are tried in test_cluster_plans.py.
-    assert {*GIVEN, "on", "paths", "scale"} == set(OPTIONS)
+    # Clusters are tried in test_cluster_plans.py, tuning in test_tuning.py.
+    assert {*GIVEN, "on", "paths", "scale", "tune"} == set(OPTIONS)
 
 
 @pytest.mark.parametrize("name", [name for name in GIVEN if name not in IN_PYTHON])
@@ -166,7 +166,10 @@ def test_the_default_that_help_states_is_that_of_rust() -> None:
     assert found == {"memory": arrived()["memory"]}
 
 
-@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if isinstance(option.default, bool)])
+FLAGS = [name for name, option in OPTIONS.items() if isinstance(option.default, bool) and option.metavar is None]
+
+
+@pytest.mark.parametrize("name", FLAGS)
 def test_a_flag_takes_no_other_value(name: str) -> None:
     given: Any = {name: "no"}
     with pytest.raises(iso.OptionError, match=f"{name}='no' is refused; give True or False"):

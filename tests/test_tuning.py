@@ -52,7 +52,7 @@ def test_results_are_the_bits_of_one_thread(plan: iso.Plan, tuned: Configuration
 
 
 def test_a_configuration_of_a_run_is_refused_where_results_are_gathered(plan: iso.Plan, tuned: Configuration) -> None:
-    with pytest.raises(OptionError, match="one was run and the other collected"):
+    with pytest.raises(OptionError, match="one was run, the other collected"):
         plan.collect(tune=tuned)
 
 

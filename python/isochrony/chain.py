@@ -53,11 +53,9 @@ class Chain:
         """
         return self._native.explain()
 
-    def characterise(
-        self, *, samples: int = 1 << 20, repeats: int = 9, save: bool = True
-    ) -> tuple[OperatorCost, ...]:
-        """Measure what each operator costs by itself, between a source that always has samples and a consumer that takes
-        all at once.
+    def characterise(self, *, samples: int = 1 << 20, repeats: int = 9, save: bool = True) -> tuple[OperatorCost, ...]:
+        """Measure what each operator costs by itself, between a source that always has samples and a consumer that
+        takes all at once.
 
         `explain` then predicts the time of this plan, and of others with these operators. Operators that write or call
         Python functions, and all behind them, are not executed.

@@ -151,8 +151,8 @@ class OperatorCost:
     Attributes:
         name: of the operator.
         node: its number in the plan as it runs.
-        ns_per_sample: nanoseconds for each sample that it is given, as median of the repetitions; of rows for each sample
-            of the plan's sources.
+        ns_per_sample: nanoseconds for each sample that it is given, as median of the repetitions; of rows for each
+            sample of the plan's sources.
         low_ns: lower quartile of the repetitions.
         high_ns: upper quartile.
         items: segments, blocks of windows or of rows that were replayed to it.

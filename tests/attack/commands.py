@@ -119,6 +119,7 @@ BASES = (
         "export @/a.iso/complex --out @/o.npy",
     ),
     *("plot @/a.iso/n/x --out @/out.png", "run @/plan.json", "run @/plan.json --out @/rows.parquet"),
+    *("run @/plan.json --workers 2 --tune yes --save-configuration @/tuned.json", "top --once"),
     *("import @/in @/new.iso", "import @/in/a.csv @/new.iso", "import @/in/b.npy @/new.iso --rate 100"),
     *("import @/in @/raw.iso --format raw --layout {station}.npy --dtype <i2 --rate 100", "backup @/a.iso @/copy.iso"),
     *("seal @/a.iso/n/x", "seal @/a.iso/plain --codec zstd:1", "send @/a.iso/n/x udp://127.0.0.1:9 --speed 0"),

@@ -29,6 +29,7 @@ LINES = {
     ("plot", "--out"): (["{store}/a"], "a.png"),
     ("run", "--out"): (["{plan}"], "a.parquet"),
     ("run", "--report"): (["{plan}"], "a.json"),
+    ("run", "--save-configuration"): (["{stages}", "--workers", "2", "--tune", "yes"], "a.json"),
     ("calibrate", "--out"): (["--dir", "{folder}", "--size", "1MB", "--repeats", "1"], "a.json"),
 }
 
@@ -48,6 +49,10 @@ def store(tmp_path: Path) -> Path:
         two.append(samples[:50])
         store.commit()
         (path.parent / "plan.json").write_text(iso.scan(one).rewindow(1, 1).map(lambda s: s.max()).to_json())
+        stages = iso.scan(one)
+        for _ in range(3):
+            stages = stages.iir("butter", band="lowpass", cutoff_hz=50, order=4)
+        (path.parent / "stages.json").write_text(stages.rewindow(100).power().to_json())
     return path
 
 
@@ -59,7 +64,8 @@ def _measured_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def command(key: tuple[str, str], store: Path, out: Path, *more: str) -> list[str]:
     given, _ = LINES[key]
-    given = [one.format(store=store, plan=store.parent / "plan.json", folder=store.parent) for one in given]
+    plans = {name: store.parent / f"{name}.json" for name in ("plan", "stages")}
+    given = [one.format(store=store, folder=store.parent, **plans) for one in given]
     return [key[0], *given, key[1], str(out), *more]
 
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{
-    CharacteriseOptions, GeneratedRecording, Inputs, Item, Next, OpError, Operator,
+    CharacteriseOptions, Declared, GeneratedRecording, Inputs, Item, Next, OpError, Operator,
     OperatorProperties, Out, Plan, PlanError, Port, PortType, RunOptions, Segments, json, operator,
 };
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
@@ -46,7 +46,7 @@ fn work(plan: &Plan, ns: f64) -> Plan {
     let serde_json::Value::Object(params) = json!({"ns": ns}) else {
         unreachable!()
     };
-    plan.apply::<Work>(params, &[]).unwrap()
+    plan.apply(&Work::DECLARATION, params, &[]).unwrap()
 }
 
 fn options() -> CharacteriseOptions {
@@ -76,7 +76,8 @@ fn each_operator_is_measured_by_itself() {
     for (cost, ns) in [(first, 60.0), (second, 15.0)] {
         let measured = 1e9 * cost.seconds_per_sample.median;
         assert!((measured / ns - 1.0).abs() < 0.1, "{measured} of {ns}");
-        assert_eq!((cost.name, cost.samples), ("work", 1 << 16));
+        // Whole segments are replayed: here one of all samples.
+        assert_eq!((cost.name, cost.samples), ("work", 1 << 17));
     }
     // Only the parameters differ.
     assert_ne!(first.key, second.key);
@@ -88,7 +89,10 @@ fn costs_predict_the_throughput_of_one_thread() {
     let prediction = plan.predict_throughput(1, &known(&plan)).unwrap();
     let report = plan.run_with(&RunOptions::default()).unwrap();
     let measured = f64::from(1 << 18) / report.elapsed.as_secs_f64();
-    assert!((prediction.rate / measured - 1.0).abs() < 0.15, "{prediction:?} {measured}");
+    assert!(
+        (prediction.rate / measured - 1.0).abs() < 0.15,
+        "{prediction:?} {measured}"
+    );
     assert_eq!(prediction.bottleneck, "one thread (scan -> work -> work)");
 }
 
@@ -98,7 +102,7 @@ fn windows_and_rows_are_measured_for_each_sample_below_them() {
     let costs = plan.characterise(&options()).unwrap();
     let names: Vec<_> = costs.iter().map(|cost| cost.name).collect();
     assert_eq!(names, ["rewindow", "power"]);
-    assert_eq!(costs[1].samples, 1 << 16);
+    assert_eq!(costs[1].samples, 1 << 17);
     // A transform of 256 samples takes some ns for each.
     let ns = 1e9 * costs[1].seconds_per_sample.median;
     assert!((0.3..300.0).contains(&ns), "{ns}");
@@ -116,7 +120,9 @@ fn several_threads_are_limited_by_the_part_that_works_in_order() {
 #[test]
 fn operators_that_were_not_measured_are_named() {
     let plan = work(&tone(100), 5.0);
-    let missing = plan.predict_throughput(2, &OperatorCosts::none()).unwrap_err();
+    let missing = plan
+        .predict_throughput(2, &OperatorCosts::none())
+        .unwrap_err();
     assert_eq!(missing, ["work"]);
     let other = plan.predict_throughput(2, &known(&work(&tone(1 << 16), 4.0)));
     assert_eq!(other.unwrap_err(), ["work"]);
@@ -125,10 +131,15 @@ fn operators_that_were_not_measured_are_named() {
 #[test]
 fn what_is_received_or_made_once_is_refused_with_a_remedy() {
     let made = GeneratedRecording::new(DType::F32, stream(), || Ok(Box::new(|| Ok(None))));
-    let error = work(&Plan::scan(made), 1.0).characterise(&options()).unwrap_err();
+    let error = work(&Plan::scan(made), 1.0)
+        .characterise(&options())
+        .unwrap_err();
     assert_eq!(error.code(), "cannot_characterise");
     let text = error.to_string();
-    assert!(text.starts_with("scan(tone) gives what it has only once"), "{text}");
+    assert!(
+        text.starts_with("scan(tone) gives what it has only once"),
+        "{text}"
+    );
     assert!(text.ends_with("over a stored signal or an array"), "{text}");
 }
 
@@ -136,7 +147,10 @@ fn what_is_received_or_made_once_is_refused_with_a_remedy() {
 fn explain_says_what_is_missing() {
     // No folder of settings is read: the operators of this test are nobody's.
     let text = work(&tone(100), 7.0).explain();
-    assert!(text.contains("no prediction of throughput: not measured: work;"), "{text}");
+    assert!(
+        text.contains("no prediction of throughput: not measured: work;"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -146,5 +160,8 @@ fn errors_of_predictions_are_parts_of_what_was_measured() {
         predicted: 90.0,
         measured: 100.0,
     });
-    assert_eq!(known.prediction_error(), Some(Quartiles::exact(0.09999999999999998)));
+    assert_eq!(
+        known.prediction_error(),
+        Some(Quartiles::exact(0.09999999999999998))
+    );
 }

@@ -59,7 +59,8 @@ pub mod machine {
     pub use crate::calibration::{calibrate, choose, estimate, time_scan};
     pub use isochrony_io::machine::{
         Amount, CacheState, CalibrationOptions, CheckedPrediction, ColdCosts, Costs, DiskCosts,
-        Machine, MeasuredOperator, OperatorCosts, Profile, Quartiles, ScanEstimate, StrategyCosts, StrategyEstimate, SummaryCosts, Trial,
+        Machine, MeasuredOperator, OperatorCosts, Profile, Quartiles, ScanEstimate, StrategyCosts,
+        StrategyEstimate, SummaryCosts, Trial,
     };
 }
 

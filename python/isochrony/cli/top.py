@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any
 
+from ..errors import UsageError
 from ..running_plans import running_plans, status_folder
 from .exits import Exit
 from .tables import print_json
@@ -38,10 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the plans until Ctrl-C, or once."""
+    interval = arguments.interval
+    if not 0.1 <= interval <= 3600:
+        raise UsageError(f"--interval {interval:g} is refused; give seconds from 0.1 to 3600")
     if arguments.json:
         print_json({"plans": running_plans()})
         return Exit.OK
-    interval = min(max(arguments.interval, 0.1), 60.0)
     while True:
         text = "\n\n".join(map(describe, running_plans())) or (
             f"no plan is running: looked in {status_folder()}; plans appear that run with progress=True or tune="

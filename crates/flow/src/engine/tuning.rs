@@ -144,6 +144,11 @@ impl Tuning {
         }
     }
 
+    /// Whether the number of threads is the tuning's to choose, also for plans that one thread executes by default.
+    pub(crate) fn chooses_workers(&self) -> bool {
+        self.mode != TuningMode::Measure
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,12 +1,13 @@
 //! [`Plan::collect`] and [`Plan::run`]: prepare a graph, then execute it with workers or in the caller's thread.
 
 use super::notes::notes;
-use super::prediction;
 use super::parallel::{self, ParallelExecution};
+use super::prediction;
 use super::remote::host;
 use super::scan_input::scan_error;
 use super::task_contract::placements;
 use crate::engine::control::Control;
+use crate::engine::tuning::Tuning;
 use crate::engine::{Pinning, PlanExecutor, ReusableParts, RunOptions};
 use crate::optimiser::{optimise, skip_unmatched};
 use crate::plan::Op;
@@ -86,7 +87,8 @@ pub(crate) fn one_worker_because(
 /// Whether `workers` may be chosen, and is 1.
 fn chooses_one_worker(graph: &Graph, options: &RunOptions<'_>) -> Result<bool, RunError> {
     let chooses = options.auto_workers && options.workers > 1 && options.cluster.is_none();
-    Ok(chooses && one_worker_because(graph, options.tuning.is_some())?.is_some())
+    let is_tuned = options.tuning.is_some_and(Tuning::chooses_workers);
+    Ok(chooses && one_worker_because(graph, is_tuned)?.is_some())
 }
 
 /// Ends the use of a control, also where the execution panics.

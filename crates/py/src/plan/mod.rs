@@ -4,8 +4,8 @@
 //! here. Runs use the calling thread ([`running`]).
 
 use isochrony_flow::{
-    BatchEncoder, CharacteriseOptions, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording,
-    StoredRecording,
+    BatchEncoder, CharacteriseOptions, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory,
+    SharedRecording, StoredRecording,
 };
 use isochrony_segment::{Calibration, SigSeg, Stream};
 use isochrony_store::machine::{MeasuredOperator, OperatorCosts};

@@ -25,7 +25,7 @@ use captured::{CapturedItems, Events, LimitedRecording, ReplayRecording};
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct CharacteriseOptions {
-    /// Samples of each source that are replayed, at least 1.
+    /// Samples of each source that are replayed, at least 1; rounded up to whole segments.
     pub samples: u64,
     /// Repetitions; the median counts. At least 3.
     pub repeats: usize,
