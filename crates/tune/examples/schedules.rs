@@ -5,9 +5,10 @@
 //! ```
 //!
 //! `PLANS` random plans (50) run on machines of 4, 16 and 64 cores with typical costs, until `ITEMS` items (2000) of their
-//! source have passed. Replicas are those that the flow model allocates for the cores, or for one core a stage where
-//! there are more stages than cores; links have 4 MiB. The rate of a plan under a rule is divided by the highest rate
-//! that its flow model allows, or by its rate under the rule of this package.
+//! source have passed. Links have 4 MiB. *Allocated* replicas are those that the flow model gives to the cores, or to as
+//! many cores as there are stages if these are more; *most* is a replica for each core, of every stage that can have
+//! replicas, so that all compete for the cores. The rate of a plan under a rule is divided by the highest rate that its
+//! flow model allows on the cores, and by its rate under the rule of this package.
 
 use std::error::Error;
 
@@ -39,15 +40,32 @@ const RULES: [(&str, StageSchedule); 5] = [
 /// Bytes of each link.
 const LINK_BYTES: u64 = 4 << 20;
 
-/// The configuration that the flow model finds, and its rate.
-fn allocated(plan: &SimulatedPlan, cores: usize) -> Result<(Configuration, f64), Box<dyn Error>> {
+/// Replicas of a run.
+#[derive(Debug, Clone, Copy)]
+enum Replicas {
+    Allocated,
+    Most,
+}
+
+/// The configuration, and the rate that the flow model allows.
+fn start(
+    plan: &SimulatedPlan,
+    cores: usize,
+    replicas: Replicas,
+) -> Result<(Configuration, f64), Box<dyn Error>> {
     let mut configuration = plan.configuration(cores, LINK_BYTES);
     let stages = plan.stages.len();
     let model = FlowModel::new(plan.flow_graph(&configuration, cores))?;
-    let allocation = model.allocate(cores.max(stages) as u32)?;
-    let replicas = allocation.replicas.iter().map(|&count| count as usize);
-    configuration.replicas = replicas.collect();
-    Ok((configuration, allocation.solution.source_rates[0]))
+    configuration.replicas = match replicas {
+        Replicas::Allocated => {
+            let allocation = model.allocate(cores.max(stages) as u32)?;
+            let replicas = allocation.replicas.iter();
+            replicas.map(|&count| count as usize).collect()
+        }
+        Replicas::Most => plan.stages.iter().map(|stage| stage.max_replicas).collect(),
+    };
+    let model = FlowModel::new(plan.flow_graph(&configuration, cores))?;
+    Ok((configuration, model.solve().source_rates[0]))
 }
 
 /// Value below which a part of the sorted values lies.
@@ -63,39 +81,47 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (plans, items) = (number(50)?, number(2000)?);
     println!(
-        "| cores | rule | of the flow model: median | least | of this package: median | least | most |"
+        "| replicas | cores | rule | of the flow model: median | least | of this package: median | least | most |"
     );
-    println!("|---|---|---|---|---|---|---|");
-    for cores in [4, 16, 64] {
-        let mut parts = vec![Vec::new(); RULES.len()];
-        for seed in 0..plans {
-            let mut plan = random_plan(seed, cores);
-            plan.stages[0].source = Some(SimulatedSource::Finite { items });
-            let (start, flow) = allocated(&plan, cores)?;
-            for ((_, schedule), parts) in RULES.iter().zip(&mut parts) {
-                let machine = SimulatedMachine {
-                    schedule: *schedule,
-                    ..SimulatedMachine::typical(cores)
-                };
-                let mut run = SimulatedRun::new(plan.clone(), machine, start.clone(), seed)?;
-                parts.push(items as f64 / run.run_to_end() / flow);
-            }
+    println!("|---|---|---|---|---|---|---|---|");
+    for replicas in [Replicas::Allocated, Replicas::Most] {
+        for cores in [4, 16, 64] {
+            compare(plans, items, cores, replicas)?;
         }
-        for ((name, _), of_rule) in RULES.iter().zip(&parts) {
-            let mut of_flow = of_rule.clone();
-            of_flow.sort_by(f64::total_cmp);
-            let pairs = of_rule.iter().zip(&parts[0]);
-            let mut of_own: Vec<f64> = pairs.map(|(other, own)| other / own).collect();
-            of_own.sort_by(f64::total_cmp);
-            println!(
-                "| {cores} | {name} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} |",
-                quantile(&of_flow, 0.5),
-                quantile(&of_flow, 0.0),
-                quantile(&of_own, 0.5),
-                quantile(&of_own, 0.0),
-                quantile(&of_own, 1.0),
-            );
+    }
+    Ok(())
+}
+
+/// Prints the rows of some cores.
+fn compare(plans: u64, items: u64, cores: usize, replicas: Replicas) -> Result<(), Box<dyn Error>> {
+    let mut parts = vec![Vec::new(); RULES.len()];
+    for seed in 0..plans {
+        let mut plan = random_plan(seed, cores);
+        plan.stages[0].source = Some(SimulatedSource::Finite { items });
+        let (start, flow) = start(&plan, cores, replicas)?;
+        for ((_, schedule), parts) in RULES.iter().zip(&mut parts) {
+            let machine = SimulatedMachine {
+                schedule: *schedule,
+                ..SimulatedMachine::typical(cores)
+            };
+            let mut run = SimulatedRun::new(plan.clone(), machine, start.clone(), seed)?;
+            parts.push(items as f64 / run.run_to_end() / flow);
         }
+    }
+    for ((name, _), of_rule) in RULES.iter().zip(&parts) {
+        let mut of_flow = of_rule.clone();
+        of_flow.sort_by(f64::total_cmp);
+        let pairs = of_rule.iter().zip(&parts[0]);
+        let mut of_own: Vec<f64> = pairs.map(|(other, own)| other / own).collect();
+        of_own.sort_by(f64::total_cmp);
+        println!(
+            "| {replicas:?} | {cores} | {name} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} |",
+            quantile(&of_flow, 0.5),
+            quantile(&of_flow, 0.0),
+            quantile(&of_own, 0.5),
+            quantile(&of_own, 0.0),
+            quantile(&of_own, 1.0),
+        );
     }
     Ok(())
 }
