@@ -344,6 +344,13 @@ impl Engine {
         progress.map(|items| if items == u64::MAX { 0 } else { items })
     }
 
+    /// Results have reached the end of the plan. Without order, later ones may come first.
+    pub(super) fn deliver(&mut self, progress: Progress) {
+        for (delivered, items) in self.delivered.iter_mut().zip(progress) {
+            *delivered = items.max(*delivered);
+        }
+    }
+
     /// A stage gives nothing more.
     pub(super) fn end_stage(&mut self, stage: usize) {
         let progress = self.progress(stage);
@@ -356,7 +363,7 @@ impl Engine {
         let entries = self.stages[stage].entries.clone();
         self.queue.end(entries, self.now);
         if stage + 1 == self.stages.len() {
-            self.delivered = progress;
+            self.deliver(progress);
             self.is_over = true;
         }
         for at in 0..self.stages[stage].outputs.len() {

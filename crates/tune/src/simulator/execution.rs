@@ -331,7 +331,7 @@ impl Engine {
     /// Sends what an item gives.
     fn send(&mut self, stage: usize, item: Item) {
         if stage + 1 == self.stages.len() {
-            self.delivered = item.progress;
+            self.deliver(item.progress);
         }
         for at in 0..self.stages[stage].outputs.len() {
             let link = self.stages[stage].outputs[at];

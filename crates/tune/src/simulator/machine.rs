@@ -68,8 +68,13 @@ pub struct Competitor {
     pub threads: usize,
     /// When it starts, in seconds from the start of the run.
     pub start_s: f64,
-    /// When it ends, above `start_s`; may be infinite.
+    /// When it ends, above `start_s`; infinite if it does not, or is not given in JSON.
+    #[serde(default = "never")]
     pub end_s: f64,
+}
+
+fn never() -> f64 {
+    f64::INFINITY
 }
 
 impl SimulatedMachine {
