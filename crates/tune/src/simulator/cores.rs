@@ -61,7 +61,7 @@ pub(super) struct Cores {
     busy: usize,
     /// Tasks that wait for a core, the next one first: bits of the seconds used, then sequence numbers.
     waiting: BinaryHeap<Reverse<(u64, u64, Task)>>,
-    waited: u64,
+    next_sequence: u64,
     competitors: Vec<CompetitorThread>,
     /// Whether each competitor computes now.
     active: Vec<bool>,
@@ -88,7 +88,7 @@ impl Cores {
             tasks: vec![None; machine.cores],
             busy: 0,
             waiting: BinaryHeap::new(),
-            waited: 0,
+            next_sequence: 0,
             competitors: competitors.collect(),
             active: vec![false; machine.competitors.len()],
             least_used_s: 0.0,
@@ -164,8 +164,8 @@ impl Engine {
             true => self.core_use(task).used_s.max(0.0).to_bits(),
             false => 0,
         };
-        let key = (used, self.cores.waited, task);
-        self.cores.waited += 1;
+        let key = (used, self.cores.next_sequence, task);
+        self.cores.next_sequence += 1;
         self.cores.waiting.push(Reverse(key));
     }
 

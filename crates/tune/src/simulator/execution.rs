@@ -298,7 +298,7 @@ impl Engine {
             true => machine.numa_factor,
             false => 1.0,
         };
-        let transfers = !received.evicted && from != to && machine.transfer_bytes_per_s > 0.0;
+        let transfers = (received.evicted || from != to) && machine.transfer_bytes_per_s > 0.0;
         Some(TakenItem {
             item,
             // It is written to memory, and read from there.

@@ -28,7 +28,8 @@ pub struct SimulatedMachine {
     /// Bytes of a link that stay in a cache. An item is written to memory and read again if its link held more than
     /// that when it was sent; 0 for no limit.
     pub cache_bytes: f64,
-    /// Bytes a second at which a core gets from a cache what another core has written; 0 for no limit.
+    /// Bytes a second at which a core gets an item that its own cache does not have, because another core has written it
+    /// or it has been evicted; 0 for no limit.
     pub transfer_bytes_per_s: f64,
     /// How many times as long it takes to get an item from a core of another node; 0 for as long as from the same one.
     pub numa_factor: f64,

@@ -20,16 +20,18 @@
 //! | wake-up | `wake_s`, `spin_s` | before a thread works that had no work for longer than `spin_s` |
 //! | memory bandwidth | `memory_bytes_per_s` | requests are served one after the other, and the core waits |
 //! | cache | `cache_bytes` | an item whose link held more when it was sent passes through memory |
-//! | core to core | `transfer_bytes_per_s` | of an item that another core has written |
+//! | core to core | `transfer_bytes_per_s` | of an item that another core has written, or that was evicted |
 //! | NUMA | `nodes`, `numa_factor` | multiplies the two above between nodes |
 //! | preemption | `time_slice_s`, `competitors` | tasks take turns on cores, where there are more of them than cores |
 //!
 //! Variation of service times, bounded links, reordering and fewer threads than stages are in every run.
 //!
 //! # What it lacks
-//! Memory budgets, errors, branches, cells, blocks computed by a cluster, a stage that waits in the middle of an item whose
-//! results fill a link twice over, and the 20 ms after which a waiting stage is tried again. Batches are items: small items
-//! do not share one. Retired replicas are not woken, as they are in a real run, to find that they are retired.
+//! Memory budgets, errors, branches, cells, homes of pinned threads, blocks computed by a cluster, a stage that waits in the
+//! middle of an item whose results fill a link twice over, and the 20 ms after which a waiting stage is tried again. Batches
+//! are items: small items do not share one. Retired replicas are not woken, as they are in a real run, to find that they
+//! are retired. What has passed the slowest path to the end counts as delivered; a real run counts by the first link of each
+//! stage.
 
 mod cores;
 mod engine;
