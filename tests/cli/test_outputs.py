@@ -224,7 +224,8 @@ for name in ("SIGTERM", "SIGHUP"):
     signal.signal(getattr(signal, name), signal.SIG_DFL)
 with writing(Path(sys.argv[1]) / "a.bin") as file:
     print("begun", flush=True)
-    time.sleep(60)
+    for _ in range(600):
+        time.sleep(0.1)
 """
     child = subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -10,6 +10,7 @@
 //! - [`noise`]: distributions of the noise of execution times, and tests that reject a model.
 //! - [`queueing`]: waits, queue lengths and the buffers that a throughput needs.
 //! - [`service_rate`]: service rates from samples of the counters of a queue.
+//! - [`simulator`]: a plan that runs in simulated time, for tests and evaluations of what tunes plans.
 
 mod configuration;
 pub mod controller;
@@ -18,6 +19,7 @@ pub mod flow_model;
 pub mod noise;
 pub mod queueing;
 pub mod service_rate;
+pub mod simulator;
 mod window;
 
 pub use configuration::{Configuration, ConfigurationLimits};

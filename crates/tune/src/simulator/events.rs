@@ -1,0 +1,48 @@
+//! The queue of future events, in order of time; events of the same time in the order in which they were planned.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What happens at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// A thread has done its work, unless it was preempted since it had this version.
+    Done { thread: u32, version: u32 },
+    /// A thread that was woken begins to look for work.
+    Wakes { thread: u32 },
+    /// The source of a stage has another item.
+    Arrives { stage: u32 },
+    /// The time slice of a task on a core may be over.
+    SliceEnds,
+    /// A competitor begins to want cores, or ceases to.
+    CompetitorChanges { index: u32 },
+    /// Threads other than the caller's begin.
+    HelpersBegin,
+}
+
+#[derive(Default)]
+pub(super) struct EventQueue {
+    /// Time and sequence number in one integer: the bits of non-negative floats are ordered as the floats are.
+    heap: BinaryHeap<Reverse<(u128, Event)>>,
+    planned: u64,
+}
+
+impl EventQueue {
+    /// `time` is at least 0.
+    pub(super) fn push(&mut self, time: f64, event: Event) {
+        let key = u128::from(time.to_bits()) << 64 | u128::from(self.planned);
+        self.planned += 1;
+        self.heap.push(Reverse((key, event)));
+    }
+
+    /// The next event, if it is not later than `until`.
+    pub(super) fn pop_until(&mut self, until: f64) -> Option<(f64, Event)> {
+        let &Reverse((key, event)) = self.heap.peek()?;
+        let time = f64::from_bits((key >> 64) as u64);
+        if time > until {
+            return None;
+        }
+        self.heap.pop();
+        Some((time, event))
+    }
+}

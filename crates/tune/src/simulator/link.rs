@@ -1,0 +1,134 @@
+//! A link while a plan runs: items in it, and what was counted of them.
+
+use std::collections::VecDeque;
+
+use super::SimulatedLink;
+
+/// Most sources of a plan.
+pub(super) const MAX_SOURCES: usize = 8;
+
+/// Items of each source of which everything has come.
+pub(super) type Progress = [u64; MAX_SOURCES];
+
+/// An item in a link.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LinkItem {
+    /// How far the stage had read when it made the item: the number of the item of a source, counted from 1.
+    pub(super) position: u64,
+    pub(super) progress: Progress,
+    /// The core that wrote it.
+    pub(super) core: u32,
+    /// Whether the cache has lost it before it is read.
+    pub(super) evicted: bool,
+    sent_s: f64,
+}
+
+pub(super) struct LinkState {
+    pub(super) link: SimulatedLink,
+    pub(super) capacity: u64,
+    items: VecDeque<LinkItem>,
+    bytes: u64,
+    /// Sources that it depends on.
+    pub(super) sources: Vec<usize>,
+    /// Progress and position of the last item that was read.
+    progress: Progress,
+    pub(super) position: u64,
+    /// Progress at the end of the writing stage; None before.
+    pub(super) ended: Option<Progress>,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    /// Sum over sent items of the part of the capacity that was full.
+    pub(super) occupancy_sum: f64,
+    /// Sum over received items of the seconds that they were in the link.
+    pub(super) wait_s: f64,
+    /// Integral over time of the number of items.
+    pub(super) item_seconds: f64,
+    changed_s: f64,
+}
+
+impl LinkState {
+    pub(super) fn new(link: SimulatedLink, capacity: u64, sources: Vec<usize>) -> Self {
+        Self {
+            link,
+            capacity,
+            items: VecDeque::new(),
+            bytes: 0,
+            sources,
+            progress: Progress::default(),
+            position: 0,
+            ended: None,
+            sent: 0,
+            received: 0,
+            occupancy_sum: 0.0,
+            wait_s: 0.0,
+            item_seconds: 0.0,
+            changed_s: 0.0,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= self.capacity
+    }
+
+    /// Half of it is free: the reader tells the writer.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes <= self.capacity / 2
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Counts the items up to now.
+    pub(super) fn count_time(&mut self, now: f64) {
+        self.item_seconds += self.items.len() as f64 * (now - self.changed_s);
+        self.changed_s = now;
+    }
+
+    /// It accepts every item; the writer keeps the bound. `cache_bytes` is 0 for no limit.
+    pub(super) fn send(
+        &mut self,
+        position: u64,
+        progress: Progress,
+        core: u32,
+        cache_bytes: f64,
+        now: f64,
+    ) {
+        self.count_time(now);
+        let before = self.bytes as f64;
+        self.occupancy_sum += (before / self.capacity as f64).min(1.0);
+        self.items.push_back(LinkItem {
+            position,
+            progress,
+            core,
+            evicted: cache_bytes > 0.0 && before > cache_bytes,
+            sent_s: now,
+        });
+        self.bytes += self.link.item_bytes;
+        self.sent += 1;
+    }
+
+    /// The oldest item.
+    pub(super) fn receive(&mut self, now: f64) -> Option<LinkItem> {
+        self.count_time(now);
+        let item = self.items.pop_front()?;
+        self.bytes -= self.link.item_bytes;
+        self.received += 1;
+        self.wait_s += now - item.sent_s;
+        self.position = item.position;
+        self.progress = item.progress;
+        Some(item)
+    }
+
+    /// How much of each source the reader has got.
+    pub(super) fn progress(&self) -> &Progress {
+        match &self.ended {
+            Some(progress) if self.items.is_empty() => progress,
+            _ => &self.progress,
+        }
+    }
+}

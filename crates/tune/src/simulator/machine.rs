@@ -1,0 +1,182 @@
+//! [`SimulatedMachine`]: cores, what they share, and how threads get them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::TuneError;
+
+/// A machine and the scheduler of stages on it. A cost of 0 is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SimulatedMachine {
+    /// Cores; at least 1.
+    pub cores: usize,
+    /// NUMA nodes, which have equally many cores each; 1 to `cores`.
+    pub nodes: usize,
+    /// Which thread executes which stage.
+    pub schedule: StageSchedule,
+    /// Seconds that the caller's thread is alone at the start of a run.
+    pub helpers_after_s: f64,
+    /// Seconds that a thread spends on taking a stage and putting it back, also where it finds nothing to compute.
+    pub hand_over_s: f64,
+    /// Seconds until a sleeping thread looks for a stage after it was woken.
+    pub wake_s: f64,
+    /// Seconds that a thread without work looks for some before it sleeps. It takes no core from others meanwhile, but
+    /// counts as processor time.
+    pub spin_s: f64,
+    /// Bytes a second between memory and all caches; 0 for no limit.
+    pub memory_bytes_per_s: f64,
+    /// Bytes of a link that stay in a cache. An item is written to memory and read again if its link held more than
+    /// that when it was sent; 0 for no limit.
+    pub cache_bytes: f64,
+    /// Bytes a second at which a core gets an item that its own cache does not have, because another core has written it
+    /// or it has been evicted; 0 for no limit.
+    pub transfer_bytes_per_s: f64,
+    /// How many times as long it takes to get an item from a core of another node; 0 for as long as from the same one.
+    pub numa_factor: f64,
+    /// Seconds after which a task that others wait for leaves its core. 0: a thread keeps its core until its burst ends
+    /// and it finds no other stage, a competitor until it ends; one core is left to the plan.
+    pub time_slice_s: f64,
+    /// Other programs.
+    pub competitors: Vec<Competitor>,
+}
+
+/// Which thread executes which stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum StageSchedule {
+    /// That of this package: a free thread takes the ready stage nearest to the end of the plan; only the caller's
+    /// thread takes the last one, and that first.
+    #[default]
+    NearestToEnd,
+    /// A thread for each stage and replica, as many as there are; the operating system gives them cores. `workers` has
+    /// no effect.
+    ThreadPerStage,
+    /// Each thread has stages of its own: consecutive ones, so that each thread has the same expected load. One that has
+    /// none ready takes the first of the thread with most ready stages, if these are more than `threshold`: what it
+    /// computes must pay for the cache that it does not find. The last stage stays with the caller's thread. (RaftLib
+    /// dissertation, Beard 2015, section 3.2.1.)
+    CacheWeightedStealing {
+        /// Ready stages that another thread keeps.
+        threshold: usize,
+    },
+}
+
+/// A program that computes without pause on some cores.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Competitor {
+    /// Threads.
+    pub threads: usize,
+    /// When it starts, in seconds from the start of the run.
+    pub start_s: f64,
+    /// When it ends, above `start_s`; infinite if it does not, or is not given in JSON.
+    #[serde(default = "never")]
+    pub end_s: f64,
+}
+
+fn never() -> f64 {
+    f64::INFINITY
+}
+
+impl SimulatedMachine {
+    /// So many cores on which nothing costs anything but computing.
+    #[must_use]
+    pub fn ideal(cores: usize) -> Self {
+        Self {
+            cores,
+            nodes: 1,
+            schedule: StageSchedule::NearestToEnd,
+            helpers_after_s: 0.0,
+            hand_over_s: 0.0,
+            wake_s: 0.0,
+            spin_s: 0.0,
+            memory_bytes_per_s: 0.0,
+            cache_bytes: 0.0,
+            transfer_bytes_per_s: 0.0,
+            numa_factor: 0.0,
+            time_slice_s: 0.0,
+            competitors: Vec::new(),
+        }
+    }
+
+    /// So many cores of a server, with round numbers for costs that are of the right magnitude and measured nowhere:
+    /// 1 µs for a hand-over, 20 µs for a wake-up, 1 MiB of cache a core, 10 GB/s from core to core, 5 GB/s of memory a
+    /// core up to 200 GB/s, time slices of 3 ms; from 64 cores on two nodes, between which it takes twice as long.
+    /// Helpers and spinning are those of this package.
+    #[must_use]
+    pub fn typical(cores: usize) -> Self {
+        Self {
+            nodes: if cores >= 64 { 2 } else { 1 },
+            helpers_after_s: 500e-6,
+            hand_over_s: 1e-6,
+            wake_s: 20e-6,
+            spin_s: 50e-6,
+            memory_bytes_per_s: (5e9 * cores as f64).min(200e9),
+            cache_bytes: f64::from(1 << 20),
+            transfer_bytes_per_s: 10e9,
+            numa_factor: 2.0,
+            time_slice_s: 3e-3,
+            ..Self::ideal(cores)
+        }
+    }
+
+    /// The node of a core.
+    pub(super) fn node(&self, core: usize) -> usize {
+        core * self.nodes / self.cores
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// [`TuneError::Parameter`] names the field, its value, and what it may be.
+    pub fn check(&self) -> Result<(), TuneError> {
+        if self.cores == 0 || self.cores > MAX_CORES {
+            let allowed = format!("1 to {MAX_CORES}");
+            return Err(TuneError::parameter("cores", self.cores, allowed));
+        }
+        if self.nodes == 0 || self.nodes > self.cores {
+            let allowed = format!("1 to cores={}", self.cores);
+            return Err(TuneError::parameter("nodes", self.nodes, allowed));
+        }
+        for (field, value) in [
+            ("helpers_after_s", self.helpers_after_s),
+            ("hand_over_s", self.hand_over_s),
+            ("wake_s", self.wake_s),
+            ("spin_s", self.spin_s),
+            ("memory_bytes_per_s", self.memory_bytes_per_s),
+            ("cache_bytes", self.cache_bytes),
+            ("transfer_bytes_per_s", self.transfer_bytes_per_s),
+            ("numa_factor", self.numa_factor),
+            ("time_slice_s", self.time_slice_s),
+        ] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(TuneError::parameter(field, value, "finite and at least 0"));
+            }
+        }
+        for (number, one) in self.competitors.iter().enumerate() {
+            let place = |field: &str| format!("competitors[{number}].{field}");
+            if !(one.start_s.is_finite() && one.start_s >= 0.0) {
+                let allowed = "finite and at least 0";
+                return Err(TuneError::parameter(place("start_s"), one.start_s, allowed));
+            }
+            if one.end_s.is_nan() || one.end_s <= one.start_s {
+                let allowed = format!("above start_s={}", one.start_s);
+                return Err(TuneError::parameter(place("end_s"), one.end_s, allowed));
+            }
+            if one.threads > MAX_CORES {
+                let allowed = format!("at most {MAX_CORES}");
+                return Err(TuneError::parameter(place("threads"), one.threads, allowed));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for SimulatedMachine {
+    /// An ideal machine of two cores.
+    fn default() -> Self {
+        Self::ideal(2)
+    }
+}
+
+const MAX_CORES: usize = 4096;

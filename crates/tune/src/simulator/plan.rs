@@ -1,0 +1,262 @@
+//! [`SimulatedPlan`]: stages, links and sources of a plan, with what they cost.
+
+use serde::{Deserialize, Serialize};
+
+use super::TimeDistribution;
+use crate::{
+    Configuration, ConfigurationLimits, FlowGraph, Resources, Route, Server, Source, TuneError,
+};
+
+/// A plan in stages, in the order of the plan: links lead to later stages, and all of them to the last one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedPlan {
+    /// Stages; the caller's thread alone executes the last one.
+    pub stages: Vec<SimulatedStage>,
+    /// Links between stages.
+    pub links: Vec<SimulatedLink>,
+    /// Changes of what stages cost, in order of time.
+    #[serde(default)]
+    pub changes: Vec<CostChange>,
+}
+
+/// A part of a plan that one thread at a time executes, or one thread for each replica.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedStage {
+    /// Name for messages.
+    pub name: String,
+    /// Seconds of computing for an item, where nothing slows it down.
+    pub service: TimeDistribution,
+    /// Where items come from, beside links.
+    #[serde(default)]
+    pub source: Option<SimulatedSource>,
+    /// Most replicas; 1 if it cannot have more. A stage that can has one link in and no source.
+    #[serde(default = "one")]
+    pub max_replicas: usize,
+    /// Whether results of replicas leave in the order of their items, as in a real plan.
+    #[serde(default = "yes")]
+    pub in_order: bool,
+    /// Items of a burst, at least 1. A replica computes one in a burst.
+    #[serde(default = "one")]
+    pub burst_items: usize,
+    /// Bytes that an item moves to and from memory, whatever caches hold; finite, at least 0.
+    #[serde(default)]
+    pub memory_bytes: f64,
+}
+
+/// Where items enter a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum SimulatedSource {
+    /// Items without end, as fast as they are taken.
+    Endless,
+    /// So many items, as fast as they are taken.
+    Finite {
+        /// Items.
+        items: u64,
+    },
+    /// Items that arrive, and wait until they are taken.
+    Arrivals {
+        /// Seconds from one item to the next; the mean is above 0.
+        interval: TimeDistribution,
+        /// Items in all; without end if not given.
+        #[serde(default)]
+        items: Option<u64>,
+    },
+}
+
+/// A bounded queue from one stage to a later one. Its capacity is in the [`Configuration`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedLink {
+    /// Number of the stage that writes into it.
+    pub from: usize,
+    /// Number of the stage that reads from it, above `from`.
+    pub to: usize,
+    /// Items that enter it for each item that `from` takes; finite, above 0. After `n` items it is `gain · n`, rounded
+    /// down.
+    pub gain: f64,
+    /// Bytes of each of its items; at least 1.
+    pub item_bytes: u64,
+}
+
+/// A change of what a stage costs, for tests of what should notice it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CostChange {
+    /// Number of the stage.
+    pub stage: usize,
+    /// Seconds from the start of the run; items that begin then or later have the new cost.
+    pub at_s: f64,
+    /// The new cost, as a multiple of the stage's service time; finite, above 0.
+    pub factor: f64,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl SimulatedStage {
+    /// A stage with one replica, bursts of one item, and no source.
+    #[must_use]
+    pub fn new(name: impl Into<String>, service: TimeDistribution) -> Self {
+        Self {
+            name: name.into(),
+            service,
+            source: None,
+            max_replicas: 1,
+            in_order: true,
+            burst_items: 1,
+            memory_bytes: 0.0,
+        }
+    }
+
+    /// The same stage with a source.
+    #[must_use]
+    pub fn with_source(self, source: SimulatedSource) -> Self {
+        Self {
+            source: Some(source),
+            ..self
+        }
+    }
+
+    /// The same stage with at most so many replicas.
+    #[must_use]
+    pub fn with_replicas(self, max_replicas: usize) -> Self {
+        Self {
+            max_replicas,
+            ..self
+        }
+    }
+}
+
+impl SimulatedPlan {
+    /// Stages in a row, joined by links of gain 1 and `item_bytes`.
+    #[must_use]
+    pub fn chain(stages: Vec<SimulatedStage>, item_bytes: u64) -> Self {
+        let link = |to| SimulatedLink {
+            from: to - 1,
+            to,
+            gain: 1.0,
+            item_bytes,
+        };
+        Self {
+            links: (1..stages.len()).map(link).collect(),
+            stages,
+            changes: Vec::new(),
+        }
+    }
+
+    /// A configuration with one replica of each stage.
+    #[must_use]
+    pub fn configuration(&self, workers: usize, link_bytes: u64) -> Configuration {
+        Configuration {
+            workers,
+            replicas: vec![1; self.stages.len()],
+            link_bytes: vec![link_bytes; self.links.len()],
+        }
+    }
+
+    /// What a tuner may choose for it on a machine with so many cores.
+    #[must_use]
+    pub fn limits(
+        &self,
+        cores: usize,
+        min_link_bytes: u64,
+        max_link_bytes: u64,
+    ) -> ConfigurationLimits {
+        ConfigurationLimits {
+            workers: cores,
+            replicas: self.stages.iter().map(|stage| stage.max_replicas).collect(),
+            min_link_bytes,
+            max_link_bytes,
+        }
+    }
+
+    /// Items that each stage takes for an item of each source.
+    #[must_use]
+    pub fn visits(&self) -> Vec<f64> {
+        let mut visits = vec![0.0; self.stages.len()];
+        for (stage, of_stage) in self.stages.iter().enumerate() {
+            visits[stage] += f64::from(u8::from(of_stage.source.is_some()));
+            for link in self.links.iter().filter(|link| link.from == stage) {
+                visits[link.to] += visits[stage] * link.gain;
+            }
+        }
+        visits
+    }
+
+    /// The plan as a flow model sees it: without bounds of links, variation, and costs of passing items.
+    ///
+    /// ```
+    /// use isochrony_tune::FlowModel;
+    /// use isochrony_tune::simulator::{SimulatedPlan, SimulatedSource, SimulatedStage, TimeDistribution};
+    ///
+    /// let stage = |name, mean_s| SimulatedStage::new(name, TimeDistribution::Constant { mean_s });
+    /// let plan = SimulatedPlan::chain(
+    ///     vec![stage("scan", 0.01).with_source(SimulatedSource::Endless), stage("filter", 0.04).with_replicas(4)],
+    ///     65536,
+    /// );
+    /// let mut configuration = plan.configuration(4, 1 << 20);
+    /// configuration.replicas[1] = 2;
+    /// let flow = FlowModel::new(plan.flow_graph(&configuration, 4))?.solve();
+    /// assert!((flow.source_rates[0] - 50.0).abs() < 1e-9);
+    /// # Ok::<(), isochrony_tune::TuneError>(())
+    /// ```
+    #[must_use]
+    pub fn flow_graph(&self, configuration: &Configuration, cores: usize) -> FlowGraph {
+        let gain_of = |stage: usize| -> f64 {
+            let links = self.links.iter().filter(|link| link.from == stage);
+            links.map(|link| link.gain).sum()
+        };
+        let server = |(number, stage): (usize, &SimulatedStage)| Server {
+            replicas: configuration.replicas.get(number).copied().unwrap_or(1) as u32,
+            replicable: stage.max_replicas > 1,
+            gain: gain_of(number),
+            ..Server::new(stage.name.clone(), stage.service.mean())
+        };
+        let route = |link: &SimulatedLink| Route {
+            from: link.from,
+            to: link.to,
+            probability: (link.gain / gain_of(link.from)).min(1.0),
+        };
+        let source = |(server, stage): (usize, &SimulatedStage)| {
+            let rate = match stage.source.as_ref()? {
+                SimulatedSource::Arrivals { interval, .. } => Some(1.0 / interval.mean()),
+                SimulatedSource::Endless | SimulatedSource::Finite { .. } => None,
+            };
+            Some(Source {
+                server,
+                rate,
+                weight: 1.0,
+            })
+        };
+        FlowGraph {
+            servers: self.stages.iter().enumerate().map(server).collect(),
+            routes: self.links.iter().map(route).collect(),
+            sources: self.stages.iter().enumerate().filter_map(source).collect(),
+            resources: Resources {
+                cores: Some(cores.min(configuration.workers) as f64),
+                ..Resources::default()
+            },
+            ..FlowGraph::default()
+        }
+    }
+
+    /// Checks a configuration of this plan.
+    pub(super) fn check_configuration(
+        &self,
+        configuration: &Configuration,
+    ) -> Result<(), TuneError> {
+        let limits = self.limits(MAX_THREADS, 1, u64::MAX);
+        limits.check(configuration, self.links.len())
+    }
+}
+
+/// Most threads of a run, competitors' not among them.
+pub(super) const MAX_THREADS: usize = 4096;

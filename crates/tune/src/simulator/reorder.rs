@@ -1,0 +1,76 @@
+//! [`ReorderBuffer`]: puts the results of replicas in the order of their items.
+
+use std::collections::VecDeque;
+
+use super::link::Progress;
+
+/// An item that is computed, or has been.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    /// Its number among the items of the stage, from 0.
+    pub(super) number: u64,
+    /// As of a [`LinkItem`](super::link::LinkItem).
+    pub(super) position: u64,
+    pub(super) progress: Progress,
+    /// The core that computed it.
+    pub(super) core: u32,
+}
+
+/// Items of a replicated stage that are in flight, or wait for earlier ones.
+pub(super) struct ReorderBuffer {
+    in_order: bool,
+    /// Most items in it.
+    window: usize,
+    /// None: in flight.
+    slots: VecDeque<Option<Item>>,
+    first: u64,
+}
+
+impl ReorderBuffer {
+    pub(super) fn new(in_order: bool, window: usize) -> Self {
+        Self {
+            in_order,
+            window,
+            slots: VecDeque::new(),
+            first: 0,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.slots.len() >= self.window
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Whether what comes next can leave.
+    pub(super) fn has_next(&self) -> bool {
+        self.slots.front().is_some_and(Option::is_some)
+    }
+
+    /// The next item is in flight.
+    pub(super) fn begin(&mut self) {
+        self.slots.push_back(None);
+    }
+
+    pub(super) fn complete(&mut self, item: Item) {
+        if !self.in_order {
+            // Results that may leave stand in front of all that are in flight.
+            self.slots.pop_back();
+            self.slots.push_front(Some(item));
+            return;
+        }
+        if let Some(slot) = self.slots.get_mut((item.number - self.first) as usize) {
+            *slot = Some(item);
+        }
+    }
+
+    /// The next item that can leave.
+    pub(super) fn pop(&mut self) -> Option<Item> {
+        let item = (*self.slots.front()?)?;
+        self.slots.pop_front();
+        self.first += 1;
+        Some(item)
+    }
+}

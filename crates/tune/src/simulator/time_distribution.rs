@@ -1,0 +1,89 @@
+//! [`TimeDistribution`]: how long things take, drawn from a seeded generator.
+
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::TuneError;
+
+/// A distribution of times in seconds: of services, or between arrivals.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TimeDistribution {
+    /// Always the same.
+    Constant {
+        /// The time; finite, at least 0.
+        mean_s: f64,
+    },
+    /// Exponential; between arrivals it makes them Poisson.
+    Exponential {
+        /// Mean; finite, at least 0.
+        mean_s: f64,
+    },
+    /// The logarithm is normal.
+    Lognormal {
+        /// Mean; finite, at least 0.
+        mean_s: f64,
+        /// Standard deviation divided by the mean; 0 to 10.
+        cv: f64,
+    },
+    /// Measured times; each is as likely as any other.
+    Measured {
+        /// At least one time, each finite and at least 0.
+        times_s: Vec<f64>,
+    },
+}
+
+/// Largest coefficient of variation: beyond it a mean needs more draws than a run has.
+const MAX_CV: f64 = 10.0;
+
+impl TimeDistribution {
+    /// Mean in seconds.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Constant { mean_s }
+            | Self::Exponential { mean_s }
+            | Self::Lognormal { mean_s, .. } => *mean_s,
+            Self::Measured { times_s } => times_s.iter().sum::<f64>() / times_s.len() as f64,
+        }
+    }
+
+    /// Checks the values; `place` names the distribution in the error.
+    pub(super) fn check(&self, place: &str) -> Result<(), TuneError> {
+        let time = |name: String, time: f64| match time.is_finite() && time >= 0.0 {
+            true => Ok(()),
+            false => Err(TuneError::parameter(name, time, "finite and at least 0")),
+        };
+        match self {
+            Self::Measured { times_s } if times_s.is_empty() => Err(TuneError::parameter(
+                format!("{place}.times_s"),
+                "an empty list",
+                "at least one time",
+            )),
+            Self::Measured { times_s } => {
+                let mut times = times_s.iter().enumerate();
+                times.try_for_each(|(at, &one)| time(format!("{place}.times_s[{at}]"), one))
+            }
+            Self::Lognormal { cv, .. } if !(0.0..=MAX_CV).contains(cv) => Err(
+                TuneError::parameter(format!("{place}.cv"), cv, format!("0 to {MAX_CV}")),
+            ),
+            _ => time(format!("{place}.mean_s"), self.mean()),
+        }
+    }
+
+    /// A time. `libm`, so that every machine draws the same.
+    pub(super) fn draw(&self, random: &mut Rng) -> f64 {
+        let exponential = |random: &mut Rng| -libm::log(1.0 - random.f64());
+        match self {
+            Self::Constant { mean_s } => *mean_s,
+            Self::Exponential { mean_s } => mean_s * exponential(random),
+            Self::Lognormal { mean_s, cv } => {
+                let variance = libm::log1p(cv * cv);
+                let angle = std::f64::consts::TAU * random.f64();
+                let normal = libm::sqrt(2.0 * exponential(random)) * libm::cos(angle);
+                mean_s * libm::exp(libm::sqrt(variance) * normal - variance / 2.0)
+            }
+            Self::Measured { times_s } => times_s[random.usize(..times_s.len())],
+        }
+    }
+}
