@@ -146,6 +146,7 @@ pub(super) fn candidates(
     proposals.model_optimum();
     proposals.one_more();
     // What the model does not see: the order in which it is tried is that of likely gain.
+    proposals.most_replicas();
     proposals.links_that_block();
     proposals.fewer_threads();
     proposals.all_links();
@@ -258,6 +259,17 @@ impl Proposals<'_> {
                 self.propose(more, CandidateKind::Replicas, reason);
             }
         }
+    }
+
+    /// The model gives a stage no more replicas than its mean time needs. Idle ones cost little, and items whose times
+    /// vary may need more for a while.
+    fn most_replicas(&mut self) {
+        let most = Configuration {
+            replicas: self.limits.replicas.clone(),
+            ..self.kept.clone()
+        };
+        let reason = "replicas that wait cost little: as many as there may be".into();
+        self.propose(most, CandidateKind::Replicas, reason);
     }
 
     fn links_that_block(&mut self) {

@@ -171,6 +171,7 @@ impl SimulatedPlan {
         max_link_bytes: u64,
     ) -> ConfigurationLimits {
         ConfigurationLimits {
+            min_workers: 1,
             workers: cores,
             replicas: self.stages.iter().map(|stage| stage.max_replicas).collect(),
             min_link_bytes,
