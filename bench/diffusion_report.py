@@ -13,16 +13,13 @@ Medians (quartiles) of three rounds where a spread is given, else of one. "Cores
 storage included, over the time of the run: 2.0 is all that this machine has.
 """
 
-FINDINGS = """**What the tables show**, as measured last, with the extension as tests build it (`--profile tested`; file
-sizes: as released):
+FINDINGS = """**What the tables show**, as measured last, with the extension as released on an idle machine:
 
 - **Localities**: all goals are met with 2, 4 and 8 workers. Storage reads each file once, hits are the ideal (the
-  paper's: within 90 % of it), and from a locality of 10 on `client.map` takes 5 to 19 times as long. Up to a locality
-  of 5 storage is the limit: at its 51.7 MB/s the files take 8.1, 4.1 and 2.4 s of the 8.5, 4.4 and 2.6 to 2.8 s, with
-  at most 1.2 of 2 cores busy. At 30 the cores are: 1.7 to 1.9 are busy, and 4 or 8 workers take longer (2.3 and 2.6
-  s) than 2 (1.4 s). They share the cores with each other, client, scheduler and storage, so these rows do not say how
-  8 hosts of their own would scale. The row of 8 workers at a locality of 10 varies from 2.6 to 3.9 s and was probably
-  disturbed by other processes.
+  paper's: within 90 % of it), and from a locality of 10 on `client.map` takes 7.6 to 20 times as long. Up to a locality
+  of 5 storage is the limit: at its 51.8 MB/s the files take 8.1, 4.0 and 2.4 s of the 8.5, 4.3 and 2.6 to 2.8 s. At 30
+  the cores are: 4 or 8 workers take longer (1.4 and 1.9 s) than 2 (1.3 s). They share the cores with each other,
+  client, scheduler and storage, so these rows do not say how 8 hosts of their own would scale.
 - **Policies**: placing by data takes half the time of first-available, which reads storage 1.95 times for each file;
   first-cache-available gets nearly each file from storage once and from a peer once. Evictions make no difference to
   these runs: within the window, tasks of one file follow each other.
@@ -41,15 +38,11 @@ sizes: as released):
   the most is Python and Dask; a bare reader opens 10,000 files a second.
 - **Marked rows (†)** were measured while other processes used 0.3 and more of the 2 cores. Files of 1 GB were measured
   with 2 workers alone: each row takes one to two minutes, and storage or the disk is the limit with two of them.
-- **Simulator**: bytes by origin agree within 2 % of what tasks read, for every policy. Makespans agree within 10 % in
-  15 of 19 runs: all of those where storage is the limit, and those of 4 and 8 workers but the disturbed one. They do
-  not at localities 10 and 30 of 2 workers (+15 %, +53 %), nor for first-cache-available (-16 %). The first two depend
-  on how many tasks a worker has under way, since that decides how early it fetches its next file. The table has 8:
-  the rule for batches of 20 ms, with tasks of 4.3 ms, which were timed one at a time. With tasks of 3.6 ms, 10 under
-  way give 1.72 s and 24 give 1.29 s for the 1.36 s at locality 30, and 1.81 and 1.73 s for the 1.77 s at locality 10.
-  How many there were was not recorded; the benchmark reads it from the queue since, and takes the CPU time of tasks.
-  For first-cache-available neither brings the model (2.62 to 3.04 s) to the 3.33 s; when this was measured a worker
-  began a batch when all of its files were there, which simulated slots do not, and which may be the reason.
+- **Simulator**: bytes by origin agree within 3 % of what tasks read, for every policy. Makespans agree within 10 % in
+  15 of 19 runs: all of those where storage is the limit, and localities 1 to 10 of 2, 4 and 8 workers. They do not at
+  locality 30, where the cores are the limit (+33, +25 and +16 % with 2, 4 and 8 workers: real tasks overlap more than
+  simulated ones of a worker with one core), nor for first-cache-available (-20 %). There no value of the tasks under
+  way brings the model to the real time, and the cause is not known.
 - The column "paper's workers" has one task at a time, passes nothing on, and under first-available caches nothing:
-  629 MB from storage instead of 245, and makespans up to 161 % too long.
+  629 MB from storage instead of 243, and makespans up to 160 % too long.
 """
