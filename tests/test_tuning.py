@@ -250,3 +250,42 @@ def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, monkeypat
     assert path is not None
     path.parent.chmod(0o777)
     assert status_path() is None
+
+
+def test_measured_operators_predict_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    plan = filters(8 << 20)
+    assert "no prediction of throughput: not measured: iir -> rewindow -> power" in plan.explain()
+    costs = plan.characterise(samples=1 << 18, repeats=3)
+    assert [cost.name for cost in costs] == ["iir", "iir", "iir", "rewindow", "power"]
+    for cost in costs:
+        assert cost.low_ns <= cost.ns_per_sample <= cost.high_ns
+        assert cost.samples >= 1 << 18
+    assert (tmp_path / "isochrony/operators.json").exists()
+    text = plan.explain()
+    assert "1 thread: " in text
+    assert "error so far: no prediction was checked yet" in text
+    # Longer than half a second: its error counts. The operators are those that were measured.
+    other = filters(96 << 20)
+    report = other.run(workers=1).report
+    lines = [line for line in other.explain().splitlines() if "error so far" in line]
+    if report.elapsed_s > 0.5:
+        assert lines[0].endswith("of 1 predictions")
+        rate = json.loads((tmp_path / "isochrony/operators.json").read_text())["predictions"][0]
+        assert rate["measured"] == pytest.approx((96 << 20) / report.elapsed_s, rel=0.01)
+        # The machine may be busy with other tests: the order of magnitude is right.
+        assert 0.2 < rate["predicted"] / rate["measured"] < 5
+
+
+def test_what_cannot_be_measured_is_refused_or_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    made = iso.generate(lambda: iter([np.zeros(100)]), dtype="f8", rate=100)
+    with pytest.raises(iso.PlanError, match="gives what it has only once") as caught:
+        made.rewindow(10).power().characterise()
+    assert caught.value.code == "cannot_characterise"
+    windows: Any = iso.scan(np.arange(1e5), rate=100).rewindow(10)
+    called = windows.map(iso.py(lambda block: block * 2)).power()
+    assert [cost.name for cost in called.characterise(repeats=3)] == ["rewindow"]
+    for wrong in ({"samples": 0}, {"repeats": 2}, {"save": 1}):
+        with pytest.raises(OptionError):
+            windows.characterise(**wrong)
