@@ -1,7 +1,5 @@
 //! Costs of operators by themselves, and the throughput that they predict.
 
-use std::time::{Duration, Instant};
-
 use isochrony_flow::{
     CharacteriseOptions, Declared, GeneratedRecording, Inputs, Item, Next, OpError, Operator,
     OperatorProperties, Out, Plan, PlanError, Port, PortType, RunOptions, Segments, json, operator,
@@ -25,12 +23,18 @@ impl Operator for Work {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        let end = Instant::now() + Duration::from_nanos((item.samples() as f64 * self.ns) as u64);
-        while Instant::now() < end {
+        let end = cpu_time() + item.samples() as f64 * self.ns * 1e-9;
+        while cpu_time() < end {
             std::hint::spin_loop();
         }
         Ok(Next::Forward)
     }
+}
+
+/// Processor time of this thread, in seconds: the machine may be busy with other tests.
+fn cpu_time() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64
 }
 
 fn stream() -> StreamId {
@@ -75,7 +79,7 @@ fn each_operator_is_measured_by_itself() {
     };
     for (cost, ns) in [(first, 60.0), (second, 15.0)] {
         let measured = 1e9 * cost.seconds_per_sample.median;
-        assert!((measured / ns - 1.0).abs() < 0.1, "{measured} of {ns}");
+        assert!((measured / ns - 1.0).abs() < 0.15, "{measured} of {ns}");
         // Whole segments are replayed: here one of all samples.
         assert_eq!((cost.name, cost.samples), ("work", 1 << 17));
     }
@@ -87,8 +91,9 @@ fn each_operator_is_measured_by_itself() {
 fn costs_predict_the_throughput_of_one_thread() {
     let plan = work(&work(&tone(1 << 18), 20.0), 30.0);
     let prediction = plan.predict_throughput(1, &known(&plan)).unwrap();
-    let report = plan.run_with(&RunOptions::default()).unwrap();
-    let measured = f64::from(1 << 18) / report.elapsed.as_secs_f64();
+    let before = cpu_time();
+    plan.run_with(&RunOptions::default()).unwrap();
+    let measured = f64::from(1 << 18) / (cpu_time() - before);
     assert!(
         (prediction.rate / measured - 1.0).abs() < 0.15,
         "{prediction:?} {measured}"

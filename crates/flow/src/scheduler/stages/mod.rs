@@ -90,5 +90,6 @@ pub(super) use block_subgraphs::block_subgraphs;
 pub(super) use replicated::compute_block;
 pub(super) use run::run;
 pub(super) use stage_plan::StagePlan;
+pub(super) use thread_use::cpu_time;
 
 use super::sync;
