@@ -9,6 +9,7 @@
 //! - [`noise`]: distributions of the noise of execution times, and tests that reject a model.
 //! - [`queueing`]: waits, queue lengths and the buffers that a throughput needs.
 //! - [`service_rate`]: service rates from samples of the counters of a queue.
+//! - [`trust`]: whether a model may be believed for a link, judged by trained classifiers.
 
 mod configuration;
 mod error;
@@ -16,6 +17,7 @@ pub mod flow_model;
 pub mod noise;
 pub mod queueing;
 pub mod service_rate;
+pub mod trust;
 mod window;
 
 pub use configuration::{Configuration, ConfigurationLimits};
