@@ -27,6 +27,12 @@ def rounded(values: Array, digits: int) -> Array:
     return np.array([float(f"{value:.{digits}g}") for value in np.ravel(values)]).reshape(np.shape(values))
 
 
+def _rounded_up(values: Array) -> Array:
+    """Values with seven significant digits, none of them smaller than it was."""
+    found = rounded(values, 7)
+    return np.where(found < values, rounded(found + 1e-6 * np.abs(found), 7), found)
+
+
 @dataclass(frozen=True)
 class Scaling:
     """Centre and width by which features are standardised, and the range in which they were trained."""
@@ -39,9 +45,10 @@ class Scaling:
     @classmethod
     def fitted(cls, features: Array) -> Scaling:
         """The scaling of training rows."""
-        width = np.maximum(features.std(axis=0), 1e-3)
-        least, most = features.min(axis=0), features.max(axis=0)
-        return cls(*(rounded(values, 7) for values in (features.mean(axis=0), width, least, most)))
+        center, width = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-3)
+        # Outward, so that the rows at the ends are inside: a fifth of the links may share the smallest capacity.
+        least, most = -_rounded_up(-features.min(axis=0)), _rounded_up(features.max(axis=0))
+        return cls(rounded(center, 7), rounded(width, 7), least, most)
 
     def standardised(self, features: Array) -> Array:
         """Features with mean 0 and deviation 1."""

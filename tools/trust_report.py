@@ -85,7 +85,9 @@ def tables(data: Data, judges: Judges) -> str:
     rules["agrees where measured"] = disagreement(held) <= 1.0
     rules["agrees, 5 % false"] = agreement_rules(data.train, held, 0.05)
     lines = [f"{len(held)} links of held-out families; right: " + by_model(held.right.mean(axis=0))]
-    lines.append(f"outside the trained range: {percent(1.0 - scaling.inside(held.features).mean())}")
+    beyond = (held.features < scaling.least) | (held.features > scaling.most)
+    lines.append(f"outside the trained range: {percent(beyond.any(axis=1).mean())}, most often by")
+    lines[-1] += "".join(f" {FEATURES[n]} {percent(beyond[:, n].mean())}" for n in np.argsort(-beyond.mean(axis=0))[:3])
     lines += ["", "| classifier | " + " | ".join(MODELS) + " |", "|---" * (len(MODELS) + 1) + "|"]
     for name, trusted in rules.items():
         cells = [" / ".join(f"{100 * rate:.1f}" for rate in rates(*pair)) for pair in pairs(trusted, held.right)]
@@ -93,6 +95,9 @@ def tables(data: Data, judges: Judges) -> str:
     lines += ["", "| rows of both | links | " + " | ".join(MODELS) + " |", "|---" * (len(MODELS) + 2) + "|"]
     sets = {"trained families, other links": data.seen}
     sets |= {name: held.pick(held.has((name,))) for name in HELD_OUT}
+    utilization = held.features[:, 0]
+    for name, least, most in (("below 0.4", 0.0, 0.4), ("0.4 to 0.7", 0.4, 0.7), ("0.7 or more", 0.7, np.inf)):
+        sets[f"held out, utilization {name}"] = held.pick((utilization >= least) & (utilization < most))
     for name, rows in sets.items():
         trusted = judges.trusted(rows.features)["both"]
         cells = [" / ".join(f"{100 * rate:.1f}" for rate in rates(*pair)) for pair in pairs(trusted, rows.right)]

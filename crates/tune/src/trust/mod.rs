@@ -86,7 +86,7 @@ pub struct ModelScores {
 }
 
 /// Which model of a link may be believed, and why.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     /// The queueing model with the largest score, else the flow model, else none.
     pub trusted: Option<Model>,
@@ -97,7 +97,7 @@ pub struct Verdict {
 }
 
 /// Why a model is trusted, or none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub enum Reason {
     /// Both classifiers accept the model.
