@@ -90,7 +90,7 @@ def tables(data: Data, judges: Judges) -> str:
     lines[-1] += "".join(f" {FEATURES[n]} {percent(beyond[:, n].mean())}" for n in np.argsort(-beyond.mean(axis=0))[:3])
     lines += ["", "| classifier | " + " | ".join(MODELS) + " |", "|---" * (len(MODELS) + 1) + "|"]
     for name, trusted in rules.items():
-        cells = [" / ".join(f"{100 * rate:.1f}" for rate in rates(*pair)) for pair in pairs(trusted, held.right)]
+        cells = ["/".join(f"{100 * rate:.1f}" for rate in rates(*pair)) for pair in pairs(trusted, held.right)]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines += ["", "| rows of both | links | " + " | ".join(MODELS) + " |", "|---" * (len(MODELS) + 2) + "|"]
     sets = {"trained families, other links": data.seen}
@@ -100,7 +100,7 @@ def tables(data: Data, judges: Judges) -> str:
         sets[f"held out, utilization {name}"] = held.pick((utilization >= least) & (utilization < most))
     for name, rows in sets.items():
         trusted = judges.trusted(rows.features)["both"]
-        cells = [" / ".join(f"{100 * rate:.1f}" for rate in rates(*pair)) for pair in pairs(trusted, rows.right)]
+        cells = ["/".join(f"{100 * rate:.1f}" for rate in rates(*pair)) for pair in pairs(trusted, rows.right)]
         lines.append(f"| {name} | {len(rows)} | " + " | ".join(cells) + " |")
     lines += ["", verdicts(judges, held), "", full_kernel(data, judges)]
     return "\n".join(lines)
@@ -148,9 +148,7 @@ def ablations(data: Data, seed: int, train: Callable[[Rows, int, NDArray[np.int6
     for name, words in groups.items():
         columns = np.array([n for n, feature in enumerate(FEATURES) if not any(word in feature for word in words)])
         trusted = train(data.train, seed, columns).trusted(data.held_out.features[:, columns])["both"]
-        cells = [
-            " / ".join(f"{100 * rate:.1f}" for rate in rates(*pair)) for pair in pairs(trusted, data.held_out.right)
-        ]
+        cells = ["/".join(f"{100 * rate:.1f}" for rate in rates(*pair)) for pair in pairs(trusted, data.held_out.right)]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
