@@ -136,6 +136,51 @@ pub enum TuneError {
         /// The function that was called.
         place: &'static str,
     },
+    /// Weights of the trust classifier that cannot be read.
+    #[error(
+        "the weights of the trust classifier cannot be read: {problem}; write them again with tools/train_trust.py"
+    )]
+    WeightsSyntax {
+        /// What the parser found, with line and column.
+        problem: String,
+    },
+    /// Weights of the trust classifier in another format.
+    #[error(
+        "the weights of the trust classifier have format {got} and this version reads format {supported}; write them \
+         again with tools/train_trust.py of this version"
+    )]
+    WeightsFormat {
+        /// Format of the file.
+        got: u64,
+        /// Format that is read.
+        supported: u64,
+    },
+    /// Weights of the trust classifier for other features or models.
+    #[error(
+        "the weights of the trust classifier have the {place} {got} instead of {needed}; write them again with \
+         tools/train_trust.py of this version"
+    )]
+    WeightsNames {
+        /// The list in the file.
+        place: &'static str,
+        /// Names in the file.
+        got: String,
+        /// Names that are needed.
+        needed: String,
+    },
+    /// Weights of the trust classifier of a wrong number.
+    #[error(
+        "the weights of the trust classifier have {got} values in {place} where {needed} are needed; write them again \
+         with tools/train_trust.py"
+    )]
+    WeightsShape {
+        /// The list in the file.
+        place: &'static str,
+        /// Values there.
+        got: usize,
+        /// Values needed.
+        needed: usize,
+    },
     /// Samples without spread.
     #[error(
         "all {count} samples are {value}, so {place} finds no scale; use a clock of finer resolution"
@@ -166,6 +211,10 @@ impl TuneError {
             Self::BufferTooLarge { .. } => "buffer_too_large",
             Self::TooFewSamples { .. } => "too_few_samples",
             Self::NotFinite { .. } => "not_finite",
+            Self::WeightsSyntax { .. } => "weights_syntax",
+            Self::WeightsFormat { .. } => "weights_format",
+            Self::WeightsNames { .. } => "weights_names",
+            Self::WeightsShape { .. } => "weights_shape",
             Self::NoSpread { .. } => "no_spread",
         }
     }

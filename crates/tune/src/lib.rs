@@ -11,6 +11,7 @@
 //! - [`queueing`]: waits, queue lengths and the buffers that a throughput needs.
 //! - [`service_rate`]: service rates from samples of the counters of a queue.
 //! - [`simulator`]: a plan that runs in simulated time, for tests and evaluations of what tunes plans.
+//! - [`trust`]: whether a model may be believed for a link, judged by trained classifiers.
 
 mod configuration;
 pub mod controller;
@@ -20,6 +21,7 @@ pub mod noise;
 pub mod queueing;
 pub mod service_rate;
 pub mod simulator;
+pub mod trust;
 mod window;
 
 pub use configuration::{Configuration, ConfigurationLimits};

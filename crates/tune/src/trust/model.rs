@@ -1,0 +1,129 @@
+//! [`Model`]: the models of a link that can be trusted, and what they predict.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::LinkFeatures;
+use crate::{FiniteQueue, Queue, TuneError};
+
+/// A model of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Model {
+    /// The slower of writer and reader limits the throughput, as in [`flow_model`](crate::flow_model); nothing is said
+    /// of items.
+    Flow,
+    /// Poisson arrivals, exponential service, finite room.
+    Mm1k,
+    /// Poisson arrivals, constant service, finite room.
+    Md1k,
+    /// Arrivals and service by mean and variation: [`Queue::gg1`] with finite room.
+    TwoMoment,
+}
+
+/// What a model says of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Items a second.
+    pub throughput: f64,
+    /// Mean items in the link, without those that the writer and the reader hold; none from the flow model.
+    pub mean_items: Option<f64>,
+}
+
+impl Model {
+    /// All models.
+    pub const ALL: [Self; 4] = [Self::Flow, Self::Mm1k, Self::Md1k, Self::TwoMoment];
+
+    /// Its name in the file of weights.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Flow => "flow",
+            Self::Mm1k => "mm1k",
+            Self::Md1k => "md1k",
+            Self::TwoMoment => "two_moment",
+        }
+    }
+
+    /// What the model says of a link with room for `capacity` items, with the times that were measured on it.
+    ///
+    /// # Errors
+    /// [`TuneError::Parameter`] for times, variations or capacities that [`Queue::gg1`] or [`Queue::with_capacity`]
+    /// refuse; the room of a queue is the capacity and the items that the writer and the reader hold.
+    pub fn predict(
+        self,
+        features: &LinkFeatures,
+        capacity: usize,
+    ) -> Result<Prediction, TuneError> {
+        let queue = self.queue(features)?;
+        if self == Self::Flow {
+            let arrivals = features.interarrival_s.recip();
+            return Ok(Prediction {
+                throughput: arrivals.min(features.service_s.recip()),
+                mean_items: None,
+            });
+        }
+        let finite = queue.with_capacity(capacity.saturating_add(2))?;
+        let shares =
+            (0..=finite.capacity()).map(|n| waiting(n, capacity) as f64 * finite.probability(n));
+        Ok(Prediction {
+            throughput: finite.throughput(),
+            mean_items: Some(shares.sum()),
+        })
+    }
+
+    /// Items a second at the measured capacity, and the share of sends by eighths of it that are full.
+    pub(super) fn measurable(
+        self,
+        features: &LinkFeatures,
+    ) -> Result<(f64, Option<[f64; 9]>), TuneError> {
+        let throughput = self.predict(features, features.capacity)?.throughput;
+        if self == Self::Flow {
+            return Ok((throughput, None));
+        }
+        let finite = self
+            .queue(features)?
+            .with_capacity(features.capacity.saturating_add(2))?;
+        Ok((throughput, Some(occupancy(&finite, features.capacity))))
+    }
+
+    fn queue(self, features: &LinkFeatures) -> Result<Queue, TuneError> {
+        let (rate, service) = (features.interarrival_s.recip(), features.service_s);
+        match self {
+            Self::Flow | Self::Mm1k => Queue::mm1(rate, service),
+            Self::Md1k => Queue::md1(rate, service),
+            Self::TwoMoment => Queue::gg1(
+                rate,
+                service,
+                features.interarrival_cv.powi(2),
+                features.service_cv.powi(2),
+            ),
+        }
+    }
+}
+
+/// Items in the link of `in_system`: the reader holds the first one and the writer the last of a full queue.
+fn waiting(in_system: usize, capacity: usize) -> usize {
+    in_system.saturating_sub(1).min(capacity)
+}
+
+/// What the writer finds. While it waits with a finished item it finishes no other one, so that the last state is left out.
+fn occupancy(finite: &FiniteQueue, capacity: usize) -> [f64; 9] {
+    let mut shares = [0.0; 9];
+    for n in 0..finite.capacity() {
+        shares[8 * waiting(n, capacity) / capacity] += finite.probability(n);
+    }
+    let sum: f64 = shares.iter().sum();
+    shares.map(|share| share / sum)
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Flow => "the flow model",
+            Self::Mm1k => "M/M/1/K",
+            Self::Md1k => "M/D/1/K",
+            Self::TwoMoment => "the two-moment approximation",
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! [`Network`]: a neural network with hidden layers of rectifiers.
+
+use super::PerModel;
+use super::features::Vector;
+
+/// One layer: each output is a weighted sum of the inputs and a bias.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Layer {
+    /// By output, then by input.
+    pub(super) weights: Vec<Vec<f64>>,
+    pub(super) bias: Vec<f64>,
+}
+
+impl Layer {
+    fn outputs(&self, inputs: &[f64]) -> Vec<f64> {
+        let sum = |weights: &Vec<f64>| weights.iter().zip(inputs).map(|(w, x)| w * x).sum::<f64>();
+        let rows = self.weights.iter().zip(&self.bias);
+        rows.map(|(weights, bias)| sum(weights) + bias).collect()
+    }
+}
+
+/// A network with one output a model: the logarithm of the odds that the model is right.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Network {
+    pub(super) hidden: Vec<Layer>,
+    pub(super) last: Layer,
+}
+
+impl Network {
+    /// Logarithms of odds, of standardised features.
+    pub(super) fn scores(&self, inputs: &Vector) -> PerModel {
+        let mut values = inputs.to_vec();
+        for layer in &self.hidden {
+            values = layer.outputs(&values);
+            values.iter_mut().for_each(|value| *value = value.max(0.0));
+        }
+        let scores = self.last.outputs(&values);
+        std::array::from_fn(|i| scores[i])
+    }
+}
