@@ -23,12 +23,12 @@ from isochrony.running_plans import running_plans, status_folder
 from isochrony.tuning import TuningRequest
 
 
-def filters(samples: int, cutoff_hz: float = 50.0) -> iso.Plan:
+def filters(samples: int, cutoff_hz: float = 50.0, order: int = 4) -> iso.Plan:
     """Filters that keep state: a plan that runs in stages."""
     noise = (1000 * np.random.default_rng(5).standard_normal(1 << 20)).astype(np.int16)
     plan: Any = iso.scan(np.tile(noise, samples >> 20), rate=1000.0)
     for _ in range(3):
-        plan = plan.iir("butter", band="lowpass", cutoff_hz=cutoff_hz, order=4)
+        plan = plan.iir("butter", band="lowpass", cutoff_hz=cutoff_hz, order=order)
     return plan.rewindow(4096).power()
 
 
@@ -88,7 +88,8 @@ def test_a_plan_in_one_thread_has_nothing_to_tune() -> None:
 @pytest.mark.alone
 def test_a_start_below_the_optimum_is_improved() -> None:
     """One active thread of two: the tuner finds the second within the run."""
-    plan = filters(384 << 20)
+    # Some seconds with two threads: a shorter run is left as it is.
+    plan = filters(384 << 20, order=10)
     natives = [plan._native]
     start = Configuration(workers=1, replicas=(1, 1, 1, 1), link_bytes=(1 << 20,) * 3)
     request = TuningRequest("change", configuration=start, threads=2).of_plans(natives, collects=False)
