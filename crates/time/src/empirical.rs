@@ -277,6 +277,12 @@ impl Empirical {
         self.pieces[self.piece_before(index)].uncertainty_ns
     }
 
+    /// Half-width and nanoseconds per sample at an index, inside a gap those between its ends.
+    pub(crate) fn uncertainty_and_slope(&self, index: i64) -> Result<(f64, f64), TimeError> {
+        let line = self.stretch_at(Fixed::from_int(index))?.line;
+        Ok((self.uncertainty_ns(index), 1.0 / line.slope()))
+    }
+
     /// Position of the last piece that starts at or before `index`, else the first.
     fn piece_before(&self, index: i64) -> usize {
         self.pieces
