@@ -15,7 +15,7 @@ use crate::engine::tables::{self, TEXT_ARRAY};
 use crate::error::StoreError;
 use crate::layout::{self, zarr};
 use crate::media::{Kind, Media, Refusal, limits};
-use crate::state::{EVENTS, GAPS};
+use crate::state::{CORRECTIONS, EVENTS, GAPS};
 use crate::store::Store;
 
 /// Bytes of a row of the table of events.
@@ -187,6 +187,10 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
                 .then(|| table(subject, name, &file, name))
                 .flatten(),
         );
+    }
+    let corrections = format!("{CORRECTIONS}/c/0/0");
+    if lies_there(&corrections) {
+        files.extend(table(subject, CORRECTIONS, &corrections, CORRECTIONS));
     }
     let text = subject.folder.join(TEXT_ARRAY).join("c/0");
     if matches!(subject.media.stat(&text), Ok(Some(Kind::File(_)))) {

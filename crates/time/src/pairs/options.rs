@@ -75,7 +75,11 @@ impl Default for PointFitOptions {
 }
 
 impl PointFitOptions {
-    pub(super) fn check(&self) -> Result<(), TimeError> {
+    /// Refuses what is outside its range.
+    ///
+    /// # Errors
+    /// [`TimeError::BadConfig`].
+    pub fn check(&self) -> Result<(), TimeError> {
         if (0.0..=0.1).contains(&self.wander) {
             return Ok(());
         }

@@ -170,7 +170,7 @@ fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     let upper = *upper;
-    if below.len() == middle && values.len() % 2 == 0 {
+    if below.len() == middle && values.len().is_multiple_of(2) {
         let lower = values[..middle].iter().copied();
         return (upper + lower.fold(f64::NEG_INFINITY, f64::max)) / 2.0;
     }
