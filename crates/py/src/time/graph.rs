@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isochrony_time::{Derived, Fixed, TimebaseId, TimebaseKind};
+use isochrony_time::{Derived, Fixed, Metric, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
 
 use crate::errors::{PackageError, Result};
@@ -39,7 +39,7 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// Finds a timebase of this graph, by itself, by name or by signal.
-    fn find(&self, what: &Bound<'_, PyAny>) -> Result<TimebaseId> {
+    pub(crate) fn find(&self, what: &Bound<'_, PyAny>) -> Result<TimebaseId> {
         if let Ok(timebase) = what.cast::<Timebase>() {
             let timebase = timebase.get();
             if Arc::ptr_eq(&timebase.network, &self.network) {
@@ -154,8 +154,12 @@ impl Graph {
         let (from, to) = (self.find(a)?, self.find(b)?);
         let offset = offset.map(number_arg).transpose()?.unwrap_or(Fixed::ZERO);
         let (num, den) = ratio_arg(ratio)?;
-        self.network
-            .connect(py, from, to, Derived::new(num, den, offset)?)
+        self.network.connect(
+            py,
+            from,
+            to,
+            Metric::Derived(Derived::new(num, den, offset)?),
+        )
     }
 
     /// Names of the timebases on the shortest path between two, both included.

@@ -162,17 +162,17 @@ impl Network {
         Ok(Arc::make_mut(&mut state.graph).add(timebase)?)
     }
 
-    /// `to = from * ratio + offset`. A contradiction to present metrics changes nothing.
+    /// Joins two timebases. A contradiction to present metrics changes nothing.
     pub(crate) fn connect(
         &self,
         py: Python<'_>,
         from: TimebaseId,
         to: TimebaseId,
-        map: Derived,
+        metric: Metric,
     ) -> Result<()> {
         self.current(py)?;
         let mut state = self.lock();
-        Ok(Arc::make_mut(&mut state.graph).connect(from, to, Metric::Derived(map))?)
+        Ok(Arc::make_mut(&mut state.graph).connect(from, to, metric)?)
     }
 
     /// Adds a timebase and joins it in one step.

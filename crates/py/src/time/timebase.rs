@@ -82,7 +82,7 @@ impl Timebase {
         self.network.name(self.id)
     }
 
-    fn is_civil(&self) -> bool {
+    pub(crate) fn is_civil(&self) -> bool {
         self.id == TimebaseId::CIVIL
     }
 
@@ -121,8 +121,9 @@ impl Timebase {
 
     fn civil_of(&self, py: Python<'_>, value: isochrony_time::Time<Exact>) -> Result<Time> {
         let graph = self.network.current(py)?;
-        let civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
+        let (civil, half) = graph.convert_with_uncertainty(value, TimebaseId::CIVIL)?;
         let mut time = self.time(civil.rounded()?);
+        time.uncertainty = Some(half);
         // The fit does not know gaps.
         if let Some(signal) = time.origin.and_then(|axis| self.network.signal(py, axis)) {
             let signal = signal.get().get(py)?;
@@ -219,7 +220,8 @@ impl Timebase {
     ///     value: a number.
     ///
     /// Returns:
-    ///     A `Time`; where the way goes by a signal it remembers the signal's run and is flagged inside a gap.
+    ///     A `Time`; where the way goes by a signal it remembers the signal's run and is flagged inside a gap. Its
+    ///     `uncertainty_ns` is what the metrics on the way state together.
     ///
     /// Raises:
     ///     isochrony.TimeError: not joined to civil time.
@@ -289,11 +291,11 @@ impl Timebase {
         crate::signal::stamps::points(py, self.state(py)?.as_deref())
     }
 
-    /// The fitted pieces, a `Table`: from "index" up to "end" (-1: open) of "run",
+    /// The pieces fitted to the stamps, a `Table`: from "index" up to "end" (-1: open) of "run",
     /// civil(i) = civil + (i - index) * ns_num / ns_den, off by at most "uncertainty_ns".
     /// Empty for a timebase that is no signal's.
     #[getter]
-    fn fit<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+    fn pieces<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         crate::signal::stamps::fit(py, self.state(py)?.as_deref())
     }
 
