@@ -29,4 +29,5 @@ def test_the_page_corrects_a_clock_in_three_ways(tmp_path: Path, monkeypatch: py
     assert [one.removed for one in obs.clock_corrections] == [False, False, True]
     expected = iso.Time("2010-03-01") + 720 * 59.99988
     assert abs(obs.time_of(4_320_000) - expected) < Fraction(10, 10**6)
+    assert obs[names["minutes"][2:3]].ranges == [(500 + 2 * 6000, 500 + 3 * 6000)]
     names["store"].close()

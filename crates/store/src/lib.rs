@@ -49,6 +49,7 @@ mod snapshot;
 mod span;
 pub mod state;
 mod store;
+pub mod timebases;
 mod verify;
 pub mod version;
 pub mod views;

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _edge_text(edge: dict[str, Any]) -> str:
     """The file, which has its stamp in its name as a rule; where there is none, the stamp."""
-    return edge["file"] or (short_time(edge["stamp"]) if edge["stamp"] else "-")
+    return str(edge["file"] or short_time(edge["stamp"]) or "-")
 
 
 def _later_runs(signal: Any) -> list[dict[str, Any]]:

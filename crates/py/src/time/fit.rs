@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use isochrony_store::timebases::MetricDefinition;
 use isochrony_time::{
-    Exact, FitShape, Fixed, Metric, PointFit, PointFitOptions, PointPair, Time as ExactTime,
-    TimebaseId,
+    Exact, FitShape, Fixed, PointFit, PointFitOptions, PointPair, Time as ExactTime, TimebaseId,
 };
 use pyo3::prelude::*;
 
@@ -235,8 +235,8 @@ impl Timebase {
             })
         })?;
         let fit = crate::interpreter::detach(py, || PointFit::new(&pairs, &options))?;
-        let metric = Metric::Points(Arc::new(fit.metric().clone()));
-        self.network.connect(py, self.id, to.id, metric)?;
+        let definition = MetricDefinition::of_points(&pairs, &options);
+        self.network.connect(py, self.id, to.id, definition)?;
         let first = Self::member(&self.network, py, self.id);
         Ok(TimebaseFit {
             fit,

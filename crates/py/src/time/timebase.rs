@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use isochrony_store::state::SignalState;
-use isochrony_time::{Derived, Exact, Fixed, Metric, Round, TimebaseId, TimebaseKind};
+use isochrony_time::{Derived, Exact, Fixed, Round, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
 
 use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
-use crate::time::network::{Network, counting};
+use crate::time::network::{DerivedOf, Network, counting};
 use crate::time::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
 use crate::time::{RateArg, Time, TimeArg};
 
@@ -208,9 +208,8 @@ impl Timebase {
         let offset = offset.map(number_arg).transpose()?.unwrap_or(Fixed::ZERO);
         let (num, den) = ratio_arg(ratio)?;
         let map = Derived::new(num, den, offset)?;
-        let id = self.network.derive(name, unit, |graph, id| {
-            graph.connect(self.id, id, Metric::Derived(map))
-        })?;
+        let other = DerivedOf::Timebase(self.id);
+        let id = self.network.derive(name, unit, map, other)?;
         Ok(Self::member(&self.network, py, id))
     }
 

@@ -177,20 +177,17 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
         let sealed = crate::seal::described(state, found.as_deref());
         files.push(ExpectedMetadata::new("data", sealed, PublishLag::Never));
     }
-    for (name, _) in tables::arrays() {
+    for name in tables::arrays().map(|(name, _)| name).chain([CORRECTIONS]) {
         let file = format!("{name}/c/0/0");
         // Of a compact signal only the table of gaps is an array, once there are any.
         let has_gaps = || !state.gaps.is_empty() || lies_there(&file);
-        let is_array = !is_compact || (name == GAPS && has_gaps());
-        files.extend(
-            is_array
-                .then(|| table(subject, name, &file, name))
-                .flatten(),
-        );
-    }
-    let corrections = format!("{CORRECTIONS}/c/0/0");
-    if lies_there(&corrections) {
-        files.extend(table(subject, CORRECTIONS, &corrections, CORRECTIONS));
+        let is_array = match name {
+            CORRECTIONS => lies_there(&file),
+            _ => !is_compact || (name == GAPS && has_gaps()),
+        };
+        if is_array {
+            files.extend(table(subject, name, &file, name));
+        }
     }
     let text = subject.folder.join(TEXT_ARRAY).join("c/0");
     if matches!(subject.media.stat(&text), Ok(Some(Kind::File(_)))) {

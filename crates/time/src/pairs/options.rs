@@ -1,5 +1,7 @@
 //! What a metric is fitted to, and how.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Fixed, TimeError};
 
 /// One point of two timebases: where the first is at `from`, the second is at `to`, give or take `uncertainty`.
@@ -36,7 +38,8 @@ impl PointPair {
 }
 
 /// Shape of a fitted metric.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FitShape {
     /// One straight line.
     Line,
