@@ -109,7 +109,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`], [`StoreError::DamagedFile`] also if the attribute holds something else.
     pub fn timebases(&self) -> Result<TimebaseSet, StoreError> {
-        let Some(kept) = self.attributes()?.remove(TIMEBASES) else {
+        let kept = self.read_attributes()?;
+        let Some(kept) = kept.and_then(|mut all| all.remove(TIMEBASES)) else {
             return Ok(TimebaseSet::default());
         };
         serde_json::from_value(kept).map_err(|_| StoreError::DamagedFile {

@@ -41,6 +41,20 @@ pub(crate) struct PointParts<'py> {
     pub(crate) uncertainty: Option<Bound<'py, PyAny>>,
 }
 
+/// An error that Python code of the package raised, with where it happened; others are passed on.
+fn with_place(py: Python<'_>, error: PyErr, place: &str) -> Error {
+    let placed = || -> PyResult<PyErr> {
+        let root = py.import("isochrony.native_errors")?.getattr("TimeError")?;
+        let class = error.get_type(py);
+        if !class.is_subclass(&root)? {
+            return Ok(error.clone_ref(py));
+        }
+        let message = format!("{place}: {}", error.value(py).str()?);
+        Ok(PyErr::from_value(class.call1((message,))?))
+    };
+    placed().unwrap_or_else(|_| error.clone_ref(py)).into()
+}
+
 /// Converts points one by one; what is wrong with one is said with its position.
 pub(crate) fn each_point<'py, T>(
     points: &Bound<'py, PyAny>,
@@ -69,7 +83,7 @@ pub(crate) fn each_point<'py, T>(
         };
         let converted = convert(parts).map_err(|error| match error {
             Error::Package(error) => error.at(&format!("point {position}")).into(),
-            other => other,
+            Error::Python(error) => with_place(points.py(), error, &format!("point {position}")),
         });
         out.push(converted?);
     }

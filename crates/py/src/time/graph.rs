@@ -160,7 +160,7 @@ impl Graph {
             py,
             from,
             to,
-            Metric::Derived(Derived::new(num, den, offset)?),
+            MetricDefinition::Derived(Derived::new(num, den, offset)?),
         )
     }
 

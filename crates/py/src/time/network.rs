@@ -84,7 +84,7 @@ impl Network {
             newest.push((id, signal.empirical()?.map(Arc::clone)));
         }
         let mut state = self.lock();
-        let NetworkState { graph, members } = &mut *state;
+        let NetworkState { graph, members, .. } = &mut *state;
         for (id, metric) in newest {
             let member = members.iter_mut().find(|member| member.id == id);
             let (Some(member), Some(metric)) = (member, metric) else {

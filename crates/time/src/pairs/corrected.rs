@@ -1,6 +1,7 @@
 //! The metric of a signal's samples, after its clock was compared with a better one.
 
 use super::PointMetric;
+use crate::clock::COVER;
 use crate::line::Line;
 use crate::wide::best_u64_ratio;
 use crate::{Empirical, Exact, Fixed, Piece, RunId, TimeError};
@@ -8,6 +9,9 @@ use crate::{Empirical, Exact, Fixed, Piece, RunId, TimeError};
 impl Empirical {
     /// The same metric with the civil times of each run corrected by what `correction` gives for it: a metric from
     /// recorded civil time to the true one. Runs without one stay as they are.
+    ///
+    /// What a fit of stamps is unsure of, as a rate that few stamps show, the correction has measured; there remains by how
+    /// much samples may leave the fit's line: the scatter of its stamps, and steps that it bridges.
     ///
     /// Pieces begin at samples. Between a knot of the correction and the next sample the line is off by less than the
     /// rate changes in a sample, which is part of the uncertainty stated.
@@ -20,6 +24,7 @@ impl Empirical {
         correction: impl Fn(RunId) -> Option<&'a PointMetric>,
     ) -> Result<Self, TimeError> {
         let mut pieces = Vec::with_capacity(self.pieces.len());
+        let mut ends: Option<(RunId, f64)> = None;
         for (position, piece) in self.pieces.iter().enumerate() {
             let Some(metric) = correction(piece.run) else {
                 pieces.push(*piece);
@@ -33,7 +38,14 @@ impl Empirical {
                     reason: "the correction of its clock runs backwards",
                 });
             }
-            correct(piece, metric, &mut pieces)?;
+            if ends.is_none_or(|(run, _)| run != piece.run) {
+                ends = Some((piece.run, self.end_uncertainty_ns(piece.run)));
+            }
+            let of_ends = ends.map_or(0.0, |(_, of_ends)| of_ends);
+            // A step that was bridged is somewhere on its piece.
+            let bridged = (piece.uncertainty_ns - of_ends).max(0.0);
+            let off_line = piece.uncertainty_ns.min(COVER * piece.residual_ns) + bridged;
+            correct(piece, off_line, metric, &mut pieces)?;
         }
         Ok(Self {
             timebase: self.timebase,
@@ -42,10 +54,24 @@ impl Empirical {
     }
 }
 
+impl Empirical {
+    /// Uncertainty of the first and the last piece of a run, the greater one.
+    fn end_uncertainty_ns(&self, run: RunId) -> f64 {
+        let mut pieces = self.pieces_of(run).map(|piece| piece.uncertainty_ns);
+        let first = pieces.next().unwrap_or(0.0);
+        first.max(pieces.last().unwrap_or(0.0))
+    }
+}
+
 /// Samples over which an open piece finds its slope.
 const OPEN_REACH: i64 = 1 << 20;
 
-fn correct(piece: &Piece, metric: &PointMetric, out: &mut Vec<Piece>) -> Result<(), TimeError> {
+fn correct(
+    piece: &Piece,
+    off_line_ns: f64,
+    metric: &PointMetric,
+    out: &mut Vec<Piece>,
+) -> Result<(), TimeError> {
     let line = Line::of(piece);
     let true_time = |index: i64| -> Result<Exact, TimeError> {
         metric.forward_exact(&line.civil_at_exact(&index.into())?)
@@ -86,7 +112,7 @@ fn correct(piece: &Piece, metric: &PointMetric, out: &mut Vec<Piece>) -> Result<
         let [recorded_from, recorded_to] = recorded;
         let (recorded_from, recorded_to) = (recorded_from?, recorded_to?);
         corrected.uncertainty_ns = metric.most_uncertain(recorded_from, recorded_to)
-            + piece.uncertainty_ns * metric.rate(recorded_from)
+            + off_line_ns * metric.rate(recorded_from)
             + bend.to_fixed()?.to_f64();
         out.push(corrected);
         start = stop;

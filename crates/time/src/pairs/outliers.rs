@@ -53,9 +53,11 @@ pub(super) fn outliers(points: &[Judged]) -> Vec<usize> {
             return out;
         }
         out.extend(worst.iter().map(|&at| used[at]));
-        for at in worst.into_iter().rev() {
-            used.remove(at);
-        }
+        let mut at = 0..;
+        used.retain(|_| {
+            at.next()
+                .is_some_and(|at| worst.binary_search(&at).is_err())
+        });
     }
 }
 

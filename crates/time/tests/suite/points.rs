@@ -398,6 +398,46 @@ fn a_correction_moves_the_times_of_its_run_alone_and_inverts_exactly() {
 }
 
 #[test]
+fn a_correction_measures_what_few_stamps_left_open() {
+    let with = |uncertainty_ns: f64, residual_ns: f64| {
+        let mut pieces = recorded().pieces().to_vec();
+        for piece in &mut pieces {
+            (piece.uncertainty_ns, piece.residual_ns) = (uncertainty_ns, residual_ns);
+        }
+        // A bridged step of 5 us.
+        pieces[1].end = Some(150_000);
+        let civil = pieces[1].civil_at(int(150_000)).unwrap();
+        let bridge = Piece {
+            index: 150_000,
+            end: Some(151_000),
+            civil,
+            uncertainty_ns: uncertainty_ns + 5_000.0,
+            ..pieces[1]
+        };
+        let civil = bridge.civil_at(int(151_000)).unwrap();
+        let rest = Piece {
+            index: 151_000,
+            end: Some(200_000),
+            civil,
+            ..pieces[1]
+        };
+        pieces.splice(2..2, [bridge, rest]);
+        let points = [0, 2_000].map(|s| PointPair::new(START + s * S, START + s * S).within(100));
+        let fit = super::points::fit(&points).unwrap();
+        let corrected = Empirical::from_runs(pieces)
+            .unwrap()
+            .corrected(|_| Some(fit.metric()))
+            .unwrap();
+        [1_000, 150_500, 180_000].map(|index| corrected.uncertainty_ns(index).round())
+    };
+    // 350 ppm of 2,000 s are open with one stamp; two comparisons tell them.
+    assert_eq!(with(7e8, 0.0), [100.0, 5_100.0, 100.0]);
+    // Stamps that scatter say that the line is not where samples were, though no more than it states.
+    assert_eq!(with(7e8, 1_000.0), [3_600.0, 8_600.0, 3_600.0]);
+    assert_eq!(with(500.0, 1_000.0), [600.0, 8_600.0, 600.0]);
+}
+
+#[test]
 fn a_bent_correction_keeps_every_sample_in_order() {
     let recorded = recorded();
     let points: Vec<PointPair> = (0..200i64)
