@@ -203,7 +203,8 @@ impl<'a> Selection<'a> {
         )))
     }
 
-    /// A line, whatever the points say: those that are off it widen the intervals of all.
+    /// A line, whatever the points say: those that are off it widen the intervals of all. Where the truth is not straight,
+    /// nothing but the largest distance says how far it is away.
     fn forced_line(
         mut self,
         options: &PointFitOptions,
@@ -213,14 +214,20 @@ impl<'a> Selection<'a> {
             return Ok(line);
         }
         let line = least_squares(&self.placed);
-        let outside = self.placed.iter();
-        let outside = outside.map(|point| (point.y - line.at(point.t)).abs() - point.half);
-        let outside = outside.fold(0.0, f64::max);
+        let off = |point: &FitPoint| (point.y - line.at(point.t)).abs();
+        let largest =
+            |away: &dyn Fn(&FitPoint) -> f64| self.placed.iter().map(away).fold(0.0, f64::max);
+        let outside = largest(&|point| off(point) - point.half);
+        let furthest = largest(&|point| off(point) + point.half);
         self.placed
             .iter_mut()
             .for_each(|point| point.half += outside);
         let wide = self.line(options, &left_out)?;
-        wide.ok_or_else(|| self.turned(0, self.used.len() - 1))
+        let mut wide = wide.ok_or_else(|| self.turned(0, self.used.len() - 1))?;
+        for margin in &mut wide.metric.margins {
+            margin.half = margin.half.max(furthest + self.pad);
+        }
+        Ok(wide)
     }
 
     fn pieces(

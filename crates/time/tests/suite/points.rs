@@ -240,6 +240,37 @@ fn a_change_of_rate_is_no_outlier_and_makes_pieces() {
 }
 
 #[test]
+fn a_line_that_was_asked_for_says_how_far_bent_points_are_off_it() {
+    let truth = |x: i64| {
+        if x > 20 * S {
+            x + (x - 20 * S) / 10_000
+        } else {
+            x
+        }
+    };
+    let points: Vec<PointPair> = (0..=40i64)
+        .map(|k| PointPair::new(k * S, truth(k * S) + (noise(k as u64) * 10.0) as i64).within(10))
+        .collect();
+    let options = PointFitOptions {
+        shape: Some(FitShape::Line),
+        ..PointFitOptions::default()
+    };
+    let fit = PointFit::new(&points, &options).unwrap();
+    assert_eq!((fit.shape(), fit.outliers()), (FitShape::Line, &[][..]));
+    assert!(fit.resolution() > 100_000.0, "{}", fit.resolution());
+    for x in (0..=40 * S).step_by(77_777_777) {
+        let off = fit
+            .metric()
+            .forward(int(x))
+            .unwrap()
+            .checked_sub(int(truth(x)))
+            .unwrap();
+        let stated = fit.metric().uncertainty(int(x));
+        assert!(off.to_f64().abs() <= stated, "{x}: {off}, stated {stated}");
+    }
+}
+
+#[test]
 fn points_that_make_no_metric_are_refused_with_what_to_do() {
     let exact = |from: i64, to: i64| PointPair::new(from, to).within(0);
     let code = |points: &[PointPair]| fit(points).unwrap_err().code();
