@@ -1,11 +1,11 @@
 //! From points to a metric: outliers, intervals, and the choice between a line and pieces.
 
-use super::bent::Bent;
 use super::check::{check_monotone, check_points};
+use super::corridor::{Corridor, least_squares, robust};
 use super::metric::{Knot, Margin};
 use super::options::{FitShape, PointFitOptions, PointPair};
-use super::outliers::{Judged, contradicts_stated, outliers, scatter};
-use super::straight::{Corridor, least_squares, robust};
+use super::outliers::{Candidate, contradicts_stated, outliers, scatter};
+use super::polyline::Polyline;
 use super::{Chord, FitPoint, PointFit, PointMetric};
 use crate::wide::mul_div_round;
 use crate::{Fixed, TimeError};
@@ -16,12 +16,12 @@ const MARGINS: u32 = 16;
 const LEFT_OUT: usize = 10;
 
 /// The line through the first and the last point, from which coordinates of the fit count.
-struct Frame {
+struct ReferenceLine {
     first: PointPair,
     last: PointPair,
 }
 
-impl Frame {
+impl ReferenceLine {
     fn new(points: &[PointPair], used: &[usize]) -> Self {
         Self {
             first: points[used[0]],
@@ -68,26 +68,26 @@ impl PointFit {
         options.check()?;
         check_points(points)?;
         let all: Vec<usize> = (0..points.len()).collect();
-        let left_out = outliers(&judged(points, &all)?);
+        let left_out = outliers(&candidates(points, &all)?);
         let used: Vec<usize> = all
             .into_iter()
             .filter(|at| left_out.binary_search(at).is_err())
             .collect();
         let halves = halves(points, &used)?;
         check_monotone(points, &used, |at| halves[at])?;
-        let selection = Selection::new(points, used, &halves)?;
+        let selected = UsedPoints::new(points, used, &halves)?;
         match options.shape {
-            Some(FitShape::Line) => selection.forced_line(options, left_out),
-            Some(FitShape::Pieces) => selection.pieces(options, left_out),
+            Some(FitShape::Line) => selected.forced_line(options, left_out),
+            Some(FitShape::Pieces) => selected.pieces(options, left_out),
             None => {
-                if let Some(line) = selection.line(options, &left_out)? {
+                if let Some(line) = selected.line(options, &left_out)? {
                     return Ok(line);
                 }
                 // A few points just outside may be all that is against a line.
-                let (inside, outside) = selection.beside_robust_line();
+                let (inside, outside) = selected.beside_robust_line();
                 let most = points.len() / LEFT_OUT;
                 if !outside.is_empty() && left_out.len() + outside.len() <= most {
-                    let fewer = Selection::new(points, inside, &halves)?;
+                    let fewer = UsedPoints::new(points, inside, &halves)?;
                     let mut left_out = left_out.clone();
                     left_out.extend(outside);
                     left_out.sort_unstable();
@@ -95,55 +95,55 @@ impl PointFit {
                         return Ok(line);
                     }
                 }
-                selection.pieces(options, left_out)
+                selected.pieces(options, left_out)
             }
         }
     }
 }
 
-fn judged(points: &[PointPair], used: &[usize]) -> Result<Vec<Judged>, TimeError> {
-    let frame = Frame::new(points, used);
+fn candidates(points: &[PointPair], used: &[usize]) -> Result<Vec<Candidate>, TimeError> {
+    let reference = ReferenceLine::new(points, used);
     let place = |&at: &usize| {
-        let (x, y) = frame.place(&points[at])?;
+        let (x, y) = reference.place(&points[at])?;
         let half = points[at].uncertainty.map(Fixed::to_f64);
-        Ok(Judged { x, y, half })
+        Ok(Candidate { x, y, half })
     };
     used.iter().map(place).collect()
 }
 
 /// Half-widths of the points in use, by position; zero for the others.
 fn halves(points: &[PointPair], used: &[usize]) -> Result<Vec<f64>, TimeError> {
-    let judged = judged(points, used)?;
-    let scatter = scatter(&judged);
-    let least = match contradicts_stated(&judged) {
+    let candidates = candidates(points, used)?;
+    let scatter = scatter(&candidates);
+    let least = match contradicts_stated(&candidates) {
         true => scatter,
         false => 0.0,
     };
     let mut halves = vec![0.0; points.len()];
-    for (&at, point) in used.iter().zip(&judged) {
+    for (&at, point) in used.iter().zip(&candidates) {
         halves[at] = point.half.unwrap_or(scatter).max(least);
     }
     Ok(halves)
 }
 
 /// The points in use, in coordinates of the fit.
-struct Selection<'a> {
+struct UsedPoints<'a> {
     points: &'a [PointPair],
     /// Positions of the points in use.
     used: Vec<usize>,
     placed: Vec<FitPoint>,
-    frame: Frame,
+    reference: ReferenceLine,
     /// What floats may be off by.
     pad: f64,
 }
 
-impl<'a> Selection<'a> {
+impl<'a> UsedPoints<'a> {
     fn new(points: &'a [PointPair], used: Vec<usize>, halves: &[f64]) -> Result<Self, TimeError> {
-        let frame = Frame::new(points, &used);
-        let span = frame.span().to_f64();
+        let reference = ReferenceLine::new(points, &used);
+        let span = reference.span().to_f64();
         let mut placed: Vec<FitPoint> = Vec::with_capacity(used.len());
         for &at in &used {
-            let (x, y) = frame.place(&points[at])?;
+            let (x, y) = reference.place(&points[at])?;
             let (t, half) = (x / span, halves[at]);
             if placed.last().is_some_and(|before| t <= before.t) {
                 let what = "span of points beside the distance of two of them";
@@ -157,7 +157,7 @@ impl<'a> Selection<'a> {
             points,
             used,
             placed,
-            frame,
+            reference,
             pad,
         })
     }
@@ -175,8 +175,8 @@ impl<'a> Selection<'a> {
         let margin = |k: u32| {
             let t = f64::from(k) / f64::from(MARGINS);
             let half = corridor.reach(&line, t) + self.pad;
-            let from = mul_div_round(self.frame.span().to_bits(), k.into(), MARGINS.into());
-            let from = self.frame.first.from.to_bits() + from.unwrap_or(0);
+            let from = mul_div_round(self.reference.span().to_bits(), k.into(), MARGINS.into());
+            let from = self.reference.first.from.to_bits() + from.unwrap_or(0);
             let from = Fixed::from_bits(from);
             Margin { from, half }
         };
@@ -186,7 +186,7 @@ impl<'a> Selection<'a> {
         let [first, last] = knots;
         let knots = vec![first?, last?];
         let rises = knots[0].to < knots[1].to;
-        if knots[0].to == knots[1].to || rises != (self.frame.advance() > Fixed::ZERO) {
+        if knots[0].to == knots[1].to || rises != (self.reference.advance() > Fixed::ZERO) {
             return Err(self.turned(0, self.used.len() - 1));
         }
         let outside = self.outside(corridor.slope_reach(&line), options);
@@ -235,14 +235,14 @@ impl<'a> Selection<'a> {
         options: &PointFitOptions,
         left_out: Vec<usize>,
     ) -> Result<PointFit, TimeError> {
-        let advance = self.frame.advance().to_f64();
-        let bent = Bent::through(&self.placed, advance, options.wander, self.pad);
-        let bent = bent.map_err(|at| self.turned(at - 1, at))?;
+        let advance = self.reference.advance().to_f64();
+        let polyline = Polyline::through(&self.placed, advance, options.wander, self.pad);
+        let polyline = polyline.map_err(|at| self.turned(at - 1, at))?;
         let position = |t: f64| {
             let at = self.placed.partition_point(|point| point.t < t);
             at.min(self.used.len() - 1)
         };
-        let knots = bent.knots.iter();
+        let knots = polyline.knots.iter();
         let knots: Result<Vec<Knot>, _> = knots.map(|&(t, y)| self.knot(position(t), y)).collect();
         let knots = knots?;
         let goes_on = |pair: &[Knot]| match advance < 0.0 {
@@ -250,10 +250,13 @@ impl<'a> Selection<'a> {
             false => pair[1].to > pair[0].to,
         };
         if let Some(at) = knots.windows(2).position(|pair| !goes_on(pair)) {
-            let (before, after) = (position(bent.knots[at].0), position(bent.knots[at + 1].0));
+            let (before, after) = (
+                position(polyline.knots[at].0),
+                position(polyline.knots[at + 1].0),
+            );
             return Err(self.turned(before, after));
         }
-        let margins = bent.margins.iter().zip(&self.used);
+        let margins = polyline.margins.iter().zip(&self.used);
         let margins = margins.map(|(&(_, half), &at)| Margin {
             from: self.points[at].from,
             half,
@@ -262,11 +265,11 @@ impl<'a> Selection<'a> {
             margins: margins.collect(),
             knots,
             outside: (
-                self.outside(bent.outside.0, options),
-                self.outside(bent.outside.1, options),
+                self.outside(polyline.outside.0, options),
+                self.outside(polyline.outside.1, options),
             ),
         };
-        Ok(self.report(metric, FitShape::Pieces, left_out, |t| bent.at(t)))
+        Ok(self.report(metric, FitShape::Pieces, left_out, |t| polyline.at(t)))
     }
 
     /// Points inside and outside their intervals about a line that few of them cannot move.
@@ -283,11 +286,14 @@ impl<'a> Selection<'a> {
     fn knot(&self, at: usize, y: f64) -> Result<Knot, TimeError> {
         let from = self.points[self.used[at]].from;
         let overflow = TimeError::Overflow { what: "point" };
-        let along = from.checked_sub(self.frame.first.from);
-        let (num, den) = (self.frame.advance().to_bits(), self.frame.span().to_bits());
+        let along = from.checked_sub(self.reference.first.from);
+        let (num, den) = (
+            self.reference.advance().to_bits(),
+            self.reference.span().to_bits(),
+        );
         let to = along
             .and_then(|along| mul_div_round(along.to_bits(), num, den))
-            .and_then(|line| self.frame.first.to.checked_add(Fixed::from_bits(line)));
+            .and_then(|line| self.reference.first.to.checked_add(Fixed::from_bits(line)));
         let off = Fixed::from_f64_nearest(y)?;
         let to = to.and_then(|to| to.checked_add(off)).ok_or(overflow)?;
         Ok(Knot { from, to })
@@ -295,8 +301,8 @@ impl<'a> Selection<'a> {
 
     /// What the uncertainty grows by for each unit of the first timebase, beyond the points.
     fn outside(&self, slope: f64, options: &PointFitOptions) -> f64 {
-        let wander = options.wander * self.frame.advance().to_f64().abs();
-        (slope + wander) / self.frame.span().to_f64()
+        let wander = options.wander * self.reference.advance().to_f64().abs();
+        (slope + wander) / self.reference.span().to_f64()
     }
 
     fn turned(&self, before: usize, after: usize) -> TimeError {
@@ -306,7 +312,7 @@ impl<'a> Selection<'a> {
             after,
             before_to: self.points[before].to,
             after_to: self.points[after].to,
-            falls: self.frame.advance() < Fixed::ZERO,
+            falls: self.reference.advance() < Fixed::ZERO,
         }
     }
 

@@ -3,8 +3,8 @@
 //! - `options`: what goes in;
 //! - `check`: which points make a metric at all;
 //! - `outliers`: points that disagree with those around them, and how much the others scatter;
-//! - `straight`: the straight lines through all intervals;
-//! - `bent`: a continuous line of few straight pieces through all intervals;
+//! - `corridor`: the straight lines through all intervals;
+//! - `polyline`: a continuous line of few straight pieces through all intervals;
 //! - `fit`: chooses between the two;
 //! - `metric`: the result;
 //! - `corrected`: the metric of a signal's samples whose clock a [`PointMetric`] corrects.
@@ -21,14 +21,14 @@
 //!
 //! Beyond the points the rate may also differ by [`PointFitOptions::wander`].
 
-mod bent;
 mod check;
 mod corrected;
+mod corridor;
 mod fit;
 mod metric;
 mod options;
 mod outliers;
-mod straight;
+mod polyline;
 
 pub use metric::{PointFit, PointMetric};
 pub use options::{FitShape, PointFitOptions, PointPair};

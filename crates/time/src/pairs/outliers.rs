@@ -18,16 +18,16 @@ const FAR_BESIDE: f64 = 3.0;
 /// No more than one point in so many is an outlier: beyond that, nothing says which are.
 const MOST: usize = 4;
 
-/// A point as it is judged: coordinates, and its half-width where that is stated.
+/// A point that may be an outlier: coordinates, and its half-width where that is stated.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Judged {
+pub(super) struct Candidate {
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) half: Option<f64>,
 }
 
 /// Positions of outliers, ascending.
-pub(super) fn outliers(points: &[Judged]) -> Vec<usize> {
+pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     let mut used: Vec<usize> = (0..points.len()).collect();
     let mut out: Vec<usize> = Vec::new();
     if points.len() < LEAST {
@@ -35,7 +35,7 @@ pub(super) fn outliers(points: &[Judged]) -> Vec<usize> {
     }
     // Where several lie close together, the worst is taken out first: the others may only look wrong beside it.
     loop {
-        let left: Vec<Judged> = used.iter().map(|&at| points[at]).collect();
+        let left: Vec<Candidate> = used.iter().map(|&at| points[at]).collect();
         let excess: Vec<f64> = (0..left.len()).map(|at| disagreement(&left, at)).collect();
         let beside: Vec<f64> = (0..left.len())
             .map(|at| off_neighbours(&left, at))
@@ -62,10 +62,10 @@ pub(super) fn outliers(points: &[Judged]) -> Vec<usize> {
 }
 
 /// By how much a point disagrees with those on both sides of it, beyond what uncertainties explain.
-fn disagreement(points: &[Judged], at: usize) -> f64 {
+fn disagreement(points: &[Candidate], at: usize) -> f64 {
     let before = &points[at.saturating_sub(SIDE)..at];
     let behind = &points[at + 1..(at + 1 + SIDE).min(points.len())];
-    let off = |side: &[Judged]| {
+    let off = |side: &[Candidate]| {
         let line = median_line(side)?;
         let apart = points[at].x - line.x;
         let off = points[at].y - (line.y + line.slope * apart);
@@ -85,7 +85,7 @@ fn disagreement(points: &[Judged], at: usize) -> f64 {
 
 /// Distance of a point from the line through the two points next to it. Twice that where these are on both sides of it,
 /// since one of them may be as wrong.
-fn off_neighbours(points: &[Judged], at: usize) -> f64 {
+fn off_neighbours(points: &[Candidate], at: usize) -> f64 {
     let last = points.len() - 1;
     let (a, b, weight) = match at {
         0 => (1, 2, 1.0),
@@ -106,7 +106,7 @@ struct MedianLine {
     reach: f64,
 }
 
-fn median_line(points: &[Judged]) -> Option<MedianLine> {
+fn median_line(points: &[Candidate]) -> Option<MedianLine> {
     if points.len() < LEAST_SIDE {
         return None;
     }
@@ -127,7 +127,7 @@ fn median_line(points: &[Judged]) -> Option<MedianLine> {
 
 /// Half-width of the interval around a point that holds the truth, as the points scatter about the lines between their
 /// neighbours: five standard deviations, or twice the upper decile if outliers or long tails make that more.
-pub(super) fn scatter(points: &[Judged]) -> f64 {
+pub(super) fn scatter(points: &[Candidate]) -> f64 {
     let mut off: Vec<f64> = interpolation_errors(points).map(f64::abs).collect();
     if off.is_empty() {
         return 0.0;
@@ -139,7 +139,7 @@ pub(super) fn scatter(points: &[Judged]) -> f64 {
 
 /// Whether points scatter at random by more than their stated uncertainties, which are wrong then. A clock that wanders
 /// leaves the line between neighbours, too, but to one side for a while.
-pub(super) fn contradicts_stated(points: &[Judged]) -> bool {
+pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     let beyond = points.windows(3).filter(|three| {
         let [a, b, c] = [three[0], three[1], three[2]];
         let [Some(first), Some(half), Some(last)] = [a.half, b.half, c.half] else {
@@ -160,7 +160,7 @@ pub(super) fn contradicts_stated(points: &[Judged]) -> bool {
 }
 
 /// Distance of each inner point from the line between its neighbours, in standard deviations of equal points.
-fn interpolation_errors(points: &[Judged]) -> impl Iterator<Item = f64> + '_ {
+fn interpolation_errors(points: &[Candidate]) -> impl Iterator<Item = f64> + '_ {
     points.windows(3).map(|three| {
         let share = (three[1].x - three[0].x) / (three[2].x - three[0].x);
         let between = three[0].y + share * (three[2].y - three[0].y);

@@ -1,4 +1,4 @@
-//! [`Bent`]: a continuous line of few straight pieces through the intervals of all points.
+//! [`Polyline`]: a continuous line of few straight pieces through the intervals of all points.
 //!
 //! From each knot a cone of slopes narrows with each point; where it closes, the piece ends at the point before. Between
 //! two points the truth may leave the line by what the rate can change there: see [`super`].
@@ -7,7 +7,7 @@ use super::FitPoint;
 
 /// Straight pieces that join at knots.
 #[derive(Clone, Debug)]
-pub(super) struct Bent {
+pub(super) struct Polyline {
     /// Ascending in `t`; the first at 0, the last at 1.
     pub(super) knots: Vec<(f64, f64)>,
     /// Half-widths that hold the truth, at each point; between two of them the line between theirs.
@@ -26,7 +26,7 @@ struct Rates {
     most: f64,
 }
 
-impl Bent {
+impl Polyline {
     /// Pieces through all points, of a map that advances by `advance` in all; `Err` with the position of the point
     /// behind which none goes on.
     pub(super) fn through(
