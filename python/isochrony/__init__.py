@@ -44,8 +44,10 @@ if _extension := os.environ.get("ISOCHRONY_NATIVE"):
 
 if TYPE_CHECKING:
     from ._native import (
+        ClockCorrection,
         Expr,
         Gap,
+        GapEdge,
         Gaps,
         Graph,
         Range,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
         Store,
         Time,
         Timebase,
+        TimebaseFit,
         backup,
         open,
         prefetch,
@@ -99,6 +102,7 @@ __all__ = [
     "Break",
     "CacheError",
     "Configuration",
+    "ClockCorrection",
     "Control",
     "Emitter",
     "EmptyResultWarning",
@@ -106,6 +110,7 @@ __all__ = [
     "Expr",
     "Followed",
     "Gap",
+    "GapEdge",
     "GapError",
     "Gaps",
     "Graph",
@@ -141,6 +146,7 @@ __all__ = [
     "Time",
     "TimeError",
     "Timebase",
+    "TimebaseFit",
     "UncommittedWarning",
     "UsageError",
     "adds_up",
@@ -169,8 +175,8 @@ __version__ = "0.1.0"
 # Submodule -> public names that it holds.
 _HOMES = {
     "._native": (
-        "Expr", "Gap", "Gaps", "Graph", "Range", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time",
-        "Timebase", "backup", "open", "prefetch", "span", "verify",
+        "ClockCorrection", "Expr", "Gap", "GapEdge", "Gaps", "Graph", "Range", "Run", "Segment", "Selection", "Signal",
+        "Span", "Store", "Time", "Timebase", "TimebaseFit", "backup", "open", "prefetch", "span", "verify",
     ),
     ".control": ("Control",),
     ".convert": ("from_obspy",),

@@ -8,12 +8,14 @@
 //! - [`EncodedSamples`], [`RecordRun`]: decode the samples of miniSEED records, one or many at a time;
 //! - [`Session`]: takes in the blocks of any importer (raw, SEED, audio, tables), places them by their stamps,
 //!   recognises what is known, duplicate or late, tells provenance, commits, and reports a [`Summary`];
+//! - [`gap_edges`]: which files and stamps lie on both sides of a gap;
 //! - [`import_raw`]: a folder of raw recordings into a store, once or following it as it grows.
 
 mod discover;
 mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod gap_edges;
 mod layout;
 mod mseed;
 mod progress;
@@ -23,6 +25,7 @@ mod stamp;
 
 pub use discover::{Catalogue, DiscoverOptions, Found, Problem, Problems, Symlinks, discover};
 pub use error::IngestError;
+pub use gap_edges::{GapEdge, GapEdges, gap_edges};
 pub use isochrony_runtime::{Interrupt, Progress};
 pub use layout::{Layout, Match, Preset};
 pub use mseed::{EncodedSamples, RecordRun, RunPart, RunSamples};

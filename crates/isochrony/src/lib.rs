@@ -47,10 +47,13 @@ pub use isochrony_flow::{Plan, PlanError, PlanOutput, RunError, Stat, StoredReco
 pub use isochrony_ingest::{IngestError, Layout, RawOptions, Session, Summary, import_raw};
 pub use isochrony_segment::{Buffer, Calibration, DType, Sample, SegmentError, SigSeg, Stream};
 pub use isochrony_store::{
-    CreateOptions, Gap, Mode, Overlap, Run, Selection, Signal, SignalWriter, Span, Store,
-    StoreError,
+    ClockComparison, ClockCorrection, CorrectionOptions, CreateOptions, Gap, Mode, Overlap,
+    RecordedAt, Run, Selection, Signal, SignalWriter, Span, Store, StoreError,
 };
-pub use isochrony_time::{Fixed, Range, Rate, Round, RunId, Stamp, Time, TimeError, civil};
+pub use isochrony_time::{
+    FitShape, Fixed, PointFit, PointFitOptions, PointPair, Range, Rate, Round, RunId, Stamp, Time,
+    TimeError, civil,
+};
 
 /// The worked example of the documentation, compiled and run with the tests.
 #[cfg(doctest)]

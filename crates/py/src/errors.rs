@@ -49,6 +49,12 @@ impl PackageError {
         Self { errno, ..self }
     }
 
+    /// The same, whose message begins with where it happened.
+    pub(crate) fn at(mut self, place: &str) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
     pub(crate) fn with_cause(self, cause: PyErr) -> Self {
         let cause = Some(cause);
         Self { cause, ..self }

@@ -65,13 +65,15 @@ pub mod _native {
     #[pymodule_export]
     use crate::signal::Signal;
     #[pymodule_export]
+    use crate::signal::corrections::ClockCorrection;
+    #[pymodule_export]
     use crate::signal::counts::Counts;
     #[pymodule_export]
     use crate::signal::events::{_unpickled_event, Event, Events};
     #[pymodule_export]
     use crate::signal::filling::prefetch;
     #[pymodule_export]
-    use crate::signal::gaps::{Gap, Gaps};
+    use crate::signal::gaps::{Gap, GapEdge, Gaps};
     #[pymodule_export]
     use crate::signal::level::Level;
     #[pymodule_export]
@@ -115,6 +117,8 @@ pub mod _native {
     use crate::tasklets::{check_scans, explain_tasklets, run_tasklets};
     #[pymodule_export]
     use crate::time::Time;
+    #[pymodule_export]
+    use crate::time::fit::TimebaseFit;
     #[pymodule_export]
     use crate::time::graph::Graph;
     #[pymodule_export]

@@ -41,7 +41,7 @@ impl Store {
     }
 
     /// All attributes of the store, ours among them; `None` if there is no file.
-    fn read_attributes(&self) -> Result<Option<Map<String, Value>>, StoreError> {
+    pub(crate) fn read_attributes(&self) -> Result<Option<Map<String, Value>>, StoreError> {
         let path = self.metadata_path()?;
         let media = self.shared().backend.media();
         let bytes = media.read(&path, limits::METADATA).at("read", &path)?;

@@ -86,7 +86,8 @@ impl SignalWriter {
     pub fn backfill(&self, bytes: &[u8], stamp: &Stamp) -> Result<Backfilled, StoreError> {
         self.change("backfill", |state, writer, change| {
             // In here, or another thread may fill the same gap meanwhile.
-            let signal = self.signal()?;
+            // Stamps are of the recorder's own clock.
+            let signal = self.signal()?.as_recorded();
             let samples = sample_count(state, bytes)?;
             let Some(expected) = expected(state, writer)? else {
                 let appended =

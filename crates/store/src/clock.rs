@@ -21,7 +21,7 @@ pub(crate) fn config(meta: &SignalMeta) -> ClockConfig {
     config
 }
 
-fn parts(value: Fixed, what: &'static str) -> Result<(i64, u32), TimeError> {
+pub(crate) fn parts(value: Fixed, what: &'static str) -> Result<(i64, u32), TimeError> {
     let whole = value.floor_i64().ok_or(TimeError::Overflow { what })?;
     Ok((whole, value.frac()))
 }
@@ -83,7 +83,7 @@ pub(crate) fn piece(run: u32, row: &PieceRow) -> Piece {
     }
 }
 
-/// The relation of a signal's indices to civil time; `None` if there is none yet.
+/// The relation of a signal's indices to civil time as its stamps tell it; `None` if there is none yet.
 pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreError> {
     let mut pieces: Vec<Piece> = Vec::with_capacity(state.fit.len());
     for (id, row) in state.fit.iter() {

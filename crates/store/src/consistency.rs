@@ -11,8 +11,9 @@ mod tests;
 use std::ops::Range;
 
 use crate::clock;
+use crate::corrections;
 use crate::error::StoreError;
-use crate::state::{FIT, GAPS, POINTS, RUNS, SignalState};
+use crate::state::{CORRECTIONS, FIT, GAPS, POINTS, RUNS, SignalState};
 
 /// Highest number of a use of a stamp.
 const LAST_USE: u8 = 3;
@@ -49,10 +50,24 @@ pub(crate) fn check_without_stamps(state: &SignalState) -> Result<(), StoreError
     fit(state)
 }
 
-/// Looks for what [`check`] does not: samples of a signal without any run, and pieces of the fit that lie further from any
-/// of their stamps than they state.
+/// Looks for what [`check`] does not: samples of a signal without any run, pieces of the fit that lie further from any
+/// of their stamps than they state, and corrections of the clock that make no metric.
 pub(crate) fn contradiction(state: &SignalState) -> Option<Contradiction> {
-    without_run(state).or_else(|| stamps::far_from_fit(state))
+    without_run(state)
+        .or_else(|| stamps::far_from_fit(state))
+        .or_else(|| impossible_correction(state))
+}
+
+/// A correction in force by which no time can be told. One that a newer version made is not judged.
+fn impossible_correction(state: &SignalState) -> Option<Contradiction> {
+    match corrections::empirical(state) {
+        Err(StoreError::Time(error)) => Some(Contradiction {
+            table: CORRECTIONS,
+            what: format!("its points make no correction: {error}"),
+            range: 0..state.end,
+        }),
+        _ => None,
+    }
 }
 
 fn without_run(state: &SignalState) -> Option<Contradiction> {

@@ -346,7 +346,7 @@ pub enum StoreError {
     #[error("{} has {what} {got}, and this version knows {what}s up to {supported}: a newer version wrote it; update isochrony", path.display())]
     NewerFormat {
         path: PathBuf,
-        /// What has the number: `"format"` or `"operation"`.
+        /// What has the number: `"format"`, `"operation"`, or `"fit"` of a clock correction.
         what: &'static str,
         got: u64,
         /// The newest that is understood.

@@ -14,6 +14,7 @@ mod backup;
 mod calibration;
 mod clock;
 mod consistency;
+pub mod corrections;
 mod decode;
 #[doc(hidden)]
 pub mod engine;
@@ -48,6 +49,7 @@ mod snapshot;
 mod span;
 pub mod state;
 mod store;
+pub mod timebases;
 mod verify;
 pub mod version;
 pub mod views;
@@ -67,6 +69,7 @@ pub mod machine {
 pub use append::{Appended, AppendedRecordings, SignalWriter, StampedRecording};
 pub use backfill::Backfilled;
 pub use backup::{BackupReport, CopyOptions, OnProgress, backup, copy_store};
+pub use corrections::{ClockComparison, ClockCorrection, CorrectionOptions, RecordedAt};
 pub use error::{SnapshotError, StoreError};
 pub use gather::{Gathered, Method};
 pub use info::{Room, SignalInfo, StoreInfo};

@@ -103,6 +103,11 @@ pub enum Op {
         mark: WriteMark,
         synced: bool,
     },
+    /// The correction of the clock with `correction.id` is this.
+    Correction {
+        id: SignalId,
+        correction: Box<CorrectionRow>,
+    },
 }
 
 /// The rows of a table that has no file.
@@ -218,6 +223,46 @@ pub struct EventRow {
     pub fields: String,
 }
 
+/// A comparison of a signal's clock with a better one, as the user gave it.
+///
+/// The fit follows from it whenever the signal is loaded, so `method` names the rules of the fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorrectionRow {
+    /// Unique in the signal, never reused.
+    pub id: u32,
+    /// The run that it corrects; `None`: all.
+    pub run: Option<u32>,
+    /// Whether it was removed: it is kept for its points only.
+    pub is_removed: bool,
+    /// Rules of the fit: [`METHOD`](crate::corrections::METHOD).
+    pub method: u8,
+    /// Shape that was asked for: 0 none, 1 a line, 2 pieces.
+    pub shape: u8,
+    /// How far the rate may wander, in 10^-12 of it.
+    pub wander_ppt: u64,
+    /// The signal of this store whose indices the points were given in; `None`: civil time.
+    pub to: Option<u64>,
+    /// The points, in the order given.
+    pub points: Vec<CorrectionPointRow>,
+}
+
+/// One point of a comparison. Pairs are a whole part and a fraction in units of 2^-32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorrectionPointRow {
+    /// Whether `from` is a time as the signal's clock recorded it, in ns since 1970; else it is an index.
+    pub from_time: bool,
+    /// Where the signal's clock was.
+    pub from: (i64, u32),
+    /// The true time, ns since 1970.
+    pub civil: (i64, u32),
+    /// Half-width around `civil`, ns; `None`: as the points scatter.
+    pub uncertainty: Option<(i64, u32)>,
+    /// Where the other clock was, in its own unit: an index of the other signal, else the same as `civil`.
+    pub to: (i64, u32),
+    /// Whether the fit left it out.
+    pub is_outlier: bool,
+}
+
 impl Op {
     /// The signal that the operation is about.
     #[must_use]
@@ -242,7 +287,8 @@ impl Op {
             | Self::Data { id, .. }
             | Self::Tables { id, .. }
             | Self::SmallTables { id, .. }
-            | Self::WriteMark { id, .. } => *id,
+            | Self::WriteMark { id, .. }
+            | Self::Correction { id, .. } => *id,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::op::SignalId;
 use crate::options::Mode;
 use crate::shard_cache::ShardCache;
 use crate::signal::Signal;
+use crate::timebases;
 use crate::views::keeper::Keeper;
 
 /// What all handles of an open store share.
@@ -386,11 +387,19 @@ impl Store {
 
     // --- time ---
 
-    /// Civil time and the index timebase of every signal that is related to it, under the signals' names.
+    /// Civil time and the index timebase of every signal that is related to it, under the signals' names, with the
+    /// [`timebases`](Self::timebases) that are kept with the store.
     ///
     /// # Errors
-    /// [`StoreError::Time`], [`StoreError::DamagedTable`].
+    /// [`StoreError::Time`], also where a signal that a kept timebase is joined to is gone;
+    /// [`StoreError::DamagedTable`].
     pub fn graph(&self) -> Result<Graph, StoreError> {
+        let mut graph = self.graph_of_signals()?;
+        timebases::join(&mut graph, &self.timebases()?)?;
+        Ok(graph)
+    }
+
+    pub(crate) fn graph_of_signals(&self) -> Result<Graph, StoreError> {
         let mut graph = Graph::new();
         for (id, name) in self.shared.backend.catalogue()? {
             let timebase = graph.add(Timebase {

@@ -277,6 +277,20 @@ impl Empirical {
         self.pieces[self.piece_before(index)].uncertainty_ns
     }
 
+    /// Largest uncertainty of a run's pieces, in nanoseconds; `None` for an unknown run.
+    #[must_use]
+    pub fn run_uncertainty_ns(&self, run: RunId) -> Option<f64> {
+        self.pieces_of(run)
+            .map(|piece| piece.uncertainty_ns)
+            .reduce(f64::max)
+    }
+
+    /// Half-width and nanoseconds per sample at an index, inside a gap those between its ends.
+    pub(crate) fn uncertainty_and_slope(&self, index: i64) -> Result<(f64, f64), TimeError> {
+        let line = self.stretch_at(Fixed::from_int(index))?.line;
+        Ok((self.uncertainty_ns(index), 1.0 / line.slope()))
+    }
+
     /// Position of the last piece that starts at or before `index`, else the first.
     fn piece_before(&self, index: i64) -> usize {
         self.pieces

@@ -230,6 +230,65 @@ pub enum TimeError {
         /// Why it cannot be accepted, and what to do.
         reason: &'static str,
     },
+    /// Too few points for a metric.
+    #[error(
+        "{got} points given, expected two or more: a metric needs two to have a rate; give more"
+    )]
+    TooFewPoints {
+        /// Points given.
+        got: usize,
+    },
+    /// A point whose first value does not lie behind the one before it.
+    #[error(
+        "point {position} is at {from}, which does not lie behind {before}, where the point before it is; sort the points by their first value and keep one of equal ones"
+    )]
+    UnsortedPoints {
+        /// Position of the point, from 0.
+        position: usize,
+        /// Its first value.
+        from: Fixed,
+        /// First value of the point before it.
+        before: Fixed,
+    },
+    /// A point whose uncertainty is below zero.
+    #[error(
+        "uncertainty {uncertainty} of point {position} is below zero; give the half-width that holds the true value, 0 for an exact point"
+    )]
+    NegativeUncertainty {
+        /// Position of the point, from 0.
+        position: usize,
+        /// The uncertainty.
+        uncertainty: Fixed,
+    },
+    /// A point without uncertainty among too few to show one.
+    #[error(
+        "point {position} has no uncertainty, and {points} points are too few to show one by their scatter ({least} or more do); give uncertainty, 0 for exact points"
+    )]
+    UnknownUncertainty {
+        /// Position of the first such point, from 0.
+        position: usize,
+        /// Points given.
+        points: usize,
+        /// Least number of points that show their scatter.
+        least: usize,
+    },
+    /// Points between which the second timebase stands still or turns back.
+    #[error(
+        "the second value goes from {before_to} at point {before} to {after_to} at point {after}, where it {} elsewhere; correct or leave out one of the two, or state a larger uncertainty",
+        if *falls { "falls" } else { "rises" }
+    )]
+    NotMonotone {
+        /// Position of the earlier point, from 0.
+        before: usize,
+        /// Position of the later point.
+        after: usize,
+        /// Second value of the earlier point.
+        before_to: Fixed,
+        /// Second value of the later point.
+        after_to: Fixed,
+        /// Whether the second timebase falls from the first point to the last one.
+        falls: bool,
+    },
 }
 
 impl TimeError {
@@ -259,6 +318,11 @@ impl TimeError {
             Self::BadResolution { .. } => "bad_resolution",
             Self::BadConfig { .. } => "bad_config",
             Self::BadPlacement { .. } => "bad_placement",
+            Self::TooFewPoints { .. } => "too_few_points",
+            Self::UnsortedPoints { .. } => "unsorted_points",
+            Self::NegativeUncertainty { .. } => "negative_uncertainty",
+            Self::UnknownUncertainty { .. } => "unknown_uncertainty",
+            Self::NotMonotone { .. } => "not_monotone",
         }
     }
 }

@@ -174,6 +174,27 @@ impl Graph {
         path.iter().try_fold(time, |t, &n| self.edges[n].apply(&t))
     }
 
+    /// As [`Graph::convert_exact`], with the half-width around the value that holds the true one, in its unit: what the
+    /// metrics on the path state, carried along it.
+    ///
+    /// # Errors
+    /// As [`Graph::convert`].
+    pub fn convert_with_uncertainty(
+        &self,
+        time: Time<Exact>,
+        to: TimebaseId,
+    ) -> Result<(Time<Exact>, f64), TimeError> {
+        self.known(time.timebase)?;
+        self.known(to)?;
+        let path = self
+            .path(time.timebase, to)
+            .ok_or_else(|| self.unreachable(time.timebase, to))?;
+        let mut steps = path.iter();
+        steps.try_fold((time, 0.0), |(time, half), &n| {
+            self.edges[n].apply_with_uncertainty(&time, half)
+        })
+    }
+
     /// See [`Range::convert`].
     pub(crate) fn convert_range(
         &self,

@@ -2,9 +2,10 @@
 //!
 //! A [`Time`] is a [`Fixed`] value (units of 2^-32, held in 128 bits) in a
 //! named [`Timebase`]: an index timebase counts samples, the civil timebase
-//! counts UTC nanoseconds since 1970. Two kinds of metric join timebases:
-//! [`Derived`], a rational linear map, and [`Empirical`], the piecewise-linear
-//! fit of stamped recordings. A [`Graph`] converts along the shortest path.
+//! counts UTC nanoseconds since 1970. Three kinds of metric join timebases:
+//! [`Derived`], a rational linear map; [`Empirical`], the piecewise-linear fit
+//! of stamped recordings; and [`PointMetric`], fitted to pairs of points that a
+//! user gives. A [`Graph`] converts along the shortest path.
 //!
 //! [`Clock`] turns the stamps of consecutive recordings into placements (does
 //! this file follow on, after a gap, or after a backward step?) and into the
@@ -29,6 +30,7 @@ mod line;
 mod lookup;
 mod mean_rate;
 mod metric;
+mod pairs;
 mod piece;
 mod rate;
 mod ratio;
@@ -48,6 +50,7 @@ pub use grid::GridSpan;
 pub use lookup::{IndexAt, Lookup, Prefer, Round};
 pub use mean_rate::MeanRate;
 pub use metric::Metric;
+pub use pairs::{FitShape, PointFit, PointFitOptions, PointMetric, PointPair};
 pub use piece::Piece;
 pub use rate::Rate;
 pub use ratio::Ratio;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{Derived, Empirical, Exact, Fixed, Prefer, Range, Time, TimeError, TimebaseId};
+use crate::{
+    Derived, Empirical, Exact, Fixed, PointMetric, Prefer, Range, Time, TimeError, TimebaseId,
+};
 
 /// What joins two timebases.
 #[derive(Clone, PartialEq, Debug)]
@@ -11,6 +13,8 @@ pub enum Metric {
     Derived(Derived),
     /// Sample index to civil time.
     Empirical(Arc<Empirical>),
+    /// Fitted to pairs of points.
+    Points(Arc<PointMetric>),
 }
 
 #[derive(Clone, Debug)]
@@ -35,6 +39,16 @@ impl Edge {
                     map.forward_exact(&time.value)
                 } else {
                     map.backward_exact(&time.value)
+                };
+                Ok(Time {
+                    timebase,
+                    ..time.with(value)
+                })
+            }
+            Metric::Points(metric) => {
+                let value = match forward {
+                    true => metric.forward_exact(&time.value)?,
+                    false => metric.backward_exact(&time.value)?,
                 };
                 Ok(Time {
                     timebase,
@@ -76,6 +90,7 @@ impl Edge {
         let (start, mut end) = (self.apply(&range.start)?, self.apply(&range.end)?);
         match &self.metric {
             Metric::Derived(map) if map.num() < 0 => return Range::new(end, start),
+            Metric::Points(metric) if !metric.rises() => return Range::new(end, start),
             Metric::Empirical(metric)
                 if range.timebase() == self.from && range.start.value < range.end.value =>
             {
@@ -88,6 +103,43 @@ impl Edge {
         Range::new(start, end)
     }
 
+    /// As `apply`, with the half-width that holds the true value, which is `half` for `time`.
+    pub(crate) fn apply_with_uncertainty(
+        &self,
+        time: &Time<Exact>,
+        half: f64,
+    ) -> Result<(Time<Exact>, f64), TimeError> {
+        let after = self.apply(time)?;
+        let forward = time.timebase == self.from;
+        let half = match &self.metric {
+            Metric::Derived(map) => {
+                let slope = (map.num() as f64 / map.den() as f64).abs();
+                if forward { half * slope } else { half / slope }
+            }
+            Metric::Points(metric) => {
+                let value = time.value.to_fixed()?;
+                match forward {
+                    true => half * metric.rate(value).abs() + metric.uncertainty(value),
+                    false => {
+                        let slope = metric.rate(after.value.to_fixed()?).abs();
+                        half / slope + metric.uncertainty_back(value)?
+                    }
+                }
+            }
+            Metric::Empirical(metric) => {
+                let index = if forward { &time.value } else { &after.value };
+                let index = index.floor_i64();
+                let index = index.ok_or(TimeError::Overflow { what: "index" })?;
+                let (own, slope) = metric.uncertainty_and_slope(index)?;
+                match forward {
+                    true => half * slope + own,
+                    false => (half + own) / slope,
+                }
+            }
+        };
+        Ok((after, half))
+    }
+
     /// As `apply`, with the disagreement that rounding and uncertainty allow.
     pub(crate) fn apply_with_slack(
         &self,
@@ -97,6 +149,10 @@ impl Edge {
         const ROUNDING: f64 = 4.0 / (1u64 << 32) as f64;
         let forward = time.timebase == self.from;
         let (slope, own) = match &self.metric {
+            Metric::Points(_) => {
+                let (after, half) = self.apply_with_uncertainty(&time, slack)?;
+                return Ok((after, half + ROUNDING));
+            }
             Metric::Derived(map) => ((map.num() as f64 / map.den() as f64).abs(), 0.0),
             Metric::Empirical(metric) => {
                 let worst =
@@ -117,6 +173,7 @@ impl Edge {
         match &self.metric {
             // A line is fixed by two points; the far one shows small slope errors.
             Metric::Derived(_) => [0, 1 << 40, -(1 << 40)].map(Fixed::from_int).to_vec(),
+            Metric::Points(metric) => metric.knots().map(|(from, _)| from).take(1000).collect(),
             Metric::Empirical(metric) => {
                 let ends = metric.runs().iter().take(1000);
                 ends.flat_map(|r| [Some(r.index), r.end.map(|e| e - 1)])

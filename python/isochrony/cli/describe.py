@@ -50,6 +50,11 @@ def describe_run(run: Any) -> dict[str, Any]:
     }
 
 
+def _edge(edge: Any) -> dict[str, Any]:
+    """The recording on one side of a gap as plain values: its file, and its stamp as the source gave it."""
+    return {"file": edge.source, "stamp": None if edge.stamp is None else edge.stamp.isoformat()}
+
+
 def gap_rows(signal: Any) -> list[dict[str, Any]]:
     """The gaps of a signal as plain values; `seconds` is civil duration, not index length."""
     return [
@@ -60,6 +65,8 @@ def gap_rows(signal: Any) -> list[dict[str, Any]]:
             "start": None if gap.start_time is None else gap.start_time.isoformat(),
             "end": None if gap.end_time is None else gap.end_time.isoformat(),
             "seconds": None if gap.duration is None else float(gap.duration),
+            "before": _edge(gap.before),
+            "after": _edge(gap.after),
         }
         for gap in signal.gaps
     ]

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(said | ({"damaged": [one.as_dict() for one in damaged]} if damaged else {}))
         return status
     if gaps:
-        head = ("signal", "start", "end", "seconds", "index", "length")
+        head = ("signal", "start", "end", "seconds", "index", "length", "ended by", "resumed by")
         rows = [
             (
                 gap["signal"],
@@ -52,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
                 None if gap["seconds"] is None else f"{gap['seconds']:.6f}",
                 gap["start_index"],
                 gap["length"],
+                _edge_text(gap["before"]),
+                _edge_text(gap["after"]),
             )
             for gap in gaps
         ]
@@ -62,6 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n" + render(("signal", "run", "begins", "index", "because"), map(_step_row, steps)))
     print_damaged(target.store, damaged, len(found))
     return status
+
+
+def _edge_text(edge: dict[str, Any]) -> str:
+    """The file, which has its stamp in its name as a rule; where there is none, the stamp."""
+    return str(edge["file"] or short_time(edge["stamp"]) or "-")
 
 
 def _later_runs(signal: Any) -> list[dict[str, Any]]:

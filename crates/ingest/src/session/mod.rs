@@ -18,7 +18,7 @@ mod describe;
 mod edge;
 mod following;
 mod place;
-mod provenance;
+pub(crate) mod provenance;
 mod separation;
 mod sources;
 mod summary;

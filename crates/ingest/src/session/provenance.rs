@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use isochrony_store::Signal;
 use isochrony_store::op::EventRow;
 use serde_json::{Value, json};
 
@@ -74,6 +75,36 @@ fn row(file: &Imported) -> Value {
 
 fn split(source: &str) -> (&str, &str) {
     source.rsplit_once('/').unwrap_or(("", source))
+}
+
+/// The path of the file that holds a sample, as a signal's events tell. Files of a signal lie one behind the other, so it
+/// is the last of an event that begins at the sample or before it.
+pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
+    let end = index.checked_add(1)?;
+    let events = signal.state().events.within(index..end);
+    let mut found: Option<(i64, String)> = None;
+    for event in events.filter(|event| event.kind == KIND) {
+        let Ok(fields) = serde_json::from_str::<Value>(&event.fields) else {
+            continue;
+        };
+        let folder = fields.get("folder").and_then(Value::as_str);
+        let files = fields.get("files").and_then(Value::as_array);
+        for file in files.into_iter().flatten() {
+            let name = file.get(0).and_then(Value::as_str);
+            let first = file.get(2).and_then(Value::as_i64);
+            let (Some(name), Some(first)) = (name, first.filter(|first| *first <= index)) else {
+                continue;
+            };
+            if found.as_ref().is_none_or(|(before, _)| *before <= first) {
+                let path = match folder.unwrap_or_default() {
+                    "" => name.to_owned(),
+                    folder => format!("{folder}/{name}"),
+                };
+                found = Some((first, path));
+            }
+        }
+    }
+    found.map(|(_, path)| path)
 }
 
 /// What is known of a file that was imported before.

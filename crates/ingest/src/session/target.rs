@@ -100,7 +100,7 @@ impl Target {
         let latest = stamps
             .map(|point| Fixed::from_parts(point.civil_ns, point.civil_frac))
             .max();
-        let ended = live_end(&signal)?;
+        let ended = live_end(&signal.as_recorded())?;
         Ok(Self {
             name: name.into(),
             format: signal.format(),
@@ -209,7 +209,7 @@ impl Target {
 
     /// A stamp for samples that follow on those before `index`, as exact as the first one's.
     pub(crate) fn stamp_at(&self, index: i64, resolution: Fixed) -> Result<Stamp, IngestError> {
-        let time = self.writer.signal()?.time_of(index)?;
+        let time = self.signal()?.time_of(index)?;
         Ok(Stamp::new(time.value, resolution))
     }
 
@@ -234,7 +234,7 @@ impl Target {
 
     /// Takes the present end for the one that tells late blocks from new ones.
     pub(crate) fn look_again(&mut self) -> Result<(), IngestError> {
-        self.ended = live_end(&self.writer.signal()?)?;
+        self.ended = live_end(&self.signal()?)?;
         Ok(())
     }
 
@@ -295,8 +295,9 @@ impl Target {
         Ok(())
     }
 
+    /// The signal by its recorder's own clock, as that of stamps.
     pub(crate) fn signal(&self) -> Result<Signal, IngestError> {
-        Ok(self.writer.signal()?)
+        Ok(self.writer.signal()?.as_recorded())
     }
 
     pub(crate) fn summary(self) -> Result<SignalSummary, IngestError> {

@@ -77,6 +77,22 @@ impl Gap {
         )?))
     }
 
+    /// What was recorded last before the gap, a `GapEdge`: the file, where an importer told it, and the last stamp.
+    #[getter]
+    fn before(&self) -> Result<GapEdge> {
+        Ok(isochrony_ingest::gap_edges(&self.signal, self.gap)
+            .before
+            .into())
+    }
+
+    /// What was recorded first after the gap, a `GapEdge`: the file, where an importer told it, and its stamp.
+    #[getter]
+    fn after(&self) -> Result<GapEdge> {
+        Ok(isochrony_ingest::gap_edges(&self.signal, self.gap)
+            .after
+            .into())
+    }
+
     fn __eq__(&self, other: &Self) -> bool {
         self.gap == other.gap && self.signal.id() == other.signal.id()
     }
@@ -90,6 +106,46 @@ impl Gap {
         match self.signal.gap_times(self.gap) {
             Ok(Some(times)) => format!("{text} at {}>", isochrony_time::civil::format(times.start)),
             _ => text + ">",
+        }
+    }
+}
+
+/// The recording on one side of a gap.
+#[pyclass(frozen, module = "isochrony", get_all)]
+pub(crate) struct GapEdge {
+    /// Path of the file below the folder that was imported; None if samples were appended by a program.
+    source: Option<String>,
+    /// The stamp as the source gave it, by its own clock: before a gap the last one, after it that of the first sample.
+    /// None if there is none.
+    stamp: Option<Time>,
+    /// Width in seconds of the interval from `stamp` on that holds the true time; None without a stamp.
+    resolution: Option<f64>,
+    /// Index of the stamped sample; None without a stamp.
+    stamp_index: Option<i64>,
+}
+
+#[pymethods]
+impl GapEdge {
+    fn __repr__(&self) -> String {
+        let source = self.source.as_deref().unwrap_or("no file");
+        match self.stamp {
+            Some(stamp) => {
+                let stamp = isochrony_time::civil::format(stamp.value);
+                format!("<GapEdge {source}, stamped {stamp}>")
+            }
+            None => format!("<GapEdge {source}, no stamp>"),
+        }
+    }
+}
+
+impl From<isochrony_ingest::GapEdge> for GapEdge {
+    fn from(edge: isochrony_ingest::GapEdge) -> Self {
+        let stamp = edge.stamp.as_ref();
+        Self {
+            stamp: stamp.map(|(_, stamp)| Time::civil(stamp.civil)),
+            resolution: stamp.map(|(_, stamp)| stamp.resolution.to_f64() / 1e9),
+            stamp_index: stamp.map(|(index, _)| *index),
+            source: edge.source,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Signals and what belongs to them: selections, segments, gaps, runs, events, levels; reading and writing.
 
 pub(crate) mod conversion;
+pub(crate) mod corrections;
 pub(crate) mod counts;
 pub(crate) mod events;
 pub(crate) mod extent;

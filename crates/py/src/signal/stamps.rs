@@ -42,7 +42,7 @@ pub(crate) fn points<'py>(
     Ok(table(py, &columns)?)
 }
 
-/// See `Timebase.fit`.
+/// See `Timebase.pieces`.
 pub(crate) fn fit<'py>(py: Python<'py>, state: Option<&SignalState>) -> Result<Bound<'py, PyAny>> {
     let rows: Vec<_> = state.iter().flat_map(|state| state.fit.iter()).collect();
     let columns = PyDict::new(py);

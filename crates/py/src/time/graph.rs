@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use isochrony_store::timebases::MetricDefinition;
 use isochrony_time::{Derived, Fixed, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
 
 use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
+use crate::store::Store;
 use crate::time::network::{Network, counting};
 use crate::time::numbers::{number_arg, ratio_arg};
 use crate::time::timebase::Timebase;
@@ -39,7 +41,7 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// Finds a timebase of this graph, by itself, by name or by signal.
-    fn find(&self, what: &Bound<'_, PyAny>) -> Result<TimebaseId> {
+    pub(crate) fn find(&self, what: &Bound<'_, PyAny>) -> Result<TimebaseId> {
         if let Ok(timebase) = what.cast::<Timebase>() {
             let timebase = timebase.get();
             if Arc::ptr_eq(&timebase.network, &self.network) {
@@ -154,8 +156,38 @@ impl Graph {
         let (from, to) = (self.find(a)?, self.find(b)?);
         let offset = offset.map(number_arg).transpose()?.unwrap_or(Fixed::ZERO);
         let (num, den) = ratio_arg(ratio)?;
-        self.network
-            .connect(py, from, to, Derived::new(num, den, offset)?)
+        self.network.connect(
+            py,
+            from,
+            to,
+            MetricDefinition::Derived(Derived::new(num, den, offset)?),
+        )
+    }
+
+    /// Keeps the timebases and metrics of this graph with a store, instead of those that it had; on disk when this returns.
+    /// `Store.graph()` gives them back. Signals are kept by name, with their own clocks as they then are.
+    ///
+    /// Parameters:
+    ///     store: open for writing, which has all signals that metrics of this graph name.
+    ///
+    /// Raises:
+    ///     isochrony.TimeError: a metric joins a signal that the store has not under this name.
+    ///     isochrony.StoreError: a store open for reading (also PermissionError).
+    ///
+    /// >>> import isochrony as iso, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> graph = iso.Graph()
+    /// >>> camera = graph.add("camera", unit="frames")
+    /// >>> _ = camera.fit([(0, "2010-03-01"), (1000, "2010-03-01T00:00:40")], uncertainty=1e-3)
+    /// >>> graph.save(store)
+    /// >>> store.graph()["camera"].time_of(500)
+    /// Time('2010-03-01T00:00:20Z')
+    fn save(&self, py: Python<'_>, store: &Bound<'_, Store>) -> Result<()> {
+        let set = self.network.set();
+        let store = &store.get().shared.store;
+        Ok(crate::interpreter::detach(py, || {
+            store.set_timebases(&set)
+        })?)
     }
 
     /// Names of the timebases on the shortest path between two, both included.
@@ -198,6 +230,37 @@ impl Graph {
 
     fn __repr__(&self) -> String {
         format!("<Graph of {}>", self.keys().join(", "))
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// The timebases that are kept with the store (`Graph.save`), and the signals that they are joined to.
+    ///
+    /// Returns:
+    ///     A new `Graph`; empty but for "utc" if none are kept.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: a signal is gone that a metric names (also KeyError).
+    fn graph(slf: &Bound<'_, Self>) -> Result<Graph> {
+        let py = slf.py();
+        let set = slf.get().shared.store.timebases()?;
+        let network = Arc::<Network>::default();
+        for timebase in &set.timebases {
+            let unit = TimebaseKind::Unit(timebase.unit.clone());
+            network.add(&timebase.name, unit)?;
+        }
+        for metric in &set.metrics {
+            for name in [&metric.from, &metric.to] {
+                if network.id(name).is_err() {
+                    let signal = slf.get_item(name)?;
+                    let signal = signal.cast::<Signal>().map_err(PyErr::from)?;
+                    network.add_signal(signal, None)?;
+                }
+            }
+            network.rejoin(py, metric)?;
+        }
+        Ok(Graph { network })
     }
 }
 

@@ -1,6 +1,7 @@
 //! `isochrony.Time`; [`arguments`] are what may be given where a time is expected.
 
 mod arguments;
+pub(crate) mod fit;
 pub(crate) mod graph;
 pub(crate) mod network;
 pub(crate) mod numbers;
@@ -281,7 +282,7 @@ impl Time {
     }
 }
 
-fn overflow() -> Error {
+pub(crate) fn overflow() -> Error {
     isochrony_time::TimeError::Overflow { what: "time" }.into()
 }
 

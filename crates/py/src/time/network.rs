@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use isochrony_store::timebases::{MetricDefinition, NamedMetric, NamedTimebase, TimebaseSet};
 use isochrony_time::{
     Derived, Empirical, Fixed, Graph, Metric, Rate, TimeError, TimebaseId, TimebaseKind,
 };
@@ -22,6 +23,8 @@ pub(crate) struct Network {
 struct NetworkState {
     graph: Arc<Graph>,
     members: Vec<NetworkSignal>,
+    /// What was added beside signals, so that it can be kept.
+    set: TimebaseSet,
 }
 
 struct NetworkSignal {
@@ -30,6 +33,35 @@ struct NetworkSignal {
     axis: TimebaseId,
     signal: Py<Signal>,
     joined: Option<Arc<Empirical>>,
+}
+
+/// What a new timebase follows from, and in which direction its line is stated.
+#[derive(Clone, Copy)]
+pub(crate) enum DerivedOf {
+    /// From its own values to civil time.
+    Civil,
+    /// From those of this timebase to its own.
+    Timebase(TimebaseId),
+}
+
+impl NetworkState {
+    fn connect(
+        &mut self,
+        from: TimebaseId,
+        to: TimebaseId,
+        metric: Metric,
+        definition: MetricDefinition,
+    ) -> Result<()> {
+        let graph = Arc::make_mut(&mut self.graph);
+        graph.connect(from, to, metric)?;
+        let name = |id| graph.timebase(id).map(|one| one.name.clone());
+        self.set.metrics.push(NamedMetric {
+            from: name(from).unwrap_or_default(),
+            to: name(to).unwrap_or_default(),
+            definition,
+        });
+        Ok(())
+    }
 }
 
 impl Network {
@@ -52,7 +84,7 @@ impl Network {
             newest.push((id, signal.empirical()?.map(Arc::clone)));
         }
         let mut state = self.lock();
-        let NetworkState { graph, members } = &mut *state;
+        let NetworkState { graph, members, .. } = &mut *state;
         for (id, metric) in newest {
             let member = members.iter_mut().find(|member| member.id == id);
             let (Some(member), Some(metric)) = (member, metric) else {
@@ -159,20 +191,24 @@ impl Network {
             name: name.to_owned(),
             kind,
         };
+        if let TimebaseKind::Unit(unit) = &timebase.kind {
+            let (name, unit) = (name.to_owned(), unit.clone());
+            state.set.timebases.push(NamedTimebase { name, unit });
+        }
         Ok(Arc::make_mut(&mut state.graph).add(timebase)?)
     }
 
-    /// `to = from * ratio + offset`. A contradiction to present metrics changes nothing.
+    /// Joins two timebases. A contradiction to present metrics changes nothing.
     pub(crate) fn connect(
         &self,
         py: Python<'_>,
         from: TimebaseId,
         to: TimebaseId,
-        map: Derived,
+        definition: MetricDefinition,
     ) -> Result<()> {
+        let metric = definition.metric()?;
         self.current(py)?;
-        let mut state = self.lock();
-        Ok(Arc::make_mut(&mut state.graph).connect(from, to, Metric::Derived(map))?)
+        self.lock().connect(from, to, metric, definition)
     }
 
     /// Adds a timebase and joins it in one step.
@@ -180,12 +216,30 @@ impl Network {
         &self,
         name: &str,
         unit: &str,
-        join: impl FnOnce(&mut Graph, TimebaseId) -> std::result::Result<(), TimeError>,
+        map: Derived,
+        other: DerivedOf,
     ) -> Result<TimebaseId> {
         let id = self.add(name, TimebaseKind::Unit(unit.to_owned()))?;
+        let (from, to) = match other {
+            DerivedOf::Civil => (id, TimebaseId::CIVIL),
+            DerivedOf::Timebase(other) => (other, id),
+        };
         // A new timebase is in no cycle, so this cannot fail.
-        join(Arc::make_mut(&mut self.lock().graph), id)?;
+        let definition = MetricDefinition::Derived(map);
+        self.lock()
+            .connect(from, to, Metric::Derived(map), definition)?;
         Ok(id)
+    }
+
+    /// What was added beside signals, to be kept with a store.
+    pub(crate) fn set(&self) -> TimebaseSet {
+        self.lock().set.clone()
+    }
+
+    /// Joins two timebases by names, as they were kept with a store.
+    pub(crate) fn rejoin(&self, py: Python<'_>, metric: &NamedMetric) -> Result<()> {
+        let (from, to) = (self.id(&metric.from)?, self.id(&metric.to)?);
+        self.connect(py, from, to, metric.definition.clone())
     }
 
     pub(crate) fn signal_of(&self, py: Python<'_>, id: TimebaseId) -> Option<Py<Signal>> {
@@ -204,7 +258,5 @@ pub(crate) fn counting(
     start: Fixed,
 ) -> Result<TimebaseId> {
     let map = Derived::from_rate(rate, start)?;
-    network.derive(name, unit, |graph, id| {
-        graph.connect(id, TimebaseId::CIVIL, Metric::Derived(map))
-    })
+    network.derive(name, unit, map, DerivedOf::Civil)
 }

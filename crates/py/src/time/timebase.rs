@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use isochrony_store::state::SignalState;
-use isochrony_time::{Derived, Exact, Fixed, Metric, Round, TimebaseId, TimebaseKind};
+use isochrony_time::{Derived, Exact, Fixed, Round, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
 
 use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
-use crate::time::network::{Network, counting};
+use crate::time::network::{DerivedOf, Network, counting};
 use crate::time::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
 use crate::time::{RateArg, Time, TimeArg};
 
@@ -82,7 +82,7 @@ impl Timebase {
         self.network.name(self.id)
     }
 
-    fn is_civil(&self) -> bool {
+    pub(crate) fn is_civil(&self) -> bool {
         self.id == TimebaseId::CIVIL
     }
 
@@ -121,8 +121,9 @@ impl Timebase {
 
     fn civil_of(&self, py: Python<'_>, value: isochrony_time::Time<Exact>) -> Result<Time> {
         let graph = self.network.current(py)?;
-        let civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
+        let (civil, half) = graph.convert_with_uncertainty(value, TimebaseId::CIVIL)?;
         let mut time = self.time(civil.rounded()?);
+        time.uncertainty = Some(half);
         // The fit does not know gaps.
         if let Some(signal) = time.origin.and_then(|axis| self.network.signal(py, axis)) {
             let signal = signal.get().get(py)?;
@@ -207,9 +208,8 @@ impl Timebase {
         let offset = offset.map(number_arg).transpose()?.unwrap_or(Fixed::ZERO);
         let (num, den) = ratio_arg(ratio)?;
         let map = Derived::new(num, den, offset)?;
-        let id = self.network.derive(name, unit, |graph, id| {
-            graph.connect(self.id, id, Metric::Derived(map))
-        })?;
+        let other = DerivedOf::Timebase(self.id);
+        let id = self.network.derive(name, unit, map, other)?;
         Ok(Self::member(&self.network, py, id))
     }
 
@@ -219,7 +219,8 @@ impl Timebase {
     ///     value: a number.
     ///
     /// Returns:
-    ///     A `Time`; where the way goes by a signal it remembers the signal's run and is flagged inside a gap.
+    ///     A `Time`; where the way goes by a signal it remembers the signal's run and is flagged inside a gap. Its
+    ///     `uncertainty_ns` is what the metrics on the way state together.
     ///
     /// Raises:
     ///     isochrony.TimeError: not joined to civil time.
@@ -289,11 +290,11 @@ impl Timebase {
         crate::signal::stamps::points(py, self.state(py)?.as_deref())
     }
 
-    /// The fitted pieces, a `Table`: from "index" up to "end" (-1: open) of "run",
+    /// The pieces fitted to the stamps, a `Table`: from "index" up to "end" (-1: open) of "run",
     /// civil(i) = civil + (i - index) * ns_num / ns_den, off by at most "uncertainty_ns".
     /// Empty for a timebase that is no signal's.
     #[getter]
-    fn fit<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+    fn pieces<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         crate::signal::stamps::fit(py, self.state(py)?.as_deref())
     }
 

@@ -386,6 +386,12 @@ fn rows(state: &SignalState, old: &SignalState) -> Vec<Op> {
             ops.push(Op::Point { id, point });
         }
     }
+    for correction in state.corrections.iter() {
+        if old.corrections.by_id(correction.id) != Some(correction) {
+            let correction = Box::new((**correction).clone());
+            ops.push(Op::Correction { id, correction });
+        }
+    }
     for event in state.events.iter() {
         if old.events.by_id(event.id) != Some(event) {
             let event = (**event).clone();

@@ -18,7 +18,7 @@ use super::io::IoContext;
 use super::tables::TEXT_ARRAY;
 use crate::error::StoreError;
 use crate::media::{Media, limits};
-use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState};
+use crate::state::{CORRECTIONS, EVENTS, FIT, GAPS, POINTS, RUNS, SignalState};
 
 /// A table without a file that had rows.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Missing {
         let json: Option<Value> = described.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let rows = json.and_then(|json| json["shape"][0].as_u64());
         let gone = rows.is_none()
-            && table != EVENTS
+            && ![EVENTS, CORRECTIONS].contains(&table)
             && media.stat(&own).at("look at", &own)?.is_none()
             && {
                 let data = folder.join("data/zarr.json");
@@ -83,6 +83,7 @@ impl Missing {
             RUNS => state.runs.len(),
             POINTS => state.points.len(),
             FIT => state.fit.len(),
+            CORRECTIONS => state.corrections.point_count(),
             // Their description counts bytes.
             _ if state.events.next_id() == 0 => 0,
             _ => usize::MAX,

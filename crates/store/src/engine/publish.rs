@@ -11,7 +11,7 @@ use super::small;
 use super::tables::{self, TEXT_ARRAY};
 use crate::layout::{self, zarr};
 use crate::media::{Site, limits};
-use crate::state::{EVENTS, GAPS, Table};
+use crate::state::{CORRECTIONS, EVENTS, GAPS, Table};
 
 /// Most time between a commit and its publication, unless publishing takes longer than a tenth of it.
 const LATEST: Duration = Duration::from_millis(800);
@@ -64,6 +64,10 @@ impl Shared {
             if has_events && !is_compact && !slot.projected.contains_key(name) {
                 done &= self.project_table(slot, name, false);
             }
+        }
+        let has_corrections = !state.corrections.is_empty() && !is_compact;
+        if has_corrections && !slot.projected.contains_key(CORRECTIONS) {
+            done &= self.project_table(slot, CORRECTIONS, false);
         }
         if slot.base.has_checksums(slot.crc_rows) {
             // Checksums come home with checkpoints only.

@@ -37,6 +37,7 @@ impl SmallTables {
     pub(crate) fn of(state: &SignalState) -> Option<Self> {
         // Before all rows are put together, of which there may be many.
         let rows = state.runs.len() + state.points.len() + state.fit.len() + state.events.len();
+        let rows = rows + state.corrections.point_count();
         if rows > MOST_BYTES / 8 {
             return None;
         }
@@ -193,7 +194,8 @@ mod tests {
     fn refuses_what_no_writer_records() {
         for said in [
             vec![rows(0, &[1, 2], b"")],
-            vec![rows(5, &[], b"")],
+            vec![rows(6, &[], b"")],
+            vec![rows(5, &[0; 16], b"")],
             vec![rows(1, &[0, 0, 100], b"")],
             vec![rows(1, &[], b"text")],
             vec![rows(4, &[], b""), rows(1, &[], b"")],

@@ -396,7 +396,7 @@ pub(crate) fn arrays() -> impl Iterator<Item = (&'static str, usize)> {
 
 /// Where table files of a signal lie, for verification: array, file inside the signal's folder.
 #[must_use]
-pub fn table_files() -> [(&'static str, String); 5] {
+pub fn table_files() -> [(&'static str, String); TABLES.len()] {
     TABLES.map(|name| (name, file_of(name)))
 }
 

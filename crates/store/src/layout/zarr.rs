@@ -159,6 +159,7 @@ pub fn table_array(name: &str, columns: u64, rows: u64, geometry: Geometry) -> V
         "runs" => ["run", "run_field"],
         "timebase/points" => ["point", "point_field"],
         "timebase/fit" => ["piece", "piece_field"],
+        "timebase/corrections" => ["comparison", "comparison_field"],
         _ => ["event", "event_field"],
     };
     array(

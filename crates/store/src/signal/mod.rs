@@ -31,6 +31,8 @@ pub struct Signal {
     state: Arc<SignalState>,
     stream: StreamId,
     civil: Arc<OnceLock<Option<Arc<Empirical>>>>,
+    /// Whether its times are those of its own clock, whatever corrects that.
+    is_as_recorded: bool,
     /// For how long its samples may be read, if that is bounded.
     lease: Option<Arc<Lease>>,
 }
@@ -59,6 +61,7 @@ impl Signal {
             state,
             stream,
             civil: Arc::default(),
+            is_as_recorded: false,
             lease: None,
         })
     }
@@ -68,6 +71,16 @@ impl Signal {
     pub fn leased(mut self, lease: &Arc<Lease>) -> Self {
         self.lease = Some(Arc::clone(lease));
         self
+    }
+
+    /// The same, whose times are those of its own clock: without corrections.
+    #[must_use]
+    pub fn as_recorded(&self) -> Self {
+        Self {
+            civil: Arc::default(),
+            is_as_recorded: true,
+            ..self.clone()
+        }
     }
 
     /// Follows what was committed since; whether anything changed.
@@ -115,6 +128,7 @@ impl Signal {
         }
         let lease = self.lease.take();
         *self = Self {
+            is_as_recorded: self.is_as_recorded,
             lease,
             ..Self::of_state(&self.shared, state)?
         };

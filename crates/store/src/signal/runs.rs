@@ -91,11 +91,10 @@ impl Signal {
             None
         };
         let rate = self.mean_rate(RunId(run.id))?;
-        let uncertain = self
-            .state
-            .fit
-            .of_run(run.id)
-            .map(|piece| piece.uncertainty_ps);
+        let uncertainty_ns = match self.empirical()? {
+            Some(civil) if known => civil.run_uncertainty_ns(RunId(run.id)),
+            _ => None,
+        };
         Ok(Run {
             id: RunId(run.id),
             start: run.start,
@@ -103,7 +102,7 @@ impl Signal {
             reason: run.reason,
             civil,
             rate,
-            uncertainty_ns: uncertain.max().map(|ps| ps as f64 / 1e3),
+            uncertainty_ns,
         })
     }
 

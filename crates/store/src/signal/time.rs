@@ -6,19 +6,25 @@ use isochrony_time::{Empirical, Fixed, IndexAt, Lookup, Prefer, Round, RunId, Ti
 
 use super::{Signal, overflow};
 use crate::clock;
+use crate::corrections;
 use crate::error::StoreError;
 use crate::op::RunRow;
 
 impl Signal {
-    /// The relation of indices to civil time; `None` if there is none yet. Built on first use.
+    /// The relation of indices to civil time, with corrections of the clock; `None` if there is none yet. Built on first
+    /// use.
     ///
     /// # Errors
-    /// [`StoreError::Time`] if the stored fit is impossible.
+    /// [`StoreError::Time`] if the stored fit is impossible, [`StoreError::NewerFormat`] for a correction that a newer
+    /// version made.
     pub fn empirical(&self) -> Result<Option<&Arc<Empirical>>, StoreError> {
         if let Some(civil) = self.civil.get() {
             return Ok(civil.as_ref());
         }
-        let built = clock::empirical(&self.state)?;
+        let built = match self.is_as_recorded {
+            true => clock::empirical(&self.state)?,
+            false => corrections::empirical(&self.state)?,
+        };
         // Its times say whose runs they are of: run 1 of another signal is another clock.
         let built = built.map(|civil| Arc::new(civil.with_timebase(self.timebase())));
         Ok(self.civil.get_or_init(|| built).as_ref())

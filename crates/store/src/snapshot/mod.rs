@@ -25,7 +25,7 @@ use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId, TableRows};
 use crate::options::Mode;
 use crate::signal::Signal;
-use crate::state::{FIT, GAPS, RUNS, SignalState, TABLES, Table};
+use crate::state::{CORRECTIONS, FIT, GAPS, RUNS, SignalState, TABLES, Table};
 use crate::store::Store;
 use crate::version::DataVersion;
 
@@ -139,7 +139,7 @@ impl SignalRecord {
         let is_sound = self.meta.is_plausible() && self.end >= 0;
         let clock = |table: &TableRows| {
             let name = TABLES.get(usize::from(table.table));
-            name.is_some_and(|name| [GAPS, RUNS, FIT].contains(name))
+            name.is_some_and(|name| [GAPS, RUNS, FIT, CORRECTIONS].contains(name))
         };
         match is_sound && self.tables.iter().all(clock) {
             true => consistency::check_without_stamps(&self.state()?),

@@ -4,6 +4,7 @@
 //! operation, nothing panics, and what makes no sense is ignored. Cloning it is cheap (a few reference counts), so a
 //! reader's snapshot of a signal with 1,000,000 gaps costs nothing, and the writer pays for what it then changes.
 
+mod corrections;
 mod gaps;
 mod rows;
 mod seq;
@@ -13,9 +14,10 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use corrections::CorrectionTable;
 pub use gaps::{Gap, GapTable};
 pub use rows::{EventTable, FitTable, PointTable, RunTable};
-pub use tables::{EVENTS, FIT, GAPS, POINTS, RUNS, TABLES, Table};
+pub use tables::{CORRECTIONS, EVENTS, FIT, GAPS, POINTS, RUNS, TABLES, Table};
 
 use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
@@ -29,6 +31,7 @@ struct Changed {
     points: bool,
     fit: bool,
     events: bool,
+    corrections: bool,
 }
 
 /// A signal without its samples.
@@ -52,6 +55,8 @@ pub struct SignalState {
     pub fit: FitTable,
     /// Provenance, discontinuities, annotations.
     pub events: EventTable,
+    /// Comparisons of its clock with better ones.
+    pub corrections: CorrectionTable,
     /// Which bytes the samples are.
     pub data: Arc<DataVersion>,
     /// Counts changes: two states of one signal with the same number are the same.
@@ -73,6 +78,7 @@ impl SignalState {
             points: PointTable::default(),
             fit: FitTable::default(),
             events: EventTable::default(),
+            corrections: CorrectionTable::default(),
             data: Arc::default(),
             seq: 0,
             changed: Changed::default(),
@@ -133,6 +139,10 @@ impl SignalState {
                 self.events.remove(*event);
                 self.events.reserve(*event);
                 self.changed.events = true;
+            }
+            Op::Correction { correction, .. } => {
+                self.corrections.set((**correction).clone());
+                self.changed.corrections = true;
             }
             Op::ReplaceData { tmp, codec, .. } => {
                 Arc::make_mut(&mut self.data).replace_array(tmp);

@@ -127,6 +127,16 @@ impl PointTable {
             .filter(|row| (row.run, row.index) == (run, index))
     }
 
+    /// The last stamp of a run at an index or before it. O(log n).
+    #[must_use]
+    pub fn last_until(&self, run: u32, index: i64) -> Option<PointRow> {
+        let behind = self
+            .rows
+            .partition_point(|row| (row.run, row.index) <= (run, index));
+        let row = self.rows.get(behind.checked_sub(1)?)?;
+        (row.run == run).then_some(*row)
+    }
+
     fn position(&self, run: u32, index: i64) -> usize {
         self.rows
             .partition_point(|row| (row.run, row.index) < (run, index))

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::corrections::{self, CorrectionTable};
 use super::rows::{EventTable, FitTable, PointTable, RunTable};
 use super::{Changed, GapTable, SignalState};
 use crate::error::StoreError;
@@ -18,8 +19,13 @@ pub const POINTS: &str = "timebase/points";
 pub const FIT: &str = "timebase/fit";
 /// Folder of the table of events: id, start, end, `text_offset`, `text_length`.
 pub const EVENTS: &str = "events/table";
+/// Folder of the table of clock corrections, one row for each point: correction, run (-1: all), removed, method, shape
+/// (0: chosen by the fit, 1: line, 2: pieces), `wander_ppt`, `from_time` (0: `from` is an index), from, `from_frac`,
+/// `civil_ns`, `civil_frac`, `uncertainty_ns` (-1: none stated), `uncertainty_frac`, `to_signal` (-1: civil time), to,
+/// `to_frac`, outlier. A signal without corrections has none.
+pub const CORRECTIONS: &str = "timebase/corrections";
 /// All tables. Their order is that of their numbers in a log.
-pub const TABLES: [&str; 5] = [GAPS, RUNS, POINTS, FIT, EVENTS];
+pub const TABLES: [&str; 6] = [GAPS, RUNS, POINTS, FIT, EVENTS, CORRECTIONS];
 
 /// One table: `rows.len()` is a multiple of `columns`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +50,7 @@ impl Table {
             POINTS => 7,
             FIT => 9,
             EVENTS => 5,
+            CORRECTIONS => corrections::COLUMNS,
             _ => return None,
         })
     }
@@ -59,7 +66,7 @@ impl Table {
 }
 
 /// A bad row and what is impossible about it.
-type BadRow = (usize, &'static str);
+pub(super) type BadRow = (usize, &'static str);
 
 impl SignalState {
     /// All tables.
@@ -71,6 +78,7 @@ impl SignalState {
             points: true,
             fit: true,
             events: true,
+            corrections: true,
         };
         self.tables_of(all)
     }
@@ -84,18 +92,23 @@ impl SignalState {
             points: true,
             fit: true,
             events: true,
+            corrections: true,
         })
     }
 
-    /// Gaps, runs and the fit: the tables that say where samples lie in time.
+    /// Gaps, runs, the fit and its corrections: the tables that say where samples lie in time.
     #[must_use]
     pub(crate) fn tables_of_clock(&self) -> Vec<Table> {
-        self.tables_of(Changed {
+        let mut tables = self.tables_of(Changed {
             gaps: true,
             runs: true,
             fit: true,
+            corrections: true,
             ..Changed::default()
-        })
+        });
+        // Absent where there are none, as it was before there could be any.
+        tables.retain(|table| table.name != CORRECTIONS || !table.rows.is_empty());
+        tables
     }
 
     /// The tables that changed since [`mark_saved`](Self::mark_saved).
@@ -117,6 +130,7 @@ impl SignalState {
             points: true,
             fit: true,
             events: true,
+            corrections: true,
         };
     }
 
@@ -140,6 +154,9 @@ impl SignalState {
                 text,
                 ..Table::new(EVENTS, rows)
             });
+        }
+        if which.corrections {
+            tables.push(Table::new(CORRECTIONS, self.corrections.to_rows()));
         }
         tables
     }
@@ -178,6 +195,9 @@ impl SignalState {
                 RUNS => state.runs = read_runs(rows).map_err(damaged)?,
                 POINTS => state.points = read_points(rows).map_err(damaged)?,
                 FIT => state.fit = read_fit(rows).map_err(damaged)?,
+                CORRECTIONS => {
+                    state.corrections = CorrectionTable::from_rows(rows).map_err(damaged)?;
+                }
                 _ => state.events = read_events(rows, &table.text).map_err(damaged)?,
             }
         }

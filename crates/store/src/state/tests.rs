@@ -10,7 +10,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::error::StoreError;
 use crate::meta::ClockSettings;
-use crate::op::{EventRow, PieceRow, PointRow, RunReason, RunRow};
+use crate::op::{
+    CorrectionPointRow, CorrectionRow, EventRow, PieceRow, PointRow, RunReason, RunRow,
+};
 
 const ID: SignalId = SignalId(7);
 
@@ -49,7 +51,7 @@ fn piece(index: i64, end: i64, num: u64) -> PieceRow {
 /// Operations as a writer makes them: the axis and the runs grow, everything else may change anywhere.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let one = (
-        0u8..9,
+        0u8..10,
         0i64..400,
         1i64..60,
         0u32..6,
@@ -128,6 +130,28 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
                         fields: serde_json::json!({ "note": text }).to_string(),
                     },
                 }),
+                8 => ops.push(Op::Correction {
+                    id: ID,
+                    correction: Box::new(CorrectionRow {
+                        id: small,
+                        run: (num % 2 == 0).then_some(small),
+                        is_removed: num % 3 == 0,
+                        method: 1,
+                        shape: (num % 3) as u8,
+                        wander_ppt: num,
+                        to: (num % 4 == 0).then_some(num),
+                        points: (0..=num as i64 % 4)
+                            .map(|k| CorrectionPointRow {
+                                from_time: num % 2 == 1,
+                                from: (at + k * length, 3),
+                                civil: (at - k, 4),
+                                uncertainty: (k % 2 == 0).then_some((length, 5)),
+                                to: (-at, 6),
+                                is_outlier: k == 3,
+                            })
+                            .collect(),
+                    }),
+                }),
                 _ => ops.push(Op::EventRemove {
                     id: ID,
                     event: u64::from(small) + num,
@@ -163,7 +187,7 @@ proptest! {
 
     #[test]
     fn replaying_over_any_mixture_of_tables_gives_the_last_state(
-        ops in ops(), ages in proptest::collection::vec(0usize..=100, 5), end_age in 0usize..=100,
+        ops in ops(), ages in proptest::collection::vec(0usize..=100, 6), end_age in 0usize..=100,
     ) {
         let last = after(&ops);
         let at = |age: usize| after(&ops[..ops.len() * age / 100]);
@@ -175,6 +199,7 @@ proptest! {
         mixed.points = at(ages[2]).points;
         mixed.fit = at(ages[3]).fit;
         mixed.events = at(ages[4]).events;
+        mixed.corrections = at(ages[5]).corrections;
         ops.iter().for_each(|op| mixed.apply(op));
         same(&mixed, &last)?;
     }
@@ -266,6 +291,16 @@ fn a_snapshot_of_a_million_rows_costs_nothing() {
     assert!(start.elapsed().as_secs() < 2, "{:?}", start.elapsed());
 }
 
+/// Two points of a correction; in each, one column has another value.
+fn correction(changes: [(usize, i64); 2]) -> Vec<i64> {
+    let sound = |(column, value): (usize, i64)| {
+        let mut row = vec![0, -1, 0, 1, 0, 1_000_000, 0, 5, 0, 5, 0, 5, 0, -1, 5, 0, 0];
+        row[column] = value;
+        row
+    };
+    changes.into_iter().flat_map(sound).collect()
+}
+
 #[test]
 fn rejects_impossible_tables_and_names_the_row() {
     for (name, rows, row) in [
@@ -276,6 +311,11 @@ fn rejects_impossible_tables_and_names_the_row() {
         (POINTS, vec![0, 5, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0], 1),
         (POINTS, vec![0, 5, 0, -1, 0, 0, 0], 0),
         (FIT, vec![0, 0, -1, 0, 0, 0, 1, 0, 0], 0),
+        (CORRECTIONS, correction([(0, 1), (2, 2)]), 1),
+        (CORRECTIONS, correction([(6, 0), (2, 7)]), 1),
+        (CORRECTIONS, correction([(0, 0), (11, -5)]), 1),
+        (CORRECTIONS, correction([(3, 256), (0, 0)]), 0),
+        (CORRECTIONS, correction([(8, -1), (0, 0)]), 0),
         (EVENTS, vec![1, 0, 5, 0, 9], 0),
         (EVENTS, vec![1, 5, 2, 0, 0], 0),
     ] {

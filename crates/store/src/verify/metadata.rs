@@ -15,7 +15,7 @@ use crate::engine::tables::{self, TEXT_ARRAY};
 use crate::error::StoreError;
 use crate::layout::{self, zarr};
 use crate::media::{Kind, Media, Refusal, limits};
-use crate::state::{EVENTS, GAPS};
+use crate::state::{CORRECTIONS, EVENTS, GAPS};
 use crate::store::Store;
 
 /// Bytes of a row of the table of events.
@@ -177,16 +177,17 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
         let sealed = crate::seal::described(state, found.as_deref());
         files.push(ExpectedMetadata::new("data", sealed, PublishLag::Never));
     }
-    for (name, _) in tables::arrays() {
+    for name in tables::arrays().map(|(name, _)| name).chain([CORRECTIONS]) {
         let file = format!("{name}/c/0/0");
         // Of a compact signal only the table of gaps is an array, once there are any.
         let has_gaps = || !state.gaps.is_empty() || lies_there(&file);
-        let is_array = !is_compact || (name == GAPS && has_gaps());
-        files.extend(
-            is_array
-                .then(|| table(subject, name, &file, name))
-                .flatten(),
-        );
+        let is_array = match name {
+            CORRECTIONS => lies_there(&file),
+            _ => !is_compact || (name == GAPS && has_gaps()),
+        };
+        if is_array {
+            files.extend(table(subject, name, &file, name));
+        }
     }
     let text = subject.folder.join(TEXT_ARRAY).join("c/0");
     if matches!(subject.media.stat(&text), Ok(Some(Kind::File(_)))) {

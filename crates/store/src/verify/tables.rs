@@ -16,7 +16,7 @@ use crate::engine::evidence::Writer;
 use crate::engine::table_files;
 use crate::error::StoreError;
 use crate::media::limits;
-use crate::state::EVENTS;
+use crate::state::{CORRECTIONS, EVENTS};
 
 pub(super) const MEND: &str = "copy it back from another copy of the store; until then what it held is unknown, so the \
                                signal is neither read, written nor repaired";
@@ -29,7 +29,7 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     let mut whole = true;
     for (table, file) in table_files()
         .into_iter()
-        .filter(|(table, _)| *table != EVENTS)
+        .filter(|(table, _)| ![EVENTS, CORRECTIONS].contains(table))
     {
         let path = subject.folder.join(&file);
         if matches!(subject.media.stat(&path), Ok(Some(_))) {

@@ -25,7 +25,7 @@ mod resume;
 mod stretch;
 
 pub use config::ClockConfig;
-pub(crate) use config::{FLOOR_SLOPE, prior_reach};
+pub(crate) use config::{COVER, FLOOR_SLOPE, prior_reach};
 pub use point::{Placement, Point, PointUse, RateEstimate, Stamp};
 
 use crate::{Fixed, Piece, RunId, TimeError};

@@ -179,6 +179,43 @@ fn all() -> Vec<(TimeError, &'static [&'static str])> {
             },
             &["backward", "index 6", "next_run"],
         ),
+        (
+            TimeError::TooFewPoints { got: 1 },
+            &["1 points", "two or more", "give more"],
+        ),
+        (
+            TimeError::UnsortedPoints {
+                position: 3,
+                from: int(7),
+                before: int(9),
+            },
+            &["point 3 is at 7", "9", "sort"],
+        ),
+        (
+            TimeError::NegativeUncertainty {
+                position: 2,
+                uncertainty: int(-4),
+            },
+            &["-4", "point 2", "half-width"],
+        ),
+        (
+            TimeError::UnknownUncertainty {
+                position: 0,
+                points: 2,
+                least: 5,
+            },
+            &["point 0", "2 points", "5 or more", "give uncertainty"],
+        ),
+        (
+            TimeError::NotMonotone {
+                before: 1,
+                after: 2,
+                before_to: int(50),
+                after_to: int(40),
+                falls: false,
+            },
+            &["50 at point 1", "40 at point 2", "rises", "leave out"],
+        ),
     ]
 }
 
@@ -208,6 +245,11 @@ fn position(error: &TimeError) -> usize {
         TimeError::BadResolution { .. } => 20,
         TimeError::BadConfig { .. } => 21,
         TimeError::BadPlacement { .. } => 22,
+        TimeError::TooFewPoints { .. } => 23,
+        TimeError::UnsortedPoints { .. } => 24,
+        TimeError::NegativeUncertainty { .. } => 25,
+        TimeError::UnknownUncertainty { .. } => 26,
+        TimeError::NotMonotone { .. } => 27,
     }
 }
 
@@ -226,7 +268,7 @@ fn every_message_names_values_and_a_way_to_mend() {
         }
         assert!(!message.contains('\n'));
     }
-    assert_eq!(all.len(), 23);
+    assert_eq!(all.len(), 28);
 }
 
 #[test]

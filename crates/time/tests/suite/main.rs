@@ -10,6 +10,7 @@ mod lost_samples;
 mod marks;
 mod mean_rate;
 mod placement;
+mod points;
 mod ratio;
 mod runs;
 mod short_gaps;

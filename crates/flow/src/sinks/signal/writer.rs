@@ -70,7 +70,8 @@ impl SignalSinkWriter {
         clock: Option<Arc<dyn Clock>>,
         copied: CopySource,
     ) -> Result<Self, OpError> {
-        let signal = writer.signal().map_err(store_error)?;
+        // What is appended is placed by the signal's own clock.
+        let signal = writer.signal().map_err(store_error)?.as_recorded();
         let end = signal.end_index();
         let ends = (end > 0).then(|| signal.time_of(end).ok()).flatten();
         let (rate, meta) = (signal.rate(), &signal.state().meta);

@@ -1,0 +1,398 @@
+//! Corrections of a signal's clock after it was recorded: points at which it was compared with a better one.
+//!
+//! A correction maps civil time as the signal's own clock recorded it to true civil time. Samples, stamps and the fit of
+//! the stamps stay; what converts indices to times applies the correction on top. What is appended later is placed by the
+//! recorder's own clock, as before ([`Signal::as_recorded`]), and its times are corrected with the rest.
+//!
+//! The points are stored as given, and their fit is made anew whenever a signal is loaded and asked for times. Removing a
+//! correction takes it out of force and keeps its points; of several in force for a run, the latest counts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use isochrony_time::{
+    Empirical, FitShape, Fixed, PointFit, PointFitOptions, PointPair, RunId, TimeError,
+};
+
+use crate::append::SignalWriter;
+use crate::clock;
+use crate::error::StoreError;
+use crate::op::{CorrectionPointRow, CorrectionRow, Op, RunReason, SignalId};
+use crate::signal::Signal;
+use crate::state::{CORRECTIONS, SignalState};
+
+/// The rules by which points are fitted. A change that gives other times needs another number.
+pub const METHOD: u8 = 1;
+
+/// Parts of a rate in which its wander is stored.
+const WANDER_PARTS: f64 = 1e12;
+
+/// Where a signal's own clock was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedAt {
+    /// At a sample, or between two.
+    Index(Fixed),
+    /// At a civil time, ns since 1970, as this clock told it.
+    Time(Fixed),
+}
+
+/// One comparison of a signal's clock with a better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockComparison {
+    /// Where the signal's clock was.
+    pub at: RecordedAt,
+    /// The true time, ns since 1970.
+    pub civil: Fixed,
+    /// Half-width around `civil` that holds the true time, ns; `None`: as the points scatter.
+    pub uncertainty: Option<Fixed>,
+    /// Where the better clock was in its own unit, an index of another signal; `None`: it tells civil time.
+    pub to: Option<Fixed>,
+}
+
+/// How to correct a clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CorrectionOptions {
+    /// The run to correct; `None`: all, which must be of one clock.
+    pub run: Option<RunId>,
+    /// How points are fitted.
+    pub fit: PointFitOptions,
+    /// The signal whose indices [`ClockComparison::to`] counts.
+    pub to: Option<SignalId>,
+}
+
+/// A correction of a signal's clock, in force or removed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClockCorrection {
+    row: Arc<CorrectionRow>,
+    fit: PointFit,
+}
+
+impl ClockCorrection {
+    /// Unique in the signal, never reused.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.row.id
+    }
+
+    /// The run that it corrects; `None`: all.
+    #[must_use]
+    pub fn run(&self) -> Option<RunId> {
+        self.row.run.map(RunId)
+    }
+
+    /// Whether it was removed.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        self.row.is_removed
+    }
+
+    /// The signal whose indices the points were given in; `None`: civil time.
+    #[must_use]
+    pub fn to(&self) -> Option<SignalId> {
+        self.row.to.map(SignalId)
+    }
+
+    /// From recorded civil time to the true one, and how well it fits; positions are those of the points.
+    #[must_use]
+    pub fn fit(&self) -> &PointFit {
+        &self.fit
+    }
+
+    /// The points, as given.
+    pub fn comparisons(&self) -> impl ExactSizeIterator<Item = ClockComparison> + '_ {
+        let is_to_signal = self.row.to.is_some();
+        self.row.points.iter().map(move |point| {
+            let from = value(point.from);
+            ClockComparison {
+                at: match point.from_time {
+                    true => RecordedAt::Time(from),
+                    false => RecordedAt::Index(from),
+                },
+                civil: value(point.civil),
+                uncertainty: point.uncertainty.map(value),
+                to: is_to_signal.then(|| value(point.to)),
+            }
+        })
+    }
+}
+
+impl Signal {
+    /// All corrections of the clock, removed ones too, in the order in which they were made.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`], [`StoreError::NewerFormat`] for one that a newer version fitted.
+    pub fn clock_corrections(&self) -> Result<Vec<ClockCorrection>, StoreError> {
+        let state = self.state();
+        let Some(recorded) = clock::empirical(state)? else {
+            return Ok(Vec::new());
+        };
+        let all = state.corrections.iter().map(|row| {
+            let fit = fit(state, &recorded, row)?;
+            let row = Arc::clone(row);
+            Ok(ClockCorrection { row, fit })
+        });
+        all.collect()
+    }
+
+    /// Whether any correction of the clock is in force.
+    #[must_use]
+    pub fn is_corrected(&self) -> bool {
+        self.state().corrections.active().next().is_some()
+    }
+}
+
+impl SignalWriter {
+    /// Corrects the clock by points at which it was compared with a better one. No sample changes, and
+    /// [`remove_clock_correction`](Self::remove_clock_correction) takes it back.
+    ///
+    /// ```
+    /// use isochrony_store::{ClockComparison, CorrectionOptions, CreateOptions, Mode, RecordedAt, Store};
+    /// use isochrony_segment::DType;
+    /// use isochrony_time::{Fixed, Rate, civil};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let store = Store::open(folder.path().join("sea.iso"), Mode::Create)?;
+    /// let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100)?);
+    /// let start = civil::parse("2010-03-01T00:00:00Z")?;
+    /// options.start = Some(start);
+    /// let writer = store.create("obs", &options)?;
+    /// writer.append(&[0i16; 10_000])?;
+    /// // Right at the start; 200 us fast after 100 s.
+    /// let at = |index: i64, true_ns: i64| ClockComparison {
+    ///     at: RecordedAt::Index(Fixed::from_int(index)),
+    ///     civil: start.checked_add(Fixed::from_int(true_ns)).unwrap(),
+    ///     uncertainty: Some(Fixed::from_int(1_000)),
+    ///     to: None,
+    /// };
+    /// let points = [at(0, 0), at(10_000, 99_999_800_000)];
+    /// let correction = writer.correct_clock(&points, &CorrectionOptions::default())?;
+    /// assert_eq!(civil::format(writer.signal()?.time_of(5_000)?.value), "2010-03-01T00:00:49.999900Z");
+    /// writer.remove_clock_correction(correction.id())?;
+    /// assert_eq!(civil::format(writer.signal()?.time_of(5_000)?.value), "2010-03-01T00:00:50Z");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError::NoCivilTime`]; [`StoreError::InvalidOption`] for a signal of several clocks without a run, and for a
+    /// point outside the run; [`StoreError::Time`] as of [`PointFit::new`], and for a run that there is not;
+    /// [`StoreError::ReadOnly`].
+    pub fn correct_clock(
+        &self,
+        points: &[ClockComparison],
+        options: &CorrectionOptions,
+    ) -> Result<ClockCorrection, StoreError> {
+        self.change("correct the clock", |state, _, change| {
+            let recorded = clock::empirical(state)?;
+            let recorded = recorded.ok_or_else(|| StoreError::NoCivilTime {
+                signal: (*state.name).into(),
+            })?;
+            check_run(state, points, options.run)?;
+            options.fit.check()?;
+            let rows = points.iter().map(point_row).collect::<Result<_, _>>()?;
+            let mut row = CorrectionRow {
+                id: state.corrections.next_id(),
+                run: options.run.map(|run| run.0),
+                is_removed: false,
+                method: METHOD,
+                shape: match options.fit.shape {
+                    None => 0,
+                    Some(FitShape::Line) => 1,
+                    Some(FitShape::Pieces) => 2,
+                },
+                wander_ppt: (options.fit.wander * WANDER_PARTS).round() as u64,
+                to: options.to.map(|to| to.0),
+                points: rows,
+            };
+            let fit = fit(state, &recorded, &row)?;
+            for &at in fit.outliers() {
+                row.points[at].is_outlier = true;
+            }
+            let row = Arc::new(row);
+            let mut after = state.clone();
+            let op = Op::Correction {
+                id: state.id,
+                correction: Box::new((*row).clone()),
+            };
+            after.apply(&op);
+            empirical(&after)?;
+            change.ops.push(op);
+            Ok(ClockCorrection { row, fit })
+        })
+    }
+
+    /// Takes a correction of the clock out of force: times are as if it had never been made. Its points stay stored.
+    /// Removing one that is removed already does nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidOption`] for an id that no correction has, [`StoreError::ReadOnly`].
+    pub fn remove_clock_correction(&self, id: u32) -> Result<(), StoreError> {
+        self.change("remove a clock correction", |state, _, change| {
+            let row = state.corrections.by_id(id);
+            let row = row.ok_or_else(|| StoreError::InvalidOption {
+                signal: (*state.name).into(),
+                option: "correction",
+                got: id.to_string(),
+                legal: "give the id of one of its clock corrections",
+            })?;
+            if !row.is_removed {
+                let correction = CorrectionRow {
+                    is_removed: true,
+                    ..(**row).clone()
+                };
+                change.ops.push(Op::Correction {
+                    id: state.id,
+                    correction: Box::new(correction),
+                });
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The relation of a signal's indices to civil time, corrected; `None` if there is none yet.
+pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreError> {
+    let Some(recorded) = clock::empirical(state)? else {
+        return Ok(None);
+    };
+    let latest_first = state.corrections.active().rev();
+    let fits: Vec<(Option<u32>, PointFit)> = latest_first
+        .map(|row| Ok((row.run, fit(state, &recorded, row)?)))
+        .collect::<Result<_, StoreError>>()?;
+    if fits.is_empty() {
+        return Ok(Some(recorded));
+    }
+    let of_run = |run: RunId| {
+        let mut fits = fits.iter();
+        let found = fits.find(|(of, _)| of.is_none_or(|of| of == run.0))?;
+        Some(found.1.metric())
+    };
+    Ok(Some(recorded.corrected(of_run)?))
+}
+
+fn fit(
+    state: &SignalState,
+    recorded: &Empirical,
+    row: &CorrectionRow,
+) -> Result<PointFit, StoreError> {
+    if row.method != METHOD {
+        return Err(StoreError::NewerFormat {
+            path: Path::new(&*state.name).join(CORRECTIONS),
+            what: "fit",
+            got: row.method.into(),
+            supported: METHOD.into(),
+        });
+    }
+    let pair = |point: &CorrectionPointRow| {
+        let from = value(point.from);
+        let from = match point.from_time {
+            true => from,
+            false => recorded.time_of(from)?.value,
+        };
+        Ok(PointPair {
+            from,
+            to: value(point.civil),
+            uncertainty: point.uncertainty.map(value),
+        })
+    };
+    let pairs: Vec<PointPair> = row
+        .points
+        .iter()
+        .map(pair)
+        .collect::<Result<_, TimeError>>()?;
+    let options = PointFitOptions {
+        shape: match row.shape {
+            1 => Some(FitShape::Line),
+            2 => Some(FitShape::Pieces),
+            _ => None,
+        },
+        wander: row.wander_ppt as f64 / WANDER_PARTS,
+    };
+    let fit = PointFit::new(&pairs, &options)?;
+    if !fit.metric().rises() {
+        // Time as two clocks tell it never runs against each other.
+        let last = pairs.len() - 1;
+        return Err(TimeError::NotMonotone {
+            before: 0,
+            after: last,
+            before_to: pairs[0].to,
+            after_to: pairs[last].to,
+            falls: false,
+        }
+        .into());
+    }
+    Ok(fit)
+}
+
+/// Refuses a correction of several clocks at once, and a point of another run than the corrected one.
+fn check_run(
+    state: &SignalState,
+    points: &[ClockComparison],
+    run: Option<RunId>,
+) -> Result<(), StoreError> {
+    let refused = |option, got, legal| StoreError::InvalidOption {
+        signal: (*state.name).into(),
+        option,
+        got,
+        legal,
+    };
+    let Some(run) = run else {
+        let steps = |reason| {
+            matches!(
+                reason,
+                RunReason::BackwardStep | RunReason::LeapSecond | RunReason::Requested
+            )
+        };
+        return match state.runs.iter().find(|run| steps(run.reason)) {
+            Some(step) => Err(refused(
+                "run",
+                format!("none, though run {} begins with a clock step", step.id),
+                "correct each clock by itself: give run",
+            )),
+            None => Ok(()),
+        };
+    };
+    if state.runs.by_id(run.0).is_none() {
+        let known: Vec<String> = state
+            .runs
+            .iter()
+            .take(8)
+            .map(|run| run.id.to_string())
+            .collect();
+        let known = known.join(", ");
+        return Err(TimeError::UnknownRun { run, known }.into());
+    }
+    for (position, point) in points.iter().enumerate() {
+        let RecordedAt::Index(index) = point.at else {
+            continue;
+        };
+        let there = index.floor_i64().and_then(|index| state.runs.at(index));
+        if let Some(there) = there.filter(|there| there.id != run.0) {
+            return Err(refused(
+                "points",
+                format!("point {position} at index {index}, in run {}", there.id),
+                "give points of the run that is corrected",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn point_row(point: &ClockComparison) -> Result<CorrectionPointRow, TimeError> {
+    let parts = |value| clock::parts(value, "point of a clock correction");
+    let (from_time, from) = match point.at {
+        RecordedAt::Index(index) => (false, index),
+        RecordedAt::Time(time) => (true, time),
+    };
+    Ok(CorrectionPointRow {
+        from_time,
+        from: parts(from)?,
+        civil: parts(point.civil)?,
+        uncertainty: point.uncertainty.map(parts).transpose()?,
+        to: parts(point.to.unwrap_or(point.civil))?,
+        is_outlier: false,
+    })
+}
+
+fn value((whole, frac): (i64, u32)) -> Fixed {
+    Fixed::from_parts(whole, frac)
+}

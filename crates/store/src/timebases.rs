@@ -1,0 +1,177 @@
+//! Timebases that are no signal's, and how they are joined, kept with a store.
+//!
+//! They lie as JSON among the store's attributes, beside saved plans: small, readable by other programs, changed at once and
+//! not by commits. A correction of a signal's own clock is part of the signal, see [`corrections`](crate::corrections).
+
+use std::sync::Arc;
+
+use isochrony_time::{
+    Derived, FitShape, Fixed, Graph, Metric, PointFit, PointFitOptions, PointPair, Timebase,
+    TimebaseKind,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// The attribute of a store that holds them.
+pub const TIMEBASES: &str = "isochrony_timebases";
+
+/// Timebases and metrics by name. `utc` is civil time; a name that is not among the timebases is a signal's.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimebaseSet {
+    /// Those that are no signal's.
+    pub timebases: Vec<NamedTimebase>,
+    /// What joins them, in the order in which they were joined.
+    pub metrics: Vec<NamedMetric>,
+}
+
+/// A timebase of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedTimebase {
+    /// Unique among timebases and signals.
+    pub name: String,
+    /// What its values count.
+    pub unit: String,
+}
+
+/// A metric between two timebases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NamedMetric {
+    /// The first timebase.
+    pub from: String,
+    /// The second one.
+    pub to: String,
+    /// How values of the first become values of the second.
+    #[serde(flatten)]
+    pub definition: MetricDefinition,
+}
+
+/// How a metric was stated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricDefinition {
+    /// An exact line.
+    Derived(Derived),
+    /// Points, of which the metric is a fit.
+    Points {
+        /// Value, value of the other timebase, and half-width if stated.
+        points: Vec<(Fixed, Fixed, Option<Fixed>)>,
+        /// The shape that was asked for.
+        shape: Option<FitShape>,
+        /// See [`PointFitOptions::wander`].
+        wander: f64,
+    },
+}
+
+impl MetricDefinition {
+    /// Of points and how they are fitted.
+    #[must_use]
+    pub fn of_points(points: &[PointPair], options: &PointFitOptions) -> Self {
+        let points = points.iter();
+        Self::Points {
+            points: points.map(|p| (p.from, p.to, p.uncertainty)).collect(),
+            shape: options.shape,
+            wander: options.wander,
+        }
+    }
+
+    /// The metric.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`] as of [`PointFit::new`].
+    pub fn metric(&self) -> Result<Metric, StoreError> {
+        match self {
+            Self::Derived(map) => Ok(Metric::Derived(*map)),
+            Self::Points {
+                points,
+                shape,
+                wander,
+            } => {
+                let pair = |&(from, to, uncertainty): &(Fixed, Fixed, Option<Fixed>)| PointPair {
+                    from,
+                    to,
+                    uncertainty,
+                };
+                let points: Vec<PointPair> = points.iter().map(pair).collect();
+                let (shape, wander) = (*shape, *wander);
+                let fit = PointFit::new(&points, &PointFitOptions { shape, wander })?;
+                Ok(Metric::Points(Arc::new(fit.metric().clone())))
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Timebases that are kept with the store.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], [`StoreError::DamagedFile`] also if the attribute holds something else.
+    pub fn timebases(&self) -> Result<TimebaseSet, StoreError> {
+        let kept = self.read_attributes()?;
+        let Some(kept) = kept.and_then(|mut all| all.remove(TIMEBASES)) else {
+            return Ok(TimebaseSet::default());
+        };
+        serde_json::from_value(kept).map_err(|_| StoreError::DamagedFile {
+            path: self.path().join("zarr.json"),
+            offset: 0,
+            reason: "the attribute isochrony_timebases holds no timebases",
+        })
+    }
+
+    /// Keeps timebases with the store, instead of those that it had; on disk when this returns.
+    ///
+    /// ```
+    /// use isochrony_store::timebases::{MetricDefinition, NamedMetric, NamedTimebase, TimebaseSet};
+    /// use isochrony_store::{Mode, Store};
+    /// use isochrony_time::{Fixed, PointFitOptions, PointPair, Time, TimebaseId};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let store = Store::open(folder.path().join("water.iso"), Mode::Create)?;
+    /// let points = [PointPair::new(0, 1_000).within(1), PointPair::new(100, 3_000).within(1)];
+    /// store.set_timebases(&TimebaseSet {
+    ///     timebases: vec![NamedTimebase { name: "camera".into(), unit: "frames".into() }],
+    ///     metrics: vec![NamedMetric {
+    ///         from: "camera".into(),
+    ///         to: "utc".into(),
+    ///         definition: MetricDefinition::of_points(&points, &PointFitOptions::default()),
+    ///     }],
+    /// })?;
+    /// let graph = store.graph()?;
+    /// let frame = Time::new(50, graph.id("camera")?);
+    /// assert_eq!(graph.convert(frame, TimebaseId::CIVIL)?.value, Fixed::from_int(2_000));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError::Time`] for a metric that points do not make, a name that no timebase and no signal has, and a
+    /// contradiction; [`StoreError::ReadOnly`], [`StoreError::Io`].
+    pub fn set_timebases(&self, set: &TimebaseSet) -> Result<(), StoreError> {
+        let mut graph = self.graph_of_signals()?;
+        join(&mut graph, set)?;
+        let mut attributes = self.attributes()?;
+        if set == &TimebaseSet::default() {
+            attributes.remove(TIMEBASES);
+        } else {
+            let kept = serde_json::to_value(set).unwrap_or(Value::Null);
+            attributes.insert(TIMEBASES.into(), kept);
+        }
+        self.set_attributes(&attributes)
+    }
+}
+
+/// Adds timebases and what joins them to a graph of signals.
+pub(crate) fn join(graph: &mut Graph, set: &TimebaseSet) -> Result<(), StoreError> {
+    for timebase in &set.timebases {
+        graph.add(Timebase {
+            name: timebase.name.clone(),
+            kind: TimebaseKind::Unit(timebase.unit.clone()),
+        })?;
+    }
+    for metric in &set.metrics {
+        let (from, to) = (graph.id(&metric.from)?, graph.id(&metric.to)?);
+        graph.connect(from, to, metric.definition.metric()?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! The metric of a signal's samples, after its clock was compared with a better one.
+
+use super::PointMetric;
+use crate::clock::COVER;
+use crate::line::Line;
+use crate::wide::best_u64_ratio;
+use crate::{Empirical, Exact, Fixed, Piece, RunId, TimeError};
+
+impl Empirical {
+    /// The same metric with the civil times of each run corrected by what `correction` gives for it: a metric from
+    /// recorded civil time to the true one. Runs without one stay as they are.
+    ///
+    /// What a fit of stamps is unsure of, as a rate that few stamps show, the correction has measured; there remains by how
+    /// much samples may leave the fit's line: the scatter of its stamps, and steps that it bridges.
+    ///
+    /// Pieces begin at samples. Between a knot of the correction and the next sample the line is off by less than the
+    /// rate changes in a sample, which is part of the uncertainty stated.
+    ///
+    /// # Errors
+    /// [`TimeError::BadPiece`] for a correction that runs backwards, or so steep that samples coincide;
+    /// [`TimeError::Overflow`].
+    pub fn corrected<'a>(
+        &self,
+        correction: impl Fn(RunId) -> Option<&'a PointMetric>,
+    ) -> Result<Self, TimeError> {
+        let mut pieces = Vec::with_capacity(self.pieces.len());
+        let mut ends: Option<(RunId, f64)> = None;
+        for (position, piece) in self.pieces.iter().enumerate() {
+            let Some(metric) = correction(piece.run) else {
+                pieces.push(*piece);
+                continue;
+            };
+            if !metric.rises() {
+                return Err(TimeError::BadPiece {
+                    position,
+                    run: piece.run,
+                    index: piece.index,
+                    reason: "the correction of its clock runs backwards",
+                });
+            }
+            if ends.is_none_or(|(run, _)| run != piece.run) {
+                ends = Some((piece.run, self.end_uncertainty_ns(piece.run)));
+            }
+            let of_ends = ends.map_or(0.0, |(_, of_ends)| of_ends);
+            // A step that was bridged is somewhere on its piece.
+            let bridged = (piece.uncertainty_ns - of_ends).max(0.0);
+            let off_line = piece.uncertainty_ns.min(COVER * piece.residual_ns) + bridged;
+            correct(piece, off_line, metric, &mut pieces)?;
+        }
+        Ok(Self {
+            timebase: self.timebase,
+            ..Self::from_runs(pieces)?
+        })
+    }
+}
+
+impl Empirical {
+    /// Uncertainty of the first and the last piece of a run, the greater one.
+    fn end_uncertainty_ns(&self, run: RunId) -> f64 {
+        let mut pieces = self.pieces_of(run).map(|piece| piece.uncertainty_ns);
+        let first = pieces.next().unwrap_or(0.0);
+        first.max(pieces.last().unwrap_or(0.0))
+    }
+}
+
+/// Samples over which an open piece finds its slope.
+const OPEN_REACH: i64 = 1 << 20;
+
+fn correct(
+    piece: &Piece,
+    off_line_ns: f64,
+    metric: &PointMetric,
+    out: &mut Vec<Piece>,
+) -> Result<(), TimeError> {
+    let line = Line::of(piece);
+    let true_time = |index: i64| -> Result<Exact, TimeError> {
+        metric.forward_exact(&line.civil_at_exact(&index.into())?)
+    };
+    let end = piece
+        .end
+        .unwrap_or_else(|| piece.index.saturating_add(OPEN_REACH));
+    let recorded_end = line.civil_at(Fixed::from_int(end))?;
+    let mut borders = vec![piece.index];
+    for at in metric.breaks(piece.civil, recorded_end) {
+        let index = line.position(at)?.ceil_i64();
+        let index = index.ok_or(TimeError::Overflow { what: "index" })?;
+        if borders.last().is_some_and(|last| *last < index) && index < end {
+            borders.push(index);
+        }
+    }
+    borders.push(end);
+    let mut start = true_time(piece.index)?.to_fixed()?;
+    for pair in borders.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        let stop = true_time(to)?.to_fixed()?;
+        let samples = i128::from(to) - i128::from(from);
+        let took = stop.to_bits().saturating_sub(start.to_bits());
+        let ratio = best_u64_ratio(took.max(0).unsigned_abs(), samples.unsigned_abs() << 32);
+        let (num, den) = ratio.ok_or(TimeError::Overflow { what: "slope" })?;
+        let mut corrected = Piece {
+            index: from,
+            end: (to < end).then_some(to).or(piece.end),
+            civil: start,
+            num,
+            den,
+            ..*piece
+        };
+        // The chord leaves the correction at a knot before its last sample, where it has one.
+        let last = corrected.civil_at(Fixed::from_int(to - 1))?;
+        let bend = true_time(to - 1)?.minus(&last.into()).magnitude();
+        let recorded = [from, to].map(|index| line.civil_at(Fixed::from_int(index)));
+        let [recorded_from, recorded_to] = recorded;
+        let (recorded_from, recorded_to) = (recorded_from?, recorded_to?);
+        corrected.uncertainty_ns = metric.most_uncertain(recorded_from, recorded_to)
+            + off_line_ns * metric.rate(recorded_from)
+            + bend.to_fixed()?.to_f64();
+        out.push(corrected);
+        start = stop;
+    }
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! [`PointMetric`], a line through knots, and [`PointFit`], the same with what the fit says of itself.
+
+use super::options::FitShape;
+use crate::wide::mul_div_round;
+use crate::{Exact, Fixed, TimeError};
+
+/// A continuous line of straight pieces from one timebase to another, each exact, with an uncertainty at every value.
+///
+/// It rises or falls throughout, so it converts both ways. Before the first knot and behind the last one it goes on as
+/// the piece beside.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PointMetric {
+    /// At least two, ascending in `from`.
+    pub(super) knots: Vec<Knot>,
+    /// At least one, ascending in `from`.
+    pub(super) margins: Vec<Margin>,
+    /// Half-width more for each unit of the first timebase before the first margin and behind the last one.
+    pub(super) outside: (f64, f64),
+}
+
+/// Where two pieces join.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Knot {
+    pub(super) from: Fixed,
+    pub(super) to: Fixed,
+}
+
+/// Half-width that holds the truth, in units of the second timebase.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Margin {
+    pub(super) from: Fixed,
+    pub(super) half: f64,
+}
+
+/// A metric fitted to points, and how well it fits them.
+///
+/// ```
+/// use isochrony_time::{Fixed, FitShape, PointFit, PointFitOptions, PointPair};
+/// // A counter that gains 2 ppm, compared with seconds to within a hundredth of a count.
+/// let points: Vec<PointPair> = (0..5i64)
+///     .map(|k| PointPair::new(k * 1_000_000, k * 1_000_002).within(Fixed::from_decimal_str("0.01").unwrap()))
+///     .collect();
+/// let fit = PointFit::new(&points, &PointFitOptions::default())?;
+/// assert_eq!(fit.shape(), FitShape::Line);
+/// let half = fit.metric().forward(Fixed::from_int(500_000))?;
+/// assert_eq!(half.round(), 500_001);
+/// assert!(fit.metric().uncertainty(Fixed::from_int(500_000)) < 0.011);
+/// # Ok::<(), isochrony_time::TimeError>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct PointFit {
+    pub(super) metric: PointMetric,
+    pub(super) shape: FitShape,
+    pub(super) residual: f64,
+    pub(super) largest_residual: f64,
+    pub(super) line_residual: f64,
+    pub(super) resolution: f64,
+    pub(super) outliers: Vec<usize>,
+}
+
+impl PointFit {
+    /// The metric.
+    #[must_use]
+    pub fn metric(&self) -> &PointMetric {
+        &self.metric
+    }
+
+    /// The shape that was chosen, or asked for.
+    #[must_use]
+    pub fn shape(&self) -> FitShape {
+        self.shape
+    }
+
+    /// Root mean square distance of the points in use from the metric, in units of the second timebase.
+    #[must_use]
+    pub fn residual(&self) -> f64 {
+        self.residual
+    }
+
+    /// Largest distance of a point in use from the metric.
+    #[must_use]
+    pub fn largest_residual(&self) -> f64 {
+        self.largest_residual
+    }
+
+    /// What [`residual`](Self::residual) a single straight line has: that pieces were chosen shows here.
+    #[must_use]
+    pub fn line_residual(&self) -> f64 {
+        self.line_residual
+    }
+
+    /// Largest half-width of a point in use: as stated, or as the points scatter where that is more or nothing was
+    /// stated.
+    #[must_use]
+    pub fn resolution(&self) -> f64 {
+        self.resolution
+    }
+
+    /// Positions of the points that the fit does not use, ascending: they disagree with all around them.
+    #[must_use]
+    pub fn outliers(&self) -> &[usize] {
+        &self.outliers
+    }
+}
+
+/// What is added for rounding: a value is off by one count of 2^-32 at most.
+const ROUNDING: f64 = 1.0 / (1u64 << 32) as f64;
+
+/// Margins of a line are few; those of pieces are as many as points, and lie between knots.
+const MOST_BREAKS: usize = 64;
+
+impl PointMetric {
+    /// From the first timebase to the second, to the nearest 2^-32.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn forward(&self, value: Fixed) -> Result<Fixed, TimeError> {
+        let (a, b) = self.piece_at(value);
+        let (num, den) = slope(a, b);
+        along(value, a.from, a.to, num, den)
+    }
+
+    /// From the second timebase to the first, to the nearest 2^-32.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn backward(&self, value: Fixed) -> Result<Fixed, TimeError> {
+        let (a, b) = self.piece_reaching(value);
+        let (num, den) = slope(a, b);
+        along(value, a.to, a.from, den * num.signum(), num.abs())
+    }
+
+    pub(crate) fn forward_exact(&self, value: &Exact) -> Result<Exact, TimeError> {
+        let (a, b) = self.piece_at(value.floor_fixed()?);
+        let (num, den) = slope(a, b);
+        Ok(value.on_line(a.from, a.to, num, den))
+    }
+
+    pub(crate) fn backward_exact(&self, value: &Exact) -> Result<Exact, TimeError> {
+        // Knots are whole counts of 2^-32: what lies between two counts is on the piece of the lower one.
+        let (a, b) = self.piece_reaching(value.floor_fixed()?);
+        let (num, den) = slope(a, b);
+        Ok(value.on_line(a.to, a.from, den, num))
+    }
+
+    /// Half-width around [`forward`](Self::forward) that holds the true value, in units of the second timebase.
+    #[must_use]
+    pub fn uncertainty(&self, value: Fixed) -> f64 {
+        self.half_at(value) + ROUNDING
+    }
+
+    /// Half-width around [`backward`](Self::backward) that holds the true value, in units of the first timebase.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn uncertainty_back(&self, value: Fixed) -> Result<f64, TimeError> {
+        let at = self.backward(value)?;
+        let rate_at = |at: Fixed| {
+            let (a, b) = self.piece_at(at);
+            let (num, den) = slope(a, b);
+            (num as f64 / den as f64).abs()
+        };
+        // The true value may lie where the line is steeper or flatter, and known better or worse.
+        let reach = 2.0 * self.half_at(at) / rate_at(at);
+        let reach = Fixed::from_f64_nearest(reach).unwrap_or(Fixed::ZERO);
+        let ends = [at.checked_sub(reach), Some(at), at.checked_add(reach)];
+        let ends = ends.into_iter().flatten();
+        let far = ends.map(|at| self.half_at(at) / rate_at(at));
+        Ok(far.fold(0.0, f64::max) + ROUNDING)
+    }
+
+    /// Whether the second timebase advances where the first does.
+    #[must_use]
+    pub fn rises(&self) -> bool {
+        self.knots[0].to < self.knots[1].to
+    }
+
+    /// Units of the second timebase for each of the first, at a value.
+    #[must_use]
+    pub fn rate(&self, value: Fixed) -> f64 {
+        let (a, b) = self.piece_at(value);
+        let (num, den) = slope(a, b);
+        num as f64 / den as f64
+    }
+
+    /// Values of the first timebase where pieces join; the outermost are those of the first and the last point in use.
+    pub fn knots(&self) -> impl ExactSizeIterator<Item = (Fixed, Fixed)> + '_ {
+        self.knots.iter().map(|knot| (knot.from, knot.to))
+    }
+
+    /// Largest half-width between two values.
+    pub(crate) fn most_uncertain(&self, from: Fixed, to: Fixed) -> f64 {
+        let first = self.margins.partition_point(|margin| margin.from <= from);
+        let behind = self.margins.partition_point(|margin| margin.from < to);
+        let inner = self.margins[first..behind.max(first)].iter();
+        let inner = inner.map(|margin| margin.half).fold(0.0, f64::max);
+        inner.max(self.half_at(from)).max(self.half_at(to)) + ROUNDING
+    }
+
+    /// Values of the first timebase at which to look again between `from` and `to`, ascending: knots, and where the
+    /// uncertainty has changed.
+    pub(crate) fn breaks(&self, from: Fixed, to: Fixed) -> Vec<Fixed> {
+        let mut breaks: Vec<Fixed> = self.knots.iter().map(|knot| knot.from).collect();
+        if self.margins.len() <= MOST_BREAKS {
+            breaks.extend(self.margins.iter().map(|margin| margin.from));
+        }
+        // Beyond the points it grows with the distance.
+        let (first, last) = (
+            breaks[0].to_bits(),
+            self.knots[self.knots.len() - 1].from.to_bits(),
+        );
+        let mut apart = ((last - first) / 16).max(1);
+        while let (Some(before), Some(behind)) = (first.checked_sub(apart), last.checked_add(apart))
+        {
+            if before < from.to_bits() && behind > to.to_bits() {
+                break;
+            }
+            breaks.extend([before, behind].map(Fixed::from_bits));
+            apart = apart.saturating_mul(2);
+        }
+        breaks.retain(|at| from < *at && *at < to);
+        breaks.sort_unstable();
+        breaks.dedup();
+        breaks
+    }
+
+    fn half_at(&self, value: Fixed) -> f64 {
+        let (first, last) = (self.margins[0], self.margins[self.margins.len() - 1]);
+        let apart =
+            |a: Fixed, b: Fixed| (b.to_bits().saturating_sub(a.to_bits())) as f64 * ROUNDING;
+        if value <= first.from {
+            return first.half + self.outside.0 * apart(value, first.from);
+        }
+        if value >= last.from {
+            return last.half + self.outside.1 * apart(last.from, value);
+        }
+        let behind = self.margins.partition_point(|margin| margin.from <= value);
+        let (a, b) = (self.margins[behind - 1], self.margins[behind]);
+        let share = apart(a.from, value) / apart(a.from, b.from);
+        a.half + share * (b.half - a.half)
+    }
+
+    fn piece_at(&self, from: Fixed) -> (Knot, Knot) {
+        let behind = self.knots.partition_point(|knot| knot.from <= from);
+        let behind = behind.clamp(1, self.knots.len() - 1);
+        (self.knots[behind - 1], self.knots[behind])
+    }
+
+    fn piece_reaching(&self, to: Fixed) -> (Knot, Knot) {
+        let rises = self.rises();
+        let behind = self.knots.partition_point(|knot| match rises {
+            true => knot.to <= to,
+            false => knot.to > to,
+        });
+        let behind = behind.clamp(1, self.knots.len() - 1);
+        (self.knots[behind - 1], self.knots[behind])
+    }
+}
+
+fn slope(a: Knot, b: Knot) -> (i128, i128) {
+    (
+        b.to.to_bits() - a.to.to_bits(),
+        b.from.to_bits() - a.from.to_bits(),
+    )
+}
+
+/// `start + (value - origin) * num / den`.
+fn along(
+    value: Fixed,
+    origin: Fixed,
+    start: Fixed,
+    num: i128,
+    den: i128,
+) -> Result<Fixed, TimeError> {
+    value
+        .checked_sub(origin)
+        .and_then(|d| mul_div_round(d.to_bits(), num, den))
+        .and_then(|d| start.checked_add(Fixed::from_bits(d)))
+        .ok_or(TimeError::Overflow {
+            what: "conversion by points",
+        })
+}
