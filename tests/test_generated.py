@@ -21,7 +21,7 @@ import generate  # noqa: E402 - a script beside the package
 
 DECLARED = {one["name"]: one for one in declared()}
 #: Methods of plans that return no plan of samples, windows, ranges or rows, or what a class of the user's gives.
-WITHOUT_EDGES = {"apply", "blocks", "collect", "explain", "from_json", "group_by", "run", "to_json"}
+WITHOUT_EDGES = {"apply", "blocks", "characterise", "collect", "explain", "from_json", "group_by", "run", "to_json"}
 METHODS = {
     name: value
     for name, value in inspect.getmembers(iso.Plan)

@@ -38,6 +38,7 @@ def calls(store: iso.Store) -> dict[str, Callable[[int], Any]]:
         "Signal.mark_invalid start": lambda n: signal.mark_invalid(n, n + 1),
         "Signal.write index": lambda n: signal.write(n, [1]),
         "Signal.reserve samples": signal.reserve,
+        "Signal.correct_clock run": lambda n: signal.correct_clock([(0, "2020-01-01"), (3, "2020-01-02")], run=n),
         "Signal.fill index": lambda n: signal.fill(n, [1]),
         "NativeListener.__new__ buffer": lambda n: iso.listen("udp://127.0.0.1:0", buffer=n, **listen),  # type: ignore[arg-type]
         "NativeListener.__new__ max_frame": lambda n: iso.listen("tcp://127.0.0.1:0", max_frame=n, **listen),  # type: ignore[arg-type]

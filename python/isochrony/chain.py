@@ -60,13 +60,13 @@ class Chain:
         `explain` then predicts the time of this plan, and of others with these operators. Operators that write or call
         Python functions, and all behind them, are not executed.
 
+        Returns:
+            One `OperatorCost` for each operator that was measured, in the order of the plan.
+
         Parameters:
             samples: of each source that are replayed, at least 1; they must fit into memory several times.
             repeats: how often each operator is measured, at least 3.
             save: keep the costs beside the machine's profile, for `explain`.
-
-        Returns:
-            One `OperatorCost` for each operator that was measured, in the order of the plan.
 
         Raises:
             PlanError: a source gives its samples only once, as a feed (code ``cannot_characterise``).

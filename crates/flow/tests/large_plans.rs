@@ -183,12 +183,18 @@ fn least_run_times(plans: [&Plan; 2]) -> [Duration; 2] {
     let mut least = [Duration::MAX; 2];
     for _ in 0..3 {
         for (least, plan) in least.iter_mut().zip(plans) {
-            let begun = Instant::now();
+            let begun = cpu_time();
             plan.run().unwrap();
-            *least = begun.elapsed().min(*least);
+            *least = (cpu_time() - begun).min(*least);
         }
     }
     least
+}
+
+/// Processor time of this thread, which runs the plans: other tests may keep the processor busy.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[test]

@@ -194,6 +194,7 @@ class Settings:
 
     control = None
     cluster = None
+    tuning = None
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{PackageError, Result};
+use crate::integer::IntegerArg;
 use crate::signal::Signal;
 use crate::time::TimeArg;
 use crate::time::fit::{TimebaseFit, each_point, fit_options, uncertainty_arg};
@@ -166,11 +167,12 @@ impl Signal {
         slf: &Bound<'_, Self>,
         points: &Bound<'_, PyAny>,
         to: Option<&Bound<'_, PyAny>>,
-        run: Option<u32>,
+        run: Option<IntegerArg<u32>>,
         uncertainty: Option<&Bound<'_, PyAny>>,
         shape: Option<&str>,
         wander: Option<f64>,
     ) -> Result<ClockCorrection> {
+        let run = run.map(|IntegerArg(run)| run);
         let py = slf.py();
         let own = slf.get();
         let writer = own.writer("correct the clock")?;
