@@ -12,10 +12,10 @@ use isochrony_tune::controller::StageCosts;
 use super::characterise::key;
 use super::scan_groups::subgraph_plans;
 use super::stages::StagePlan;
-use crate::Plan;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
+use crate::{Plan, Report};
 
 /// What is expected of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,34 @@ impl Plan {
         let mut graph = Graph::new(self);
         crate::optimiser::optimise(&mut graph);
         predict(&graph, workers, costs)
+    }
+
+    /// Notes how well the throughput of an execution in this process was predicted, if all operators were measured on
+    /// this machine and the execution took half a second or longer. Where that cannot be kept, nothing happens.
+    pub fn check_prediction(&self, report: &Report) {
+        if report.elapsed < MIN_CHECKED || report.workers.iter().any(|one| one.host.is_some()) {
+            return;
+        }
+        let Some(path) = OperatorCosts::path().filter(|path| path.exists()) else {
+            return;
+        };
+        let Ok(mut costs) = OperatorCosts::load(&path) else {
+            // `explain` says what is wrong with the file.
+            return;
+        };
+        let workers = report.threads.len().max(report.workers.len()).max(1);
+        let predicted = self.predict_throughput(workers, &costs);
+        let (Ok(prediction), Some(total)) = (predicted, total_samples(&Graph::new(self))) else {
+            return;
+        };
+        if prediction.rate.is_finite() && total > 0 {
+            costs.check(CheckedPrediction {
+                predicted: prediction.rate,
+                measured: total as f64 / report.elapsed.as_secs_f64(),
+            });
+            // A full disk must not end a run that has succeeded.
+            let _unused = costs.save(&path);
+        }
     }
 }
 
@@ -176,32 +204,6 @@ fn predict(
 
 /// A shorter execution says more of its start than of its operators.
 const MIN_CHECKED: Duration = Duration::from_millis(500);
-
-/// Notes how well an execution was predicted, if all its operators were measured. `workers`: threads that it had.
-pub(super) fn check(graph: &Graph, workers: usize, elapsed: Duration) {
-    if elapsed < MIN_CHECKED {
-        return;
-    }
-    let Some(path) = OperatorCosts::path().filter(|path| path.exists()) else {
-        return;
-    };
-    let Ok(mut costs) = OperatorCosts::load(&path) else {
-        // `explain` says what is wrong with the file.
-        return;
-    };
-    let predicted = predict(graph, workers, &costs);
-    let (Ok(prediction), Some(total)) = (predicted, total_samples(graph)) else {
-        return;
-    };
-    if prediction.rate.is_finite() && total > 0 {
-        costs.check(CheckedPrediction {
-            predicted: prediction.rate,
-            measured: total as f64 / elapsed.as_secs_f64(),
-        });
-        // A full disk must not end a run that has succeeded.
-        let _unused = costs.save(&path);
-    }
-}
 
 /// The prediction for [`Plan::explain`]: one line, or two.
 pub(super) fn lines(graph: &Graph) -> Vec<String> {

@@ -2,7 +2,6 @@
 
 use super::notes::notes;
 use super::parallel::{self, ParallelExecution};
-use super::prediction;
 use super::remote::host;
 use super::scan_input::scan_error;
 use super::task_contract::placements;
@@ -134,13 +133,6 @@ pub(crate) fn run(
     };
     drop(pinned);
     let mut ran = ran?;
-    if options.control.is_none() && options.cluster.is_none() && options.measure {
-        let workers = match ran.report.threads.len().max(ran.report.workers.len()) {
-            0 => 1,
-            threads => threads,
-        };
-        prediction::check(graph, workers, ran.report.elapsed);
-    }
     ran.report.tuning = options.tuning.map(|tuning| tuning.report()).transpose()?;
     ran.report.pinned_cpus = pinning.map_or_else(Vec::new, Pinning::into_cpus);
     (ran.report.changes, ran.report.branches) =

@@ -1,6 +1,6 @@
 //! `Plan.collect` and `Plan.run`.
 
-use isochrony_flow::Plan;
+use isochrony_flow::{Plan, Report};
 use pyo3::prelude::*;
 
 use super::NativePlan;
@@ -28,6 +28,7 @@ impl NativePlan {
         let ((gathered, mut report), processes) =
             execute(py, &plans, owners, &options, progress, Plan::collect_all)?;
         report.processes = processes;
+        check_prediction(&plans, &report);
         let gathered = gathered.into_iter().zip(&plans);
         let objects = gathered.map(|(one, plan)| object(py, plan, one));
         Ok((objects.collect::<Result<_>>()?, report.into()))
@@ -48,6 +49,14 @@ impl NativePlan {
         let (mut report, processes) =
             execute(py, &plans, owners, &options, progress, Plan::run_all)?;
         report.processes = processes;
+        check_prediction(&plans, &report);
         Ok(report.into())
+    }
+}
+
+/// Notes how well a plan was predicted that was run by itself.
+fn check_prediction(plans: &[Plan], report: &Report) {
+    if let [plan] = plans {
+        plan.check_prediction(report);
     }
 }
