@@ -43,6 +43,9 @@ class World:
         self.changed = iso.open(folder / "changed.iso", "x")
         self.rewritten = self.changed.create("c", dtype="i2", rate=100, start="2026-01-01T00:00:00Z", unit="Pa")
         self.rewritten.append(np.arange(700, dtype="i2"))
+        self.corrected = self.changed.create("corrected", dtype="i2", rate=100, start="2026-01-01T00:00:00Z")
+        self.corrected.append(np.arange(700, dtype="i2"))
+        self.correction = self.corrected.correct_clock(self.comparison(), uncertainty=1e-3)
         self.changed.commit()
         self.reader = iso.open(folder / "a.iso")
         self.samples = iso.scan(self.x, rate=100)
@@ -54,6 +57,10 @@ class World:
         self.graph.add("clock")
         self.csv = folder / "one.csv"
         self.csv.write_text("time,v\n2026-01-01T00:00:00Z,1\n2026-01-01T00:00:01Z,2\n")
+
+    def comparison(self) -> list[tuple[int, iso.Time]]:
+        """Points at which the clock of a signal that began in 2026 was compared with a better one."""
+        return [(at, iso.Time(f"2026-01-01T00:00:0{at // 100}.001Z")) for at in (0, 300, 600)]
 
     def name(self, prefix: str) -> str:
         return f"{prefix}{next(self.numbers)}"
@@ -87,11 +94,14 @@ def removed(branch: iso.Plan) -> None:
 SAMPLES: dict[str, Drive] = {
     "Block": lambda w: iso.Block(w.x, 0, 4),
     "Break": lambda w: iso.Break("gap", 1, 2),
+    "ClockCorrection": lambda w: w.correction,
+    "Configuration": lambda w: iso.Configuration(workers=2, replicas=(1,), threads=2),
     "Control": lambda w: iso.Control(),
     "Emitter": lambda w: iso.Emitter(),
     "Expr": lambda w: w.expr,
     "Followed": lambda w: iso.follow(w.reader["b"], silence=0.0),
     "Gap": lambda w: w.reader["a/p"].gaps[0],
+    "GapEdge": lambda w: w.reader["a/p"].gaps[0].before,
     "Gaps": lambda w: w.reader["a/p"].gaps,
     "Graph": lambda w: w.graph,
     "Listener": lambda w: iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100),
@@ -111,6 +121,7 @@ SAMPLES: dict[str, Drive] = {
     "Tasklet": lambda w: iso.Tasklet(lambda inputs, outputs: None, [w.reader["b"][:10]], name="one"),
     "Time": lambda w: iso.Time("2026-01-01T00:00:00Z"),
     "Timebase": lambda w: w.reader["a/p"].timebase,
+    "TimebaseFit": lambda w: w.correction.fit,
 }
 
 
@@ -286,6 +297,8 @@ CALLS: dict[str, Drive] = {
     "Tasklet": lambda w: iso.Tasklet(lambda inputs, outputs: None, [w.reader["b"][:10]], name="one"),
     "Time": lambda w: iso.Time("2026-01-01T00:00:00Z"),
     "Time.from_ns": lambda w: iso.Time.from_ns(5),
+    "TimebaseFit.rate": lambda w: w.correction.fit.rate("2026-01-01T00:00:01Z"),
+    "TimebaseFit.uncertainty": lambda w: w.correction.fit.uncertainty("2026-01-01T00:00:01Z"),
     "Timebase.time_of": lambda w: w.reader["a/p"].timebase.time_of(5),
     "Timebase.value_of": lambda w: w.reader["a/p"].timebase.value_of("2026-01-01T00:00:01Z"),
 }
@@ -310,8 +323,13 @@ EXAMPLES = _examples()
 
 #: What is not called, and why.
 UNCALLED: dict[str, str] = {
+    "ClockCorrection.remove": "removes a correction for good",
+    "Configuration.check": "compares texts",
+    "Configuration.load": "reads a file in Python",
+    "Configuration.save": "writes a file in Python",
     "Graph.add": "adds to a graph for good",
     "Graph.connect": "adds to a graph for good",
+    "Graph.save": "replaces an attribute of a store",
     "Graph.path": "needs two timebases; a walk over a graph that is not changed",
     "Output": "exists while a tasklet runs; driven by Executor.run",
     "Range": "made by timebases of stores; values without memory of their own",
@@ -319,10 +337,12 @@ UNCALLED: dict[str, str] = {
     "Rate.as_integer_ratio": "Python's float",
     "Segment.from_arrow": _OPTIONAL,
     "Signal.plot": _OPTIONAL,
+    "Signal.correct_clock": "adds a correction to a signal for good",
     "Store.import_raw": _IMPORTS,
     "Store.ingest": _IMPORTS,
     "Timebase.convert": "needs two timebases; values without memory of their own",
     "Timebase.derive": "adds to a graph for good",
+    "Timebase.fit": "adds to a graph for good",
     "from_obspy": _OPTIONAL,
 }
 
