@@ -208,24 +208,30 @@ def test_top_shows_a_running_plan_and_nothing_after_it(tmp_path: Path, monkeypat
             if states and not seen:
                 seen.extend(states)
                 top = [sys.executable, "-m", "isochrony", "top", "--once"]
-                texts.append(subprocess.run(top, capture_output=True, text=True, check=True).stdout)
+                text = subprocess.run(top, capture_output=True, text=True, check=True).stdout
+                if "process" in text:
+                    texts.append(text)
+                else:
+                    # The run ended while the program started: the next one is looked at.
+                    seen.clear()
             time.sleep(0.02)
 
     done = threading.Event()
     watching = threading.Thread(target=look)
     watching.start()
-    for _ in range(5):
+    for _ in range(40):
         plan.run(tune=True, workers=2)
         if texts:
             break
     done.set()
     watching.join()
-    (state,) = seen
+    state = seen[0]
     assert state["pid"] == os.getpid()
     assert state["total"] == 128 << 20
     assert any(name.startswith("iir") or "iir" in name for name in state["names"])
     (text,) = texts
-    assert f"process {os.getpid()}: " in text or "no plan is running" in text
+    assert f"process {os.getpid()}: " in text
+    assert "bottleneck: " in text or "link 0 to 1: " in text
     assert running_plans() == []
 
 
@@ -238,9 +244,12 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path, monkeypatch: pyte
     process.wait()
     left = folder / f"{process.pid}-0.json"
     left.write_text("{}")
+    part = left.with_suffix(".part")
+    part.write_text("{")
     (folder / "notes.json").write_text("{}")
     assert running_plans() == []
     assert not left.exists()
+    assert not part.exists()
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,6 +285,8 @@ def test_measured_operators_predict_other_runs(tmp_path: Path, monkeypatch: pyte
         assert rate["measured"] == pytest.approx((96 << 20) / report.elapsed_s, rel=0.01)
         # The machine may be busy with other tests: the order of magnitude is right.
         assert 0.2 < rate["predicted"] / rate["measured"] < 5
+    else:
+        assert lines[0].endswith("no prediction was checked yet")
 
 
 def test_what_cannot_be_measured_is_refused_or_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ import scipy
 import sklearn
 import trust_report
 from numpy.typing import NDArray
-from trust_classifiers import Judges, Network, Scaling, SupportVectorMachine, threshold_for
+from trust_classifiers import ClassifierPair, Network, Scaling, SupportVectorMachine, threshold_for
 from trust_data import TRAINED, Data, Rows
 from trust_features import (
     FEATURES,
@@ -138,14 +138,14 @@ def best(fits: list[Fit], train: Rows, columns: NDArray[np.int64]) -> tuple[Fit,
     return max(found, key=trusted)
 
 
-def train(rows: Rows, seed: int, columns: NDArray[np.int64]) -> Judges:
+def train(rows: Rows, seed: int, columns: NDArray[np.int64]) -> ClassifierPair:
     """Both classifiers, trained on some feature columns."""
     scaling = Scaling.fitted(rows.features[:, columns])
     inputs = scaling.standardised(rows.features[:, columns])
     svm_fit, svm_scores = best(svm_fits(seed), rows, columns)
     network_fit, network_scores = best(network_fits(seed), rows, columns)
     svm_joint, network_joint = joint(svm_scores, network_scores)
-    return Judges(
+    return ClassifierPair(
         scaling,
         svm_fit(inputs, rows.right),
         network_fit(inputs, rows.right),
@@ -156,7 +156,7 @@ def train(rows: Rows, seed: int, columns: NDArray[np.int64]) -> Judges:
     )
 
 
-def weights_json(judges: Judges, seed: int) -> str:
+def weights_json(judges: ClassifierPair, seed: int) -> str:
     """The file of weights, one number list a line."""
     scaling = judges.scaling
     features = [

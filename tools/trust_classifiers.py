@@ -137,7 +137,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Judges:
+class ClassifierPair:
     """Both classifiers with thresholds: those of each alone, and those of both together."""
 
     scaling: Scaling

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
-from trust_classifiers import Judges, threshold_for
+from trust_classifiers import ClassifierPair, threshold_for
 from trust_data import HELD_OUT, Data, Rows
 from trust_features import (
     FEATURES,
@@ -74,7 +74,7 @@ def agreement_rules(train: Rows, rows: Rows, most_false: float) -> Flags:
     return -disagreement(rows) >= np.array(limits)
 
 
-def tables(data: Data, judges: Judges) -> str:
+def tables(data: Data, judges: ClassifierPair) -> str:
     """Rows of held-out families by classifier and model; rows by family; the verdict."""
     held, scaling = data.held_out, judges.scaling
     rules = judges.trusted(held.features)
@@ -106,7 +106,7 @@ def tables(data: Data, judges: Judges) -> str:
     return "\n".join(lines)
 
 
-def full_kernel(data: Data, judges: Judges) -> str:
+def full_kernel(data: Data, judges: ClassifierPair) -> str:
     """How much the landmarks lose against a machine with all support vectors, both without a threshold."""
     inputs = [judges.scaling.standardised(rows.features) for rows in (data.train, data.held_out)]
     few = ((judges.svm.scores(inputs[1]) >= 0.0) == data.held_out.right).mean(axis=0)
@@ -121,7 +121,7 @@ def full_kernel(data: Data, judges: Judges) -> str:
     )
 
 
-def verdicts(judges: Judges, rows: Rows) -> str:
+def verdicts(judges: ClassifierPair, rows: Rows) -> str:
     """What the verdict on whole links is worth: the queueing model with the largest margin, else the flow model."""
     margins = judges.margins(rows.features)
     queueing = 1 + margins[:, 1:].argmax(axis=1)
@@ -136,7 +136,7 @@ def verdicts(judges: Judges, rows: Rows) -> str:
     )
 
 
-def ablations(data: Data, seed: int, train: Callable[[Rows, int, NDArray[np.int64]], Judges]) -> str:
+def ablations(data: Data, seed: int, train: Callable[[Rows, int, NDArray[np.int64]], ClassifierPair]) -> str:
     """Both classifiers with fewer features, on held-out families."""
     groups = {
         "without variation of times": ("ln_interarrival_cv", "ln_service_cv", "two_moment"),

@@ -40,13 +40,16 @@ def running_plans() -> list[dict[str, Any]]:
     """The state of each plan that runs now, in the order of process numbers. Files of ended processes are removed."""
     states: list[dict[str, Any]] = []
     try:
-        paths = sorted(status_folder().glob("*.json"))
+        # Of a killed process also what it was about to put in place.
+        paths = sorted(path for path in status_folder().iterdir() if path.suffix in {".json", ".part"})
     except OSError:
         return states
     for path in paths:
         pid = path.name.partition("-")[0]
         if not pid.isdecimal() or not Path(f"/proc/{pid}").exists():
             path.unlink(missing_ok=True)
+            continue
+        if path.suffix == ".part":
             continue
         try:
             state = json.loads(path.read_text())

@@ -110,7 +110,8 @@ class Configuration:
         try:
             fields = json.loads(Path(path).read_text())
         except (OSError, ValueError) as error:
-            raise OptionError(f"{path} cannot be read as a configuration: {error}; {remedy}") from error
+            why = getattr(error, "strerror", None) or error
+            raise OptionError(f"{path} cannot be read as a configuration: {why}; {remedy}") from error
         if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
             raise OptionError(f"{path} is no configuration of format {FORMAT}; {remedy}")
         numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}

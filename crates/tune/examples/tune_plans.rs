@@ -23,7 +23,7 @@ const MAX_WINDOWS: usize = 400;
 const COUNTED_BELOW: f64 = 0.7;
 const LINK_BYTES: u64 = 1 << 20;
 
-struct Case {
+struct TuningCase {
     plan: SimulatedPlan,
     machine: SimulatedMachine,
     limits: ConfigurationLimits,
@@ -31,7 +31,7 @@ struct Case {
     seed: u64,
 }
 
-impl Case {
+impl TuningCase {
     fn run(&self, configuration: &Configuration, seed: u64) -> SimulatedRun {
         SimulatedRun::new(
             self.plan.clone(),
@@ -82,7 +82,7 @@ struct Tuned {
     prediction: Option<f64>,
 }
 
-fn controller(case: &Case, start: &Configuration, best: f64) -> Tuned {
+fn controller(case: &TuningCase, start: &Configuration, best: f64) -> Tuned {
     let options = ControllerOptions {
         cores: case.cores,
         ..ControllerOptions::default()
@@ -123,7 +123,7 @@ fn measure(run: &mut SimulatedRun, configuration: &Configuration) -> (f64, Windo
     (window.rate(), window)
 }
 
-fn random_search(case: &Case, start: &Configuration, windows: usize) -> Configuration {
+fn random_search(case: &TuningCase, start: &Configuration, windows: usize) -> Configuration {
     let mut random = fastrand::Rng::with_seed(case.seed);
     let mut run = case.run(start, case.seed);
     let mut best = (measure(&mut run, start).0, start.clone());
@@ -138,7 +138,7 @@ fn random_search(case: &Case, start: &Configuration, windows: usize) -> Configur
 }
 
 /// One step of one value at a time, kept if a window is faster.
-fn hill_climbing(case: &Case, start: &Configuration, windows: usize) -> Configuration {
+fn hill_climbing(case: &TuningCase, start: &Configuration, windows: usize) -> Configuration {
     let mut run = case.run(start, case.seed);
     let mut best = (measure(&mut run, start).0, start.clone());
     let values = 2 * (1 + start.replicas.len());
@@ -172,7 +172,7 @@ fn hill_climbing(case: &Case, start: &Configuration, windows: usize) -> Configur
 
 /// As DS2 (Kalavri et al., OSDI 2018) does with an endless source: the true rate of each stage from its useful time gives
 /// the replicas for the throughput that all cores allow. Three rounds.
-fn ds2(case: &Case, start: &Configuration) -> Configuration {
+fn ds2(case: &TuningCase, start: &Configuration) -> Configuration {
     let mut run = case.run(start, case.seed);
     let mut configuration = start.clone();
     for _ in 0..3 {
@@ -191,7 +191,7 @@ fn ds2(case: &Case, start: &Configuration) -> Configuration {
 }
 
 /// The dissertation's rule: one more replica for the busiest stage, as long as a window is faster.
-fn dissertation(case: &Case, start: &Configuration, windows: usize) -> Configuration {
+fn dissertation(case: &TuningCase, start: &Configuration, windows: usize) -> Configuration {
     let mut run = case.run(start, case.seed);
     let mut kept = Configuration {
         workers: case.cores,
@@ -265,7 +265,7 @@ fn main() {
             max_link_bytes: 16 << 20,
         };
         let searched = best_configuration(&plan, &machine).expect("the plan is valid");
-        let case = Case {
+        let case = TuningCase {
             plan,
             machine,
             limits,

@@ -37,13 +37,13 @@ impl Scaling {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct WeightsHeader {
     format: u64,
 }
 
 /// What the file has. Seed, versions and tolerances are for the reader of the file.
 #[derive(Deserialize)]
-struct File {
+struct WeightsFile {
     models: Vec<String>,
     features: Vec<FeatureEntry>,
     support_vector_machine: SvmEntry,
@@ -88,14 +88,14 @@ pub(super) fn parse(text: &str) -> Result<TrustClassifier, TuneError> {
     let syntax = |error: serde_json::Error| TuneError::WeightsSyntax {
         problem: error.to_string(),
     };
-    let header: Header = serde_json::from_str(text).map_err(syntax)?;
+    let header: WeightsHeader = serde_json::from_str(text).map_err(syntax)?;
     if header.format != FORMAT {
         return Err(TuneError::WeightsFormat {
             got: header.format,
             supported: FORMAT,
         });
     }
-    let file: File = serde_json::from_str(text).map_err(syntax)?;
+    let file: WeightsFile = serde_json::from_str(text).map_err(syntax)?;
     names("models", &file.models, &Model::ALL.map(Model::name))?;
     let features: Vec<String> = file.features.iter().map(|f| f.name.clone()).collect();
     names("features", &features, &FEATURES)?;
