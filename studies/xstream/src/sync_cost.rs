@@ -52,7 +52,7 @@ pub fn run(quick: bool) -> Value {
         .iter()
         .map(|range| range.end - range.start)
         .sum();
-    let segment = isochrony::flow::SEGMENT as usize;
+    let segment = isochrony::flow::SEGMENT_SAMPLES as usize;
     let live: Vec<_> = channels
         .iter()
         .map(|samples| product::recorded(&product::shared(samples)))

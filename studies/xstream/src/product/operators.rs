@@ -2,8 +2,8 @@
 
 use isochrony::DType;
 use isochrony::flow::{
-    Align, Bound, Contract, Gathered, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
-    PortType, Ranges, operator,
+    Alignment, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    PlanOutput, Port, PortType, Ranges, operator,
 };
 use isochrony::segment::{Buffer, StreamId};
 use smallvec::SmallVec;
@@ -15,40 +15,40 @@ use crate::models::blocks::{coefficients, detect, each_peak, keep, loud, peaks, 
 use crate::models::common::Leaks;
 
 /// Windows with rows of so many values.
-fn rows(port: PortType, values: DType, row: usize) -> Bound {
+fn rows(port: PortType, values: DType, row: usize) -> OperatorProperties {
     match port {
         PortType::Frames {
             stream,
             window,
             hop,
             ..
-        } => Bound::new([PortType::Frames {
+        } => OperatorProperties::new([PortType::Frames {
             dtype: values,
             stream,
             window,
             hop,
             width: row,
         }]),
-        other => Bound::new([other]),
+        other => OperatorProperties::new([other]),
     }
 }
 
-fn ranges(port: PortType) -> Bound {
+fn ranges(port: PortType) -> OperatorProperties {
     let stream = port.stream_id().expect("samples");
-    Bound::new([PortType::Ranges { stream }])
+    OperatorProperties::new([PortType::Ranges { stream }])
         .contract(Contract::Sequential)
         .data_dependent()
 }
 
-fn digest() -> Bound {
-    Bound::new([PortType::Count]).contract(Contract::Sequential)
+fn digest() -> OperatorProperties {
+    OperatorProperties::new([PortType::Count]).contract(Contract::Sequential)
 }
 
 /// As items come, where there are several inputs.
-fn arriving(inputs: &[PortType]) -> Align {
+fn arriving(inputs: &[PortType]) -> Alignment {
     match inputs {
-        [_] => Align::Single,
-        _ => Align::Arrival,
+        [_] => Alignment::Single,
+        _ => Alignment::Arrival,
     }
 }
 
@@ -65,10 +65,10 @@ fn give_ranges(
     ranges: SmallVec<[std::ops::Range<i64>; 2]>,
 ) -> Next {
     if ranges.is_empty() {
-        return Next::Taken;
+        return Next::Consumed;
     }
     *item = Item::Ranges(Ranges { stream, ranges });
-    Next::Tail
+    Next::Forward
 }
 
 operator! {
@@ -78,7 +78,7 @@ operator! {
 }
 
 impl Operator for Score {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(rows(inputs[0], DType::F32, 1))
     }
 
@@ -88,7 +88,7 @@ impl Operator for Score {
                 filled(out, bytes, fill)
             });
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -99,13 +99,13 @@ operator! {
 }
 
 impl Operator for Cfar {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(ranges(inputs[0]))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         let Item::Frames(frames) = &*item else {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         };
         let (stream, mut found) = (frames.stream_id(), SmallVec::new());
         detect(&mut self.detector, frames, |range| found.push(range));
@@ -124,13 +124,13 @@ operator! {
 }
 
 impl Operator for Loud {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(ranges(inputs[0]))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         let Item::Frames(frames) = &*item else {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         };
         let (stream, mut found) = (frames.stream_id(), SmallVec::new());
         loud(frames, |range| found.push(range));
@@ -145,8 +145,8 @@ operator! {
 }
 
 impl Operator for Coefficients {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -155,7 +155,7 @@ impl Operator for Coefficients {
                 filled(out, bytes, fill)
             });
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -166,7 +166,7 @@ operator! {
 }
 
 impl Operator for Peaks {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(rows(inputs[0], DType::F64, 2))
     }
 
@@ -174,7 +174,7 @@ impl Operator for Peaks {
         if let Item::Frames(frames) = item {
             *frames = peaks(frames, &mut |bytes, fill| filled(out, bytes, fill));
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -185,8 +185,8 @@ operator! {
 }
 
 impl Operator for LeakDigest {
-    fn bind(&mut self, _: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(digest().align(Align::Window))
+    fn bind(&mut self, _: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(digest().align(Alignment::Window))
     }
 
     fn process(&mut self, port: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -195,11 +195,11 @@ impl Operator for LeakDigest {
                 self.leaks.push(usize::from(port), start, peak)
             });
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
-    fn result(&mut self) -> Option<Gathered> {
-        Some(Gathered::Count(self.leaks.sum()))
+    fn result(&mut self) -> Option<PlanOutput> {
+        Some(PlanOutput::Count(self.leaks.sum()))
     }
 }
 
@@ -210,7 +210,7 @@ operator! {
 }
 
 impl Operator for RangeDigest {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(digest().align(arriving(inputs)))
     }
 
@@ -219,11 +219,11 @@ impl Operator for RangeDigest {
             let each = found.ranges.iter().map(digest_range);
             self.sum = each.fold(self.sum, u64::wrapping_add);
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
-    fn result(&mut self) -> Option<Gathered> {
-        Some(Gathered::Count(self.sum))
+    fn result(&mut self) -> Option<PlanOutput> {
+        Some(PlanOutput::Count(self.sum))
     }
 }
 
@@ -234,7 +234,7 @@ operator! {
 }
 
 impl Operator for SelectedDigest {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(digest().align(arriving(inputs)))
     }
 
@@ -242,11 +242,11 @@ impl Operator for SelectedDigest {
         if let Item::Samples(samples) = item {
             self.selected.add(usize::from(port), samples);
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
-    fn result(&mut self) -> Option<Gathered> {
-        Some(Gathered::Count(self.selected.sum()))
+    fn result(&mut self) -> Option<PlanOutput> {
+        Some(PlanOutput::Count(self.selected.sum()))
     }
 }
 
@@ -260,8 +260,8 @@ macro_rules! filter {
         }
 
         impl Operator for $Name {
-            fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-                Ok(Bound::new(inputs.iter().copied()).data_dependent())
+            fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+                Ok(OperatorProperties::new(inputs.iter().copied()).data_dependent())
             }
 
             fn process(
@@ -271,7 +271,7 @@ macro_rules! filter {
                 out: &mut Out<'_>,
             ) -> Result<Next, OpError> {
                 let Item::Frames(frames) = &*item else {
-                    return Ok(Next::Taken);
+                    return Ok(Next::Consumed);
                 };
                 let mut failed = Ok(());
                 keep(frames, $passes, |kept| {
@@ -279,7 +279,7 @@ macro_rules! filter {
                         failed = out.emit(0, &mut kept.into());
                     }
                 });
-                failed.map(|()| Next::Taken)
+                failed.map(|()| Next::Consumed)
             }
         }
     };
@@ -305,8 +305,8 @@ operator! {
 }
 
 impl Operator for Read {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -314,6 +314,6 @@ impl Operator for Read {
             samples.visit::<f32>(|part| self.sum = self.sum.wrapping_add(bits(part)))?;
         }
         std::hint::black_box(self.sum);
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }

@@ -100,7 +100,7 @@ pub fn run(quick: bool) -> Value {
         };
         results.push(case.run(rounds));
     }
-    for segment in [4096, isochrony::flow::SEGMENT as usize] {
+    for segment in [4096, isochrony::flow::SEGMENT_SAMPLES as usize] {
         let mut add =
             |name: &str, samples: usize, expected: u64, plan: Result<Plan, PlanError>, rival| {
                 let case = Case {

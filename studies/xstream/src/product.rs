@@ -6,7 +6,7 @@ mod sources;
 use std::sync::Arc;
 
 use isochrony::SigSeg;
-use isochrony::flow::{Declared, Live, Plan, PlanError, Segments};
+use isochrony::flow::{Declared, Plan, PlanError, Segments, SharedRecording};
 use isochrony::segment::Sample;
 
 use crate::data::{CHANNELS, HOP, LONG, SENSORS, STAT};
@@ -20,8 +20,8 @@ use operators::{
 pub use sources::{Clock, Pushed};
 
 /// Samples in memory as something to scan: the same memory that others read.
-pub fn recorded(segment: &SigSeg) -> Live {
-    Live::new(Segments::new([segment.clone()]).expect("one segment"))
+pub fn recorded(segment: &SigSeg) -> SharedRecording {
+    SharedRecording::new(Segments::new([segment.clone()]).expect("one segment"))
 }
 
 /// A channel in memory.
@@ -70,7 +70,11 @@ pub fn detect_received(scans: [Plan; CHANNELS]) -> Result<Plan, PlanError> {
 }
 
 /// DETECTAUDIO over channels in memory.
-pub fn detect_audio_scan(channels: &[Live], segment: usize, end: End) -> Result<Plan, PlanError> {
+pub fn detect_audio_scan(
+    channels: &[SharedRecording],
+    segment: usize,
+    end: End,
+) -> Result<Plan, PlanError> {
     detect_audio(
         std::array::from_fn(|k| Plan::scan_part(channels[k].clone(), None, segment as u64)),
         end,
@@ -93,7 +97,7 @@ pub fn detect_audio_in_batches<'a>(
 }
 
 /// PIPELINE over sensors in memory.
-pub fn pipeline_scan(sensors: &[Live], segment: usize) -> Result<Plan, PlanError> {
+pub fn pipeline_scan(sensors: &[SharedRecording], segment: usize) -> Result<Plan, PlanError> {
     pipeline(std::array::from_fn(|k| {
         Plan::scan_part(sensors[k].clone(), None, segment as u64)
     }))
@@ -112,7 +116,7 @@ pub fn pipeline(scans: [Plan; SENSORS]) -> Result<Plan, PlanError> {
 }
 
 /// STATFILTER with the kernels that all contestants share, not the product's expressions.
-pub fn stat_filter(samples: &Live, segment: usize) -> Result<Plan, PlanError> {
+pub fn stat_filter(samples: &SharedRecording, segment: usize) -> Result<Plan, PlanError> {
     let windows = Plan::scan_part(samples.clone(), None, segment as u64).rewindow(STAT as u64)?;
     windows
         .then::<Deviates>(parameters())?
@@ -121,7 +125,11 @@ pub fn stat_filter(samples: &Live, segment: usize) -> Result<Plan, PlanError> {
 }
 
 /// SILENCEFILTER of one channel.
-pub fn silence_filter(samples: &Live, segment: usize, end: End) -> Result<Plan, PlanError> {
+pub fn silence_filter(
+    samples: &SharedRecording,
+    segment: usize,
+    end: End,
+) -> Result<Plan, PlanError> {
     let scan = Plan::scan_part(samples.clone(), None, segment as u64);
     let control = scan.rewindow(STAT as u64)?.then::<Loud>(parameters())?;
     match end {
@@ -136,7 +144,7 @@ pub fn silence_filter(samples: &Live, segment: usize, end: End) -> Result<Plan, 
 
 /// A chain of so many operators; the first and the last read every sample, if `reads`.
 pub fn chain(
-    samples: &Live,
+    samples: &SharedRecording,
     segment: usize,
     operators: usize,
     reads: bool,

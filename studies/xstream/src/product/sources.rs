@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use isochrony::Sample;
-use isochrony::flow::{OpError, PortType, Pulled, Recording, Source};
+use isochrony::flow::{OpError, PortType, Recording, Source, SourceEvent};
 
 use crate::data::SEGMENT;
 use crate::memory::{Pool, stream};
@@ -79,17 +79,17 @@ struct Pass<T> {
 }
 
 impl<T: Sample> Source for Pass<T> {
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         let total = self.samples.len();
         if self.at == total {
-            return Ok(Pulled::End);
+            return Ok(SourceEvent::End);
         }
         let end = total.min(self.at + SEGMENT);
         match &self.pace {
             Pace::Batches(batch) => {
                 if self.at > self.paused && self.at.is_multiple_of(*batch) {
                     self.paused = self.at;
-                    return Ok(Pulled::Idle);
+                    return Ok(SourceEvent::Idle);
                 }
             }
             Pace::Load(load, clock) => {
@@ -98,7 +98,7 @@ impl<T: Sample> Source for Pass<T> {
                     self.due = (clock.seconds() * load) as usize;
                 }
                 if end > self.due {
-                    return Ok(Pulled::Idle);
+                    return Ok(SourceEvent::Idle);
                 }
             }
         }
@@ -106,7 +106,7 @@ impl<T: Sample> Source for Pass<T> {
             .pool
             .segment(self.at as i64, &self.samples[self.at..end], stream());
         self.at = end;
-        Ok(Pulled::Item(segment.into()))
+        Ok(SourceEvent::Item(segment.into()))
     }
 
     fn total(&self) -> Option<u64> {
