@@ -1,4 +1,4 @@
-//! One face over the two ways a store is open: as its one writer, or as one of many live readers.
+//! Access to an open store: as its only writer or as one of many live readers.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use isochrony_segment::{Buffer, BufferKind};
 
 use crate::engine::io::failed;
 use crate::engine::source::Sources;
-use crate::engine::stamps::Stamps;
+use crate::engine::table_stamps::TableStamps;
 use crate::engine::{Engine, Reader, vanished};
 use crate::error::StoreError;
-use crate::forked::Forked;
-use crate::held::Held;
+use crate::forked::ForkedReaders;
 use crate::layout::flat::Flat;
 use crate::lease::Copies;
 use crate::media::{Media, MediaFile};
+use crate::memory_blocks::MemoryBlocks;
 use crate::op::SignalId;
 use crate::snapshot::PinnedStore;
 use crate::state::SignalState;
@@ -26,19 +26,17 @@ enum Access {
     Reader(Box<Reader>),
 }
 
-/// An open store.
 pub(crate) struct Backend {
     path: PathBuf,
     access: Access,
     closed: AtomicBool,
-    /// Samples of a scratch signal that lie in memory.
-    pub(crate) held: Held,
-    /// Where copies of those go that lie in its files.
+    pub(crate) memory_blocks: MemoryBlocks,
+    /// Destination of copies of scratch samples in files.
     pub(crate) copies: Copies,
-    /// What is shown instead of the newest commit, until a refresh.
+    /// Shown instead of the newest commit until a refresh.
     pinned: RwLock<Option<Arc<PinnedStore>>>,
-    /// What reads where this process was forked off the one that opened the store.
-    forked: Forked,
+    /// Reader for processes forked from the one that opened the store.
+    forked: ForkedReaders,
 }
 
 macro_rules! either {
@@ -54,7 +52,7 @@ macro_rules! either {
     }};
 }
 
-/// As `either`, where the writer's part needs nothing but the lock of a signal.
+/// As `either`, if the writer needs only the lock of a signal.
 macro_rules! either_of {
     ($self:ident, $id:expr, $action:expr, $engine:ident => $body:expr) => {{
         $self.check_open($action)?;
@@ -67,7 +65,7 @@ macro_rules! either_of {
     }};
 }
 
-/// As `either`, where the writer's part needs the files that are open for reading, too.
+/// As `either`, if the writer also needs the files open for reading.
 macro_rules! either_of_samples {
     ($self:ident, $engine:ident => $body:expr) => {{
         $self.check_open("read samples")?;
@@ -93,14 +91,13 @@ impl Backend {
             path: path.into(),
             access,
             closed: AtomicBool::new(false),
-            held: Held::default(),
+            memory_blocks: MemoryBlocks::default(),
             copies: Copies::default(),
             pinned: RwLock::default(),
-            forked: Forked::new(),
+            forked: ForkedReaders::new(),
         }
     }
 
-    /// Shows the signals of a snapshot until a refresh.
     pub(crate) fn pin(&self, pinned: PinnedStore) {
         *self.pinned.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pinned));
     }
@@ -118,7 +115,7 @@ impl Backend {
     }
 
     pub(crate) fn is_writable(&self) -> bool {
-        // A forked child of the writer must not touch the files, views included.
+        // A forked child of the writer must not change files, not even views.
         matches!(&self.access, Access::Writer(engine) if engine.check_process("write").is_ok())
     }
 
@@ -126,7 +123,7 @@ impl Backend {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The reader of a process that was forked off the one that opened the store; `None` in that one.
+    /// The reader of a forked process; `None` in the process that opened the store.
     fn own_reader(&self) -> Result<Option<&Reader>, StoreError> {
         match self.forked.is_here() {
             true => self.forked.reader(&self.path, &self.media()),
@@ -144,7 +141,7 @@ impl Backend {
         Ok(())
     }
 
-    /// The engine, for `action`, which changes something: never in a process that was forked off the writer.
+    /// Fails in a process forked from the writer.
     pub(crate) fn engine(&self, action: &'static str) -> Result<&Engine, StoreError> {
         self.check_open(action)?;
         match &self.access {
@@ -163,14 +160,14 @@ impl Backend {
         }
     }
 
-    /// The engine, for an action that changes names of files: first of all the store must still be in its place.
+    /// The engine for renaming files; fails if the store is no longer in place.
     pub(crate) fn engine_in_place(&self, action: &'static str) -> Result<&Engine, StoreError> {
         let engine = self.engine(action)?;
         vanished::check(&**engine.media(), &self.path, action)?;
         Ok(engine)
     }
 
-    /// Says of a failure that the store has vanished, if it has.
+    /// Reports a vanished store instead of the error, if it is.
     pub(crate) fn explain<T>(
         &self,
         action: &'static str,
@@ -207,7 +204,7 @@ impl Backend {
         pinned.unwrap_or_else(newest)
     }
 
-    /// As [`state`](Self::state), without what an open writer has not committed; None if it created the signal since.
+    /// The state without uncommitted changes; `None` if the signal was created by one.
     pub(crate) fn committed_state(
         &self,
         id: SignalId,
@@ -221,13 +218,13 @@ impl Backend {
         }
     }
 
-    /// As [`state`](Self::state), whatever snapshot is shown.
+    /// Ignores a shown snapshot.
     pub(crate) fn newest_state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
         let state = either_of!(self, id, "read a signal", x => x.state(id));
         self.explain("read a signal", state)
     }
 
-    /// Bytes of samples that lie in one shard, as a state of the signal shows them.
+    /// Bytes of samples in one shard, as a state of the signal shows them.
     pub(crate) fn read(
         &self,
         shown: &SignalState,
@@ -246,7 +243,7 @@ impl Backend {
                 _ => Ok(read),
             }
         };
-        let read = match self.held.read(&range, samples) {
+        let read = match self.memory_blocks.read(&range, samples) {
             Ok(Some(held)) => Ok(held),
             Ok(None) => samples(range.clone()),
             Err(error) => Err(error),
@@ -254,7 +251,7 @@ impl Backend {
         if copies {
             let state = either_of!(self, id, "read samples", x => x.state(id))?;
             if state.gaps.first_within(range).is_some() {
-                // It was given back since the selection was made, perhaps in the midst of the copy.
+                // Released since the selection, perhaps during the copy.
                 return Err(StoreError::ScratchFree {
                     start,
                     end: start.saturating_add_unsigned(count as u64),
@@ -265,7 +262,7 @@ impl Backend {
         read
     }
 
-    /// A copy of samples that lie in one shard, which is mapped: read, since that costs less than the mapping's faults.
+    /// Reads a mapped shard, which is cheaper than page faults.
     fn copied(
         &self,
         state: &SignalState,
@@ -305,7 +302,6 @@ impl Backend {
         either_of!(self, id, "read samples", x => x.shard_samples(id))
     }
 
-    /// The medium that the store lies on.
     pub(crate) fn media(&self) -> Arc<dyn Media> {
         match &self.access {
             Access::Writer(engine) => Arc::clone(engine.media()),
@@ -313,24 +309,22 @@ impl Backend {
         }
     }
 
-    /// File of a shard of `data`.
     pub(crate) fn data_shard_path(&self, id: SignalId, shard: u64) -> Result<PathBuf, StoreError> {
         either_of!(self, id, "look up a shard", x => x.data_shard_path(id, shard))
     }
 
-    /// The open file of a shard that was read from, to be read by other ways; None if it is not flat, or need not be all.
+    /// `None` if the shard is not open, not flat, or possibly incomplete.
     pub(crate) fn shard_file(
         &self,
         state: &SignalState,
         shard: u64,
     ) -> Result<Option<Arc<dyn MediaFile>>, StoreError> {
-        if !self.held.is_empty() || self.copies.are_asked_for() {
+        if !self.memory_blocks.is_empty() || self.copies.are_asked_for() {
             return Ok(None);
         }
         Ok(either_of_samples!(self, x => x.shard_file(state, shard)))
     }
 
-    /// The shards that are open for reading in this process.
     pub(crate) fn sources(&self) -> Result<&Sources, StoreError> {
         Ok(match (&self.access, self.own_reader()?) {
             (_, Some(reader)) => reader.sources(),
@@ -339,33 +333,29 @@ impl Backend {
         })
     }
 
-    /// Checksum of a full chunk, as committed.
     pub(crate) fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
         let crc = either_of!(self, id, "look up a checksum", x => x.chunk_crc(id, chunk));
         self.explain("look up a checksum", crc)
     }
 
-    /// What the files of a signal's tables are as of the last checkpoint; `None` if the log does not say.
-    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
+    /// As of the last checkpoint; `None` if unknown to the log.
+    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<TableStamps>, StoreError> {
         either_of!(self, id, "look up a table", x => x.table_stamps(id))
     }
 
-    /// Checksum of the samples between the last border of chunks and the index given with it.
+    /// Checksum of the samples after the last full chunk, and their end.
     pub(crate) fn tail_crc(&self, id: SignalId) -> Result<Option<(i64, u32)>, StoreError> {
         either_of!(self, id, "look up a checksum", x => x.tail_crc(id))
     }
 
-    /// The signal's folder.
     pub(crate) fn signal_path(&self, id: SignalId) -> Result<PathBuf, StoreError> {
         either_of!(self, id, "look up a signal", x => x.signal_path(id))
     }
 
-    /// Whether a signal's tables lie in no files.
     pub(crate) fn is_compact(&self, id: SignalId) -> Result<bool, StoreError> {
         either_of!(self, id, "look up a signal", x => x.is_compact(id))
     }
 
-    /// Whether a signal has the array `crc`, as of the last checkpoint.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
         either_of!(self, id, "look up a signal", x => x.has_checksums(id))
     }
@@ -378,7 +368,7 @@ impl Backend {
         self.newest_sequence()
     }
 
-    /// As [`sequence`](Self::sequence), whatever snapshot is shown.
+    /// Ignores a shown snapshot.
     pub(crate) fn newest_sequence(&self) -> Result<u64, StoreError> {
         Ok(either!(self, "read the sequence number", x => x.sequence()))
     }
@@ -409,7 +399,7 @@ impl Backend {
         }
     }
 
-    /// As [`refresh`](Self::refresh), but only if a cheap look says that there may be something.
+    /// Refreshes if a cheap check finds a possible change.
     pub(crate) fn refresh_if_moved(&self) -> Result<(), StoreError> {
         let own = self.own_reader()?;
         match &self.access {
@@ -422,8 +412,8 @@ impl Backend {
         }
     }
 
-    /// Takes in what was committed, if a cheap look says that there may be something, and goes on to show what is pinned.
-    pub(crate) fn take_in_commits(&self) -> Result<(), StoreError> {
+    /// Reads new commits, if a cheap check finds a possible change, and keeps showing a pinned snapshot.
+    pub(crate) fn read_commits(&self) -> Result<(), StoreError> {
         self.check_open("read a snapshot")?;
         let own = self.own_reader()?;
         match &self.access {
@@ -435,7 +425,6 @@ impl Backend {
         }
     }
 
-    /// Whether a process has it open for writing.
     pub(crate) fn is_written(&self) -> Result<bool, StoreError> {
         match &self.access {
             Access::Writer(_) => Ok(!self.is_closed()),

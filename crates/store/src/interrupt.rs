@@ -1,9 +1,8 @@
-//! Stopping long work of this crate from another thread.
+//! Interrupts long operations of this crate from another thread.
 //!
-//! [`stoppable`] gives the work of one thread a flag. Whatever reads or writes many samples looks at it between pieces
-//! of a few MiB at most, at places where stopping leaves nothing behind: before anything is queued for a commit, never
-//! inside one. The flag belongs to the thread and not to each function's arguments, because every layer between the
-//! caller and the loop over samples would have to pass it on.
+//! [`stoppable`] sets a flag for the work of one thread. Operations on many samples check it every few MiB, before
+//! anything is queued for a commit. The flag is thread-local, because otherwise every layer between the caller and the
+//! loop would have to pass it on.
 
 use isochrony_runtime::{Interrupt, stoppable_waits};
 use std::cell::RefCell;
@@ -14,10 +13,10 @@ thread_local! {
     static INTERRUPT: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
 }
 
-/// Bytes of samples between two looks: a few milliseconds of work.
+/// Bytes of samples between checks: a few milliseconds of work.
 pub(crate) const PIECE: i64 = 4 << 20;
 
-/// Puts the flag back that was there before, also when the work panics.
+/// Restores the previous flag, even on a panic.
 struct Restore(Option<Interrupt>);
 
 impl Drop for Restore {
@@ -27,10 +26,10 @@ impl Drop for Restore {
     }
 }
 
-/// Does `work`, which ends soon with [`StoreError::Interrupted`] once `interrupt` is requested.
+/// Runs `work`, which ends soon with [`StoreError::Interrupted`] once `interrupt` is requested.
 ///
-/// Appending, backfilling, values and counts of a selection, gathering, sealing, unsealing and verifying look at the
-/// flag. A change that ends so has changed nothing; one that was past its last look is done as a whole.
+/// Checked by appends, backfills, values and counts of a selection, gathering, sealing, unsealing and verification. An
+/// interrupted change has changed nothing; one past its last check completes.
 ///
 /// ```
 /// let interrupt = isochrony_runtime::Interrupt::default();
@@ -43,7 +42,7 @@ pub fn stoppable<T>(interrupt: &Interrupt, work: impl FnOnce() -> T) -> T {
     stoppable_waits(move || waits.is_requested(), work)
 }
 
-/// Asks the work of this thread to stop, as a function can that the work calls; nothing outside of [`stoppable`].
+/// Requests an interrupt of this thread's work, from a function that the work calls; no effect outside [`stoppable`].
 pub fn stop() {
     INTERRUPT.with(|interrupt| {
         if let Some(interrupt) = &*interrupt.borrow() {
@@ -52,8 +51,7 @@ pub fn stop() {
     });
 }
 
-/// Whether the work of this thread was asked to stop.
-pub(crate) fn look(action: &'static str) -> Result<(), StoreError> {
+pub(crate) fn check(action: &'static str) -> Result<(), StoreError> {
     let asked = INTERRUPT.with(|interrupt| {
         let interrupt = interrupt.borrow();
         interrupt.as_ref().is_some_and(Interrupt::is_requested)
@@ -69,32 +67,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_see_the_innermost_flag_and_only_inside() {
+    fn checks_use_the_innermost_flag_and_only_inside() {
         let (asked, other) = (Interrupt::default(), Interrupt::default());
         asked.request();
         stoppable(&asked, || {
-            assert_eq!(look("read").unwrap_err().code(), "interrupted");
-            stoppable(&other, || assert!(look("read").is_ok()));
-            assert!(look("read").is_err());
+            assert_eq!(check("read").unwrap_err().code(), "interrupted");
+            stoppable(&other, || assert!(check("read").is_ok()));
+            assert!(check("read").is_err());
         });
-        assert!(look("read").is_ok());
+        assert!(check("read").is_ok());
     }
 
     #[test]
-    fn work_can_be_stopped_from_within() {
+    fn work_can_interrupt_itself() {
         stop();
-        assert!(look("read").is_ok());
+        assert!(check("read").is_ok());
         stoppable(&Interrupt::default(), || {
             stop();
-            assert!(look("read").is_err());
+            assert!(check("read").is_err());
         });
     }
 
     #[test]
-    fn a_panic_takes_the_flag_along() {
+    fn a_panic_restores_the_flag() {
         let asked = Interrupt::default();
         asked.request();
         let outcome = std::panic::catch_unwind(|| stoppable(&asked, || panic!("as a test")));
-        assert!(outcome.is_err() && look("read").is_ok());
+        assert!(outcome.is_err() && check("read").is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of a signal besides its samples: type, rate, calibration, geometry, attributes.
+//! Metadata of a signal: type, rate, calibration, geometry, attributes.
 
 use isochrony_time::Rate;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::sample_format::SampleFormat;
 /// A signal's metadata. Field order is part of the log format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SignalMeta {
-    /// How samples are stored.
+    /// Stored format of samples.
     pub format: SampleFormat,
     /// Nominal sample rate.
     pub rate: Rate,
@@ -22,35 +22,35 @@ pub struct SignalMeta {
     pub shard_chunks: u64,
     /// Sealing codec of `data` ("zstd", "blosc"); empty for the flat layout.
     pub codec: String,
-    /// Settings of the clock estimate and of gap detection, kept so that later imports continue alike.
+    /// Clock estimation and gap detection, kept for consistent later imports.
     pub clock: ClockSettings,
     /// User attributes: a JSON object as text.
     pub attributes: String,
 }
 
 /// Most bytes of an inner chunk and of a shard: more than any option gives, less than exhausts a machine.
-const MOST_BYTES: (u64, u64) = (1 << 28, 1 << 40);
-/// Most inner chunks of a shard, each of which has 16 bytes in the shard's index.
-const MOST_CHUNKS: u64 = 1 << 20;
+const MAX_BYTES: (u64, u64) = (1 << 28, 1 << 40);
+/// Most inner chunks per shard, at 16 bytes each in its index.
+const MAX_CHUNKS: u64 = 1 << 20;
 
 impl SignalMeta {
-    /// Whether the geometry can be a signal's. What is read from files is checked by it before anything is allocated.
+    /// Whether the geometry is possible. Values from files are checked before anything is allocated.
     #[must_use]
     pub fn is_plausible(&self) -> bool {
         let chunk = self.chunk_samples.checked_mul(self.format.size() as u64);
         let shard = chunk.and_then(|bytes| bytes.checked_mul(self.shard_chunks));
-        (1..=MOST_CHUNKS).contains(&self.shard_chunks)
-            && chunk.is_some_and(|bytes| (1..=MOST_BYTES.0).contains(&bytes))
-            && shard.is_some_and(|bytes| bytes <= MOST_BYTES.1)
+        (1..=MAX_CHUNKS).contains(&self.shard_chunks)
+            && chunk.is_some_and(|bytes| (1..=MAX_BYTES.0).contains(&bytes))
+            && shard.is_some_and(|bytes| bytes <= MAX_BYTES.1)
     }
 
-    /// The rate that the clock is expected to have before its stamps tell.
+    /// Expected rate of the clock before it has stamps.
     #[must_use]
     pub fn expected_rate(&self) -> Rate {
         self.clock.initial_rate.unwrap_or(self.rate)
     }
 
-    /// Samples of a full shard of the flat layout.
+    /// Samples per full shard of the flat layout.
     #[must_use]
     pub fn shard_samples(&self) -> i64 {
         let samples = (self.chunk_samples.max(1)).saturating_mul(self.shard_chunks.max(1));
@@ -60,59 +60,59 @@ impl SignalMeta {
 
 /// Options of clock estimation and gap detection (see `isochrony_time::ClockConfig`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "StoredClockSettings", into = "StoredClockSettings")]
 pub struct ClockSettings {
-    /// Weight of the running estimate of the rate.
+    /// Weight of the past in the running rate estimate.
     pub alpha: f64,
-    /// Tolerance between predicted and stamped time in ns; `None`: from the stamps themselves.
+    /// Tolerance between predicted and stamped time in ns; `None`: derived from the stamps.
     pub gap_slip_ns: Option<i64>,
-    /// Gaps longer than this take one inner chunk of index.
+    /// Longer gaps take one inner chunk of indices.
     pub max_gap_ns: i64,
-    /// A better guess of the rate than the nominal one, where there is one.
+    /// A better estimate than the nominal rate.
     pub initial_rate: Option<Rate>,
 }
 
-/// The settings in the log. A postcard struct cannot grow, since what follows it would be read as its new field; so
-/// the initial rate, of which the first logs know nothing, lies in further variants of the slip. The first two are
-/// encoded as the `Option<i64>` that those logs have in its place.
+/// The settings in the log. A postcard struct cannot grow, because following data would be read as the new field. So
+/// the initial rate, unknown to the first logs, is in further variants of the slip; the first two encode like the
+/// `Option<i64>` of those logs.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredClockSettings {
     alpha: f64,
-    slip: Slip,
+    slip: StoredSlip,
     max_gap_ns: i64,
 }
 
-/// Order of variants is part of the log format.
+/// The order of variants is part of the log format.
 #[derive(Serialize, Deserialize)]
-enum Slip {
+enum StoredSlip {
     FromStamps,
     Ns(i64),
     FromStampsAt(Rate),
     NsAt(i64, Rate),
 }
 
-impl From<ClockSettings> for Stored {
+impl From<ClockSettings> for StoredClockSettings {
     fn from(settings: ClockSettings) -> Self {
         Self {
             alpha: settings.alpha,
             slip: match (settings.gap_slip_ns, settings.initial_rate) {
-                (None, None) => Slip::FromStamps,
-                (Some(ns), None) => Slip::Ns(ns),
-                (None, Some(rate)) => Slip::FromStampsAt(rate),
-                (Some(ns), Some(rate)) => Slip::NsAt(ns, rate),
+                (None, None) => StoredSlip::FromStamps,
+                (Some(ns), None) => StoredSlip::Ns(ns),
+                (None, Some(rate)) => StoredSlip::FromStampsAt(rate),
+                (Some(ns), Some(rate)) => StoredSlip::NsAt(ns, rate),
             },
             max_gap_ns: settings.max_gap_ns,
         }
     }
 }
 
-impl From<Stored> for ClockSettings {
-    fn from(stored: Stored) -> Self {
+impl From<StoredClockSettings> for ClockSettings {
+    fn from(stored: StoredClockSettings) -> Self {
         let (gap_slip_ns, initial_rate) = match stored.slip {
-            Slip::FromStamps => (None, None),
-            Slip::Ns(ns) => (Some(ns), None),
-            Slip::FromStampsAt(rate) => (None, Some(rate)),
-            Slip::NsAt(ns, rate) => (Some(ns), Some(rate)),
+            StoredSlip::FromStamps => (None, None),
+            StoredSlip::Ns(ns) => (Some(ns), None),
+            StoredSlip::FromStampsAt(rate) => (None, Some(rate)),
+            StoredSlip::NsAt(ns, rate) => (Some(ns), Some(rate)),
         };
         Self {
             alpha: stored.alpha,
@@ -127,19 +127,19 @@ impl From<Stored> for ClockSettings {
 mod tests {
     use super::*;
 
-    /// The settings as logs had them before there was an initial rate.
+    /// The settings in logs before the initial rate existed.
     #[derive(Serialize)]
-    struct Before {
+    struct FirstClockSettings {
         alpha: f64,
         gap_slip_ns: Option<i64>,
         max_gap_ns: i64,
     }
 
     #[test]
-    fn settings_are_stored_as_before_unless_a_rate_was_given() {
+    fn settings_keep_the_old_encoding_without_an_initial_rate() {
         for gap_slip_ns in [None, Some(0), Some(-1), Some(i64::MAX)] {
             let (alpha, max_gap_ns) = (0.95, 1 << 40);
-            let before = Before {
+            let before = FirstClockSettings {
                 alpha,
                 gap_slip_ns,
                 max_gap_ns,

@@ -1,9 +1,8 @@
-//! Temporary signals.
+//! Scratch signals: temporary, never committed.
 //!
-//! A scratch signal is the only one of a store of its own, which lies in the `tmp/` of the store that it was asked of (in
-//! the system's temporary folder if that is open for reading only). It is never committed and its folder is removed when
-//! the last handle is dropped; what a crash leaves behind, recovery removes (in the system's folder, the next scratch
-//! signal there).
+//! Each is the only signal of a store of its own in the `tmp/` of its parent store, or in the system's temporary folder
+//! if the parent is read-only. Dropping the last handle removes the folder; after a crash, recovery of the parent does,
+//! or the next scratch signal.
 
 use std::fs::File;
 use std::ops::{Deref, Range};
@@ -30,32 +29,30 @@ use crate::op::Op;
 use crate::options::{CreateOptions, Mode};
 use crate::store::{Shared, Store};
 
-/// A temporary signal: written and read as any other, zero-copy too, but never listed nor committed.
+/// A temporary signal: reads and writes like others, zero-copy too, but is never listed or committed.
 ///
-/// [`SignalWriter::write`] changes its samples where they lie: segments taken before show the new ones.
+/// [`SignalWriter::write`] changes samples in place: existing segments show the new ones.
 #[derive(Clone)]
 pub struct Scratch {
     writer: SignalWriter,
-    held: Arc<TemporaryStore>,
+    temporary: Arc<TemporaryStore>,
 }
 
-/// Name of the signal in its store.
 const NAME: &str = "scratch";
 
 struct TemporaryStore {
     store: Store,
     folder: PathBuf,
-    /// The process that made it.
     owner: u32,
 }
 
 impl Drop for TemporaryStore {
     fn drop(&mut self) {
         if self.owner != std::process::id() {
-            // A forked child ends, and its parent goes on with the folder.
+            // A forked child exits while its parent still uses the folder.
             return;
         }
-        // Best effort: recovery of the surrounding store empties `tmp/` too.
+        // Best effort: recovery of the parent store empties `tmp/` too.
         let _ = self.store.close();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -81,19 +78,19 @@ impl Scratch {
         let writer = store.store.create(NAME, options)?;
         Ok(Self {
             writer,
-            held: store,
+            temporary: store,
         })
     }
 
-    /// Where its files lie.
+    /// Folder of its files.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        &self.held.folder
+        &self.temporary.folder
     }
 
-    /// Makes a range a gap and gives its blocks back to the disk, where the file system can do that: those that the gap
-    /// then covers as a whole, and so also one that the range shares with a neighbour that was released before. Segments
-    /// taken before then show zeros there. Gives the bytes that were given back.
+    /// Turns a range into a gap and punches out the blocks that the gap then covers completely, if the file system can.
+    /// A block shared with a range released earlier is included. Existing segments then show zeros there. Gives the
+    /// bytes freed.
     ///
     /// # Errors
     /// As [`SignalWriter::mark_invalid`], and [`StoreError::Io`].
@@ -102,23 +99,22 @@ impl Scratch {
         Ok(given_back)
     }
 
-    /// As [`fill_bytes`](SignalWriter::fill_bytes), but the samples stay in memory, where they are: nothing is copied,
-    /// whoever reads them looks into the same block. They leave it when the range is released, or written to the file
-    /// when some of them are changed.
+    /// As [`fill_bytes`](SignalWriter::fill_bytes), but keeps the samples in memory: readers share `block`. The samples
+    /// leave memory when the range is released, or move to the file when some are changed.
     ///
     /// # Errors
     /// As [`fill_bytes`](SignalWriter::fill_bytes).
     pub fn hold(&self, index: i64, block: &Buffer) -> Result<(), StoreError> {
         let backend = &self.writer.shared.backend;
-        backend.engine("fill a gap")?.expect_less();
+        backend.engine("fill a gap")?.allow_missing_samples();
         let mut kept = None;
         let outcome = self.writer.change("fill a gap", |state, _, change| {
             let samples = sample_count(state, block.bytes())?;
             let range = index..checked_end(index, samples)?;
             check_vacant(state, &range)?;
             if !range.is_empty() {
-                // Before anybody is told that there are samples.
-                backend.held.keep(&range, block.clone());
+                // Before the samples become visible.
+                backend.memory_blocks.keep(&range, block.clone());
                 let (id, start, end) = (state.id, range.start, range.end);
                 change.ops.push(Op::Valid { id, start, end });
                 kept = Some(range);
@@ -126,30 +122,30 @@ impl Scratch {
             Ok(())
         });
         if let (Err(_), Some(range)) = (&outcome, kept) {
-            backend.held.cut(&range);
+            backend.memory_blocks.cut(&range);
         }
         outcome
     }
 
-    /// From here on whoever reads samples that lie in its files gets copies, in memory of `blocks` as long as that is there:
-    /// what is mapped turns into zeros when it is released.
+    /// From now on samples in files are read as copies, in memory of `blocks` if available: mapped ones turn into zeros
+    /// when released.
     pub fn copy_into(&self, blocks: &Arc<dyn Blocks>) {
         self.writer.shared.backend.copies.ask(blocks);
     }
 
-    /// What scratch signals may well take of this machine's memory now: a quarter of what programs can still have.
+    /// Memory that scratch signals may use now: a quarter of what is available to programs.
     #[must_use]
     pub fn free_memory() -> u64 {
         free_memory() / 4
     }
 
-    /// As [`release`](Self::release); gives the blocks, too, that were held in memory and lay in the range as a whole, to
-    /// be used again once nobody looks into them.
+    /// As [`release`](Self::release); also gives the memory blocks that lay entirely in the range, for reuse when no
+    /// reader holds them.
     ///
     /// # Errors
     /// As [`release`](Self::release).
     pub fn take_back(&self, range: Range<i64>) -> Result<(u64, Vec<Buffer>), StoreError> {
-        let held = &self.writer.shared.backend.held;
+        let held = &self.writer.shared.backend.memory_blocks;
         let mut blocks = held.within(&range);
         blocks.retain(|(own, _)| range.start <= own.start && own.end <= range.end);
         self.writer.mark_invalid(range.clone())?;
@@ -157,7 +153,7 @@ impl Scratch {
         let given_back = if covered == range.end - range.start {
             0
         } else {
-            self.give_back(range)?
+            self.punch(range)?
         };
         Ok((
             given_back,
@@ -165,10 +161,9 @@ impl Scratch {
         ))
     }
 
-    /// Punches what a range has in files.
-    fn give_back(&self, range: Range<i64>) -> Result<u64, StoreError> {
+    fn punch(&self, range: Range<i64>) -> Result<u64, StoreError> {
         let engine = self.writer.shared.backend.engine("release samples")?;
-        // With the writer's lock, so that nobody fills what is a gap until its blocks are gone.
+        // Holds the writer's lock, so that the gap cannot be filled before its blocks are freed.
         self.writer.change("release samples", |state, _, _| {
             let mut given_back = 0;
             for gap in state.gaps.positions(state.gaps.overlapping(range.clone())) {
@@ -190,7 +185,7 @@ impl Scratch {
     }
 }
 
-/// The whole blocks of a gap that hold a sample of a range within it: by shard, as bytes of its file.
+/// Shard and byte range of the whole blocks of a gap that hold samples of a range within it.
 fn covered(
     meta: &SignalMeta,
     gap: Range<i64>,
@@ -221,7 +216,7 @@ fn covered(
     })
 }
 
-/// Bytes of a block of common file systems.
+/// Block size of common file systems.
 const BLOCK: u64 = 4096;
 
 impl Deref for Scratch {
@@ -241,11 +236,10 @@ fn system_folder() -> PathBuf {
     std::env::temp_dir().join(name)
 }
 
-/// Younger ones may be about to be made.
-const SETTLED: Duration = Duration::from_secs(60);
+/// Younger folders may still be in creation.
+const MIN_AGE: Duration = Duration::from_secs(60);
 
-/// Removes scratch signals whose process ended without doing so: nobody holds their lock. Process numbers would not do:
-/// containers share folders, not numbers.
+/// Removes scratch signals that no process has locked. Process ids would not do: containers share folders, not ids.
 fn remove_abandoned(temporary: &Path) {
     let Ok(found) = std::fs::read_dir(temporary) else {
         return;
@@ -258,14 +252,14 @@ fn remove_abandoned(temporary: &Path) {
             .and_then(|about| about.modified().ok());
         let settled = age
             .and_then(|made| made.elapsed().ok())
-            .is_some_and(|age| age > SETTLED);
+            .is_some_and(|age| age > MIN_AGE);
         let path = entry.path();
         if ours
             && settled
             && crate::layout::lock_file(&path).exists()
             && is_held(&*media::disk().rooted(&path), &path).is_ok_and(|held| !held)
         {
-            // Best effort: the next one tries again.
+            // Best effort: the next scratch signal tries again.
             let _ = std::fs::remove_dir_all(&path);
         }
     }
@@ -298,11 +292,11 @@ mod tests {
         let held = scratch.signal().unwrap().read(20..30).unwrap();
         let looked = held.buffers().next().unwrap().as_ptr();
         assert_eq!(looked, third.as_ptr(), "it was copied");
-        // Across blocks of memory and of a file; then changed, which brings what is touched to the file.
+        // Spans memory and file blocks; changing samples moves them to the file.
         scratch.write(8, &[-8, -9, -10]).unwrap();
         assert_eq!(counting(&scratch, 5..12), [5, 6, 7, -8, -9, -10, 11]);
         assert_eq!(first.samples::<i32>().unwrap()[8], 8, "a view changed");
-        // Half of a block is no block that could be used again.
+        // Part of a block cannot be reused.
         let (_, blocks) = scratch.take_back(25..30).unwrap();
         assert!(blocks.is_empty());
         assert_eq!(
@@ -320,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_in_the_systems_folder_is_removed_and_what_is_used_is_not() {
+    fn removes_abandoned_scratch_but_none_in_use() {
         let temporary = tempfile::tempdir().unwrap();
         let [left, used, young] =
             ["left", "used", "young"].map(|name| temporary.path().join(format!("{PREFIX}{name}")));
@@ -331,7 +325,7 @@ mod tests {
                 .unwrap();
         }
         let _writer = Engine::open(&used, OpenMode::CreateIfMissing).unwrap();
-        let old = std::time::SystemTime::now() - 2 * SETTLED;
+        let old = std::time::SystemTime::now() - 2 * MIN_AGE;
         for path in [&left, &used] {
             File::open(path).unwrap().set_modified(old).unwrap();
         }

@@ -1,9 +1,9 @@
-//! Decoded chunks of all signals that are kept for whoever reads them again.
+//! Cache of decoded chunks of all signals.
 //!
-//! The last few are kept in any case: a chunk is read segment by segment. Memory of those that leave is used again, so a scan
-//! goes through a few chunks that stay in the processor's caches, and takes no new memory, of which each page costs a fault.
-//! Only a chunk that is decoded for the second time is kept for longer. It takes no place of one that was used lately: a scan
-//! over more than there is room for would else find nothing that an earlier one left.
+//! The most recent chunks always stay, because a chunk is read segment by segment. Buffers of evicted chunks are
+//! reused, so that a scan cycles through few buffers in the CPU caches. Other chunks are cached only when decoded a
+//! second time, and do not replace recently used ones: otherwise a scan larger than the cache would leave nothing for
+//! the next.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,33 +12,29 @@ use isochrony_segment::Buffer;
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// Chunks that are kept in any case, for as many threads; of chunks of more than 1 MiB, which no new signal has, fewer.
-const RECENT: usize = 16;
-/// Most bytes of all chunks that are kept, but for one that is larger.
-const KEPT: usize = 128 << 20;
-/// Decoded chunks after which one that was not used makes way for another.
-const STALE: u64 = 1024;
-/// Chunks of which it is remembered, at least, that they were decoded.
-const REMEMBERED: usize = 2048;
-/// Chunks that left and whose memory is kept for others: as many as a run may buffer. And most bytes of them.
-const SPARE: usize = 32;
+/// Chunks always kept, for as many threads; fewer if above 1 MiB, which those of new signals are not.
+const RECENT_CHUNKS: usize = 16;
+/// Most bytes of all cached chunks, except a single larger one.
+const CACHE_BYTES: usize = 128 << 20;
+/// A chunk is evictable after so many chunks were decoded without a use of it.
+const IDLE_LIMIT: u64 = 1024;
+/// Least number of past decodings remembered.
+const HISTORY_LEN: usize = 2048;
+/// Most spare buffers, as many as a run may buffer; and most bytes of them.
+const SPARE_BUFFERS: usize = 32;
 const SPARE_BYTES: usize = 32 << 20;
 
-/// A chunk of one version of a signal's array.
 pub(super) type ChunkKey = (SignalId, FileVersion, u64);
 
-/// Decoded chunks, with the time of their last use.
 #[derive(Default)]
 pub(super) struct Chunks {
-    /// Counts decoded chunks.
     clock: u64,
     recent: VecDeque<(ChunkKey, Buffer)>,
     recent_bytes: usize,
     kept: HashMap<ChunkKey, (u64, Buffer)>,
     kept_bytes: usize,
-    /// When chunks were decoded that left.
     decoded: HashMap<ChunkKey, u64>,
-    /// Memory of chunks that left, which somebody may still look into.
+    /// Buffers of evicted chunks, possibly still in use.
     spare: Vec<Buffer>,
 }
 
@@ -56,25 +52,27 @@ impl Chunks {
         self.clock += 1;
         self.recent_bytes += buffer.len();
         self.recent.push_back((key, buffer));
-        while self.recent.len() > RECENT || self.recent_bytes > KEPT && self.recent.len() > 1 {
+        while self.recent.len() > RECENT_CHUNKS
+            || self.recent_bytes > CACHE_BYTES && self.recent.len() > 1
+        {
             let Some((key, buffer)) = self.recent.pop_front() else {
                 break;
             };
             self.recent_bytes -= buffer.len();
-            self.leave(key, buffer);
+            self.retire(key, buffer);
         }
-        // Larger chunks may have come in the place of smaller ones.
-        self.make_room(0, 0);
+        // Larger chunks may have replaced smaller ones.
+        self.evict(0, 0);
     }
 
-    /// Keeps a chunk that is recent no more, or its memory.
-    fn leave(&mut self, key: ChunkKey, buffer: Buffer) {
+    /// Caches a chunk that is no longer recent, or keeps its buffer.
+    fn retire(&mut self, key: ChunkKey, buffer: Buffer) {
         let is_first = self.decoded.insert(key, self.clock).is_none();
-        if self.decoded.len() > 2 * REMEMBERED {
-            let since = self.clock - REMEMBERED as u64;
+        if self.decoded.len() > 2 * HISTORY_LEN {
+            let since = self.clock - HISTORY_LEN as u64;
             self.decoded.retain(|_, at| *at > since);
         }
-        if is_first || self.kept.contains_key(&key) || !self.make_room(buffer.len(), STALE) {
+        if is_first || self.kept.contains_key(&key) || !self.evict(buffer.len(), IDLE_LIMIT) {
             self.spare(buffer);
             return;
         }
@@ -82,9 +80,9 @@ impl Chunks {
         self.kept.insert(key, (self.clock, buffer));
     }
 
-    /// Whether there is room for so many bytes, for which chunks make way that were not used while `idle` others were decoded.
-    fn make_room(&mut self, bytes: usize, idle: u64) -> bool {
-        while self.recent_bytes + self.kept_bytes + bytes > KEPT {
+    /// Whether `bytes` fit, after evicting chunks unused while `idle` others were decoded.
+    fn evict(&mut self, bytes: usize, idle: u64) -> bool {
+        while self.recent_bytes + self.kept_bytes + bytes > CACHE_BYTES {
             let stale = self.kept.iter().min_by_key(|(_, (used, _))| *used);
             let stale = stale.filter(|(_, (used, _))| self.clock - used >= idle);
             let Some((_, buffer)) = stale
@@ -104,7 +102,7 @@ impl Chunks {
             return;
         }
         let spare = &mut self.spare;
-        while spare.len() == SPARE
+        while spare.len() == SPARE_BUFFERS
             || spare.iter().map(Buffer::len).sum::<usize>() + buffer.len() > SPARE_BYTES
         {
             spare.remove(0);
@@ -112,15 +110,15 @@ impl Chunks {
         spare.push(buffer);
     }
 
-    /// Memory of a chunk that left, into which nobody looks any more.
-    pub(super) fn take_room(&mut self, len: usize) -> Option<Buffer> {
+    /// A spare buffer that is no longer in use.
+    pub(super) fn take_buffer(&mut self, len: usize) -> Option<Buffer> {
         let is_free = |buffer: &mut Buffer| buffer.len() == len && buffer.get_mut().is_some();
-        // The one that left last is in the processor's caches, if any is.
+        // The last one is most likely in the CPU caches.
         let at = self.spare.iter_mut().rposition(is_free)?;
         Some(self.spare.remove(at))
     }
 
-    pub(super) fn forget(&mut self, id: SignalId) {
+    pub(super) fn remove_signal(&mut self, id: SignalId) {
         self.recent.retain(|((signal, ..), _)| *signal != id);
         self.recent_bytes = self.recent.iter().map(|(_, buffer)| buffer.len()).sum();
         self.decoded.retain(|(signal, ..), _| *signal != id);
@@ -141,7 +139,7 @@ mod tests {
         (SignalId(signal), FileVersion::default(), chunk)
     }
 
-    /// Reads chunks as a scan does; how many of them were there.
+    /// Reads chunks in order; gives the number of hits.
     fn scan(chunks: &mut Chunks, signal: u64, count: u64) -> usize {
         let mut found = 0;
         for chunk in 0..count {
@@ -152,7 +150,7 @@ mod tests {
                     found += 1;
                 }
                 None => {
-                    let room = chunks.take_room(CHUNK);
+                    let room = chunks.take_buffer(CHUNK);
                     let mut buffer =
                         room.unwrap_or_else(|| BufferMut::zeroed(CHUNK).unwrap().freeze());
                     buffer.get_mut().unwrap()[..8].copy_from_slice(&chunk.to_ne_bytes());
@@ -166,27 +164,27 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_takes_little_memory_and_later_ones_find_what_there_is_room_for() {
+    fn a_scan_takes_little_memory_and_leaves_what_fits() {
         let mut chunks = Chunks::default();
         assert_eq!(scan(&mut chunks, 1, 300), 0);
         assert_eq!((chunks.kept.len(), chunks.spare.len()), (0, 1));
-        // Decoded again: kept, as far as there is room.
+        // Decoded again: cached as far as possible.
         scan(&mut chunks, 1, 300);
         assert_eq!(chunks.kept.len(), 112);
         assert!(scan(&mut chunks, 1, 300) >= 112);
-        // What is used still is not lost to a scan of another signal, but to many.
+        // Used chunks survive one scan of another signal, but not many.
         scan(&mut chunks, 2, 300);
         assert!(scan(&mut chunks, 1, 100) >= 84);
         for _ in 0..6 {
             scan(&mut chunks, 2, 300);
         }
         assert!(scan(&mut chunks, 2, 300) >= 80);
-        chunks.forget(SignalId(2));
+        chunks.remove_signal(SignalId(2));
         assert_eq!(scan(&mut chunks, 2, 20), 0);
     }
 
     #[test]
-    fn large_chunks_keep_within_the_same_bytes() {
+    fn large_chunks_stay_within_the_same_limit() {
         let mut chunks = Chunks::default();
         scan(&mut chunks, 1, 300);
         scan(&mut chunks, 1, 300);
@@ -199,7 +197,7 @@ mod tests {
             assert!(spare <= SPARE_BYTES);
         }
         assert!(chunks.get(key(2, 9)).is_some());
-        // One that is larger than all of it.
+        // Larger than the cache.
         let large = BufferMut::zeroed(200 << 20).unwrap().freeze();
         chunks.put(key(3, 0), large);
         assert!(chunks.get(key(3, 0)).is_some());
@@ -207,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_somebody_looks_into_is_not_used_again() {
+    fn does_not_reuse_buffers_in_use() {
         let mut chunks = Chunks::default();
         let held = BufferMut::zeroed(CHUNK).unwrap().freeze();
         let view = held.slice(0..8).unwrap();
@@ -217,7 +215,7 @@ mod tests {
         let address = view.as_ptr();
         drop(view);
         let mut rooms = Vec::new();
-        while let Some(room) = chunks.take_room(CHUNK) {
+        while let Some(room) = chunks.take_buffer(CHUNK) {
             rooms.push(room.as_ptr());
         }
         assert!(rooms.contains(&address));

@@ -1,46 +1,47 @@
-//! The commit: one record for all signals, one sync of the log.
+//! Commits: one record for all signals, one sync of the log.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{MutexGuard, PoisonError};
 
-use super::due::Due;
 use super::io::IoContext;
 use super::log;
 use super::shared::{Core, Shared};
 use super::slot::{Slot, SlotInner};
+use super::sync_batch::SyncBatch;
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 use crate::op::{Op, SignalId};
 
-/// A log longer than this is folded into the tables.
-const LONGEST_LOG: u64 = 64 << 20;
+/// A longer log is folded into the tables.
+const MAX_LOG_BYTES: u64 = 64 << 20;
 
 impl Shared {
-    /// Commits everything pending. Steps: `docs/design/commit_protocol.md`; failures: `docs/design/failure_analysis.md`.
+    /// Commits everything pending. Steps: `docs/design/commit_protocol.md`; failures:
+    /// `docs/design/failure_analysis.md`.
     pub(crate) fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         self.check("commit")?;
         let mut core = self.core();
         let ids = self.active();
         let slots: Vec<_> = ids.iter().filter_map(|id| self.slot(*id)).collect();
-        // Held to the end, so that what other threads write now belongs to the next commit as a whole.
-        let mut held: Vec<MutexGuard<'_, SlotInner>> = slots
+        // Held to the end, so that concurrent writes belong entirely to the next commit.
+        let mut locked: Vec<MutexGuard<'_, SlotInner>> = slots
             .iter()
             .map(|slot| Slot::lock(slot))
             .filter(|slot| slot.is_pending())
             .collect();
-        if !core.structural.is_empty() || !held.is_empty() {
-            self.prepare(&core, &mut held)?;
-            self.log_record(&mut core, &held)?;
-            // From here on the commit is durable, and failing to apply it is for recovery to mend.
-            let fold = self.must(self.apply(&mut core, &mut held))?;
+        if !core.structural.is_empty() || !locked.is_empty() {
+            self.prepare(&core, &mut locked)?;
+            self.log_record(&mut core, &locked)?;
+            // The commit is durable; if applying it fails, recovery does it.
+            let fold = self.must(self.apply(&mut core, &mut locked))?;
             {
                 let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
                 ids.iter().for_each(|id| _ = active.remove(id));
             }
-            drop(held);
-            if fold || core.log.end > LONGEST_LOG {
+            drop(locked);
+            if fold || core.log.end > MAX_LOG_BYTES {
                 self.fold(&mut core)?;
             }
         }
@@ -50,8 +51,8 @@ impl Shared {
         Ok(core.sequence)
     }
 
-    /// A checkpoint that a commit made due. The commit stands whatever comes of it, and so does the old log if the disk
-    /// is full; only what poisons is worth an error.
+    /// Runs a checkpoint that a commit made due. The commit stands in any case, as does the old log if the disk is
+    /// full; only poisoning is an error.
     fn fold(&self, core: &mut Core) -> Result<(), StoreError> {
         match self.checkpoint_with(core) {
             Err(error) if self.is_poisoned() => Err(error),
@@ -59,34 +60,35 @@ impl Shared {
         }
     }
 
-    /// Steps before the commit point: nothing that they leave behind counts.
+    /// Steps before the commit point, without effect if it is not reached.
     fn prepare(
         &self,
         core: &Core,
-        held: &mut [MutexGuard<'_, SlotInner>],
+        locked: &mut [MutexGuard<'_, SlotInner>],
     ) -> Result<(), StoreError> {
         let media = &*self.media;
-        for slot in held.iter_mut().filter(|slot| !slot.is_stillborn()) {
+        for slot in locked.iter_mut().filter(|slot| !slot.was_never_committed()) {
             slot.ensure_folder(media)?;
             slot.cover_pending(media, &self.handles, &self.root)?;
             slot.settle_checksums(media, &self.root)?;
             slot.leave_marks(media, &self.handles, &self.root, core.sequence + 1)?;
         }
-        let mut due = Due::default();
-        let made = self.make_all_parents(core, held, &mut due);
+        let mut syncs = SyncBatch::default();
+        let made = self.make_all_parents(core, locked, &mut syncs);
         if made.is_ok() {
-            let counts =
-                |slot: &&MutexGuard<'_, SlotInner>| slot.pending.bulk && !slot.is_stillborn();
-            for slot in held.iter().filter(counts) {
+            let counts = |slot: &&MutexGuard<'_, SlotInner>| {
+                slot.pending.bulk && !slot.was_never_committed()
+            };
+            for slot in locked.iter().filter(counts) {
                 for shard in &slot.pending.shards {
-                    due.file(slot.data_shard(&self.root, *shard), Site::BulkShard);
+                    syncs.file(slot.data_shard(&self.root, *shard), Site::BulkShard);
                 }
-                slot.names_due(&mut due, Site::BulkIdentity, Site::BulkFolder);
+                slot.names_due(&mut syncs, Site::BulkIdentity, Site::BulkFolder);
             }
         }
-        due.settle(self, Site::BulkVolume)?;
+        syncs.sync(self, Site::BulkVolume)?;
         made?;
-        for slot in held.iter_mut().filter(|slot| !slot.is_stillborn()) {
+        for slot in locked.iter_mut().filter(|slot| !slot.was_never_committed()) {
             if slot.pending.bulk {
                 let synced = slot.pending.shards.clone();
                 slot.dirty.shards.retain(|shard| !synced.contains(shard));
@@ -103,10 +105,10 @@ impl Shared {
     fn make_all_parents(
         &self,
         core: &Core,
-        held: &[MutexGuard<'_, SlotInner>],
-        due: &mut Due,
+        locked: &[MutexGuard<'_, SlotInner>],
+        syncs: &mut SyncBatch,
     ) -> Result<(), StoreError> {
-        let gone: BTreeSet<SignalId> = (held.iter().filter(|slot| slot.removed))
+        let gone: BTreeSet<SignalId> = (locked.iter().filter(|slot| slot.removed))
             .map(|slot| slot.id)
             .collect();
         for change in &core.structural {
@@ -114,7 +116,7 @@ impl Shared {
                 continue;
             }
             if let Op::Create { name, .. } | Op::Rename { to: name, .. } = &change.op {
-                self.make_parents(name, due)?;
+                self.make_parents(name, syncs)?;
             }
         }
         Ok(())
@@ -122,16 +124,16 @@ impl Shared {
 
     fn sync_replacements(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
-        // What is moved into a folder that is lost is lost with it, and recovery makes folders anew from the log alone.
+        // A lost folder loses its content, and recovery remakes folders from the log alone.
         let format = slot.base.meta.format;
         let shards = layout::data_shards(Path::new("data"), format);
         slot.subfolder(media, &shards)?;
         if slot.replaced_data.is_some() {
             slot.write_identity_beside_data(media)?;
         }
-        let mut due = Due::default();
-        slot.names_due(&mut due, Site::BulkIdentity, Site::BulkFolder);
-        due.settle(self, Site::BulkVolume)?;
+        let mut syncs = SyncBatch::default();
+        slot.names_due(&mut syncs, Site::BulkIdentity, Site::BulkFolder);
+        syncs.sync(self, Site::BulkVolume)?;
         slot.names_synced();
         let tmp = layout::tmp_folder(&self.root);
         if let Some(name) = &slot.replaced_data {
@@ -150,9 +152,9 @@ impl Shared {
     fn log_record(
         &self,
         core: &mut Core,
-        held: &[MutexGuard<'_, SlotInner>],
+        locked: &[MutexGuard<'_, SlotInner>],
     ) -> Result<(), StoreError> {
-        let living = || held.iter().filter(|slot| !slot.is_stillborn());
+        let living = || locked.iter().filter(|slot| !slot.was_never_committed());
         let sums = |slot: &SlotInner| {
             slot.pending_sums().count() + usize::from(slot.pending_tail().is_some())
         };
@@ -193,7 +195,7 @@ impl Shared {
                 limit: u128::from(u32::MAX),
             }),
         };
-        // A bulk of gaps once must not hold its memory for good.
+        // Release the memory of an exceptionally large record.
         record.shrink_to(1 << 20);
         core.record = record;
         done?;
@@ -201,24 +203,24 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the committed record true of files and state. Gives whether a checkpoint is due.
+    /// Gives whether a checkpoint is due.
     fn apply(
         &self,
         core: &mut Core,
-        held: &mut [MutexGuard<'_, SlotInner>],
+        locked: &mut [MutexGuard<'_, SlotInner>],
     ) -> Result<bool, StoreError> {
         let mut fold = core
             .structural
             .iter()
             .any(|change| !matches!(change.op, Op::Create { .. }));
         let mut removed: Vec<SignalId> = Vec::new();
-        self.move_folders(core, held, &mut removed)?;
-        for slot in held.iter_mut() {
+        self.move_folders(core, locked, &mut removed)?;
+        for slot in locked.iter_mut() {
             if !slot.removed && (!slot.replaced.is_empty() || slot.replaced_data.is_some()) {
                 fold = true;
                 self.move_replacements(core, slot)?;
             }
-            // What was not moved: a later replacement took its place, or the signal was removed.
+            // Remove what was not moved: replaced again, or the signal was removed.
             let tmp = layout::tmp_folder(&self.root);
             let replacements = slot.ops.iter().filter_map(Op::replacement);
             core.trash.extend(replacements.map(|name| tmp.join(name)));
@@ -235,8 +237,8 @@ impl Shared {
                 slots.remove(&id);
                 core.dirty.remove(&id);
                 core.unpublished.remove(&id);
-                self.handles.forget(id);
-                self.sources.forget(id);
+                self.handles.remove_signal(id);
+                self.sources.remove_signal(id);
             }
         }
         Ok(fold)
@@ -258,12 +260,12 @@ impl Shared {
             slot.dirty.folders.insert(shards);
         }
         core.folders.insert(tmp);
-        self.handles.forget(slot.id);
-        self.sources.forget(slot.id);
+        self.handles.remove_signal(slot.id);
+        self.sources.remove_signal(slot.id);
         Ok(())
     }
 
-    /// Puts `tmp/name` in the place of a signal's `data`; gives where the old one went.
+    /// Gives where the old array went.
     pub(crate) fn replace_data(
         &self,
         slot: &mut SlotInner,
@@ -283,13 +285,12 @@ impl Shared {
         slot.dirty.folders.insert("".into());
         slot.dirty.shards.clear();
         slot.dirty.identity.remove(layout::IDENTITY);
-        slot.uproot(Path::new("data"));
+        slot.forget_name(Path::new("data"));
         slot.projected.remove("data");
         Ok(aside)
     }
 }
 
-/// Syncs a file, or a folder with all in it.
 fn sync_tree(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
     match media.stat(path).at("look at", path)? {
         Some(Kind::Folder) => {

@@ -1,7 +1,7 @@
-//! One writer: a kernel lock, and who holds it.
+//! The lock of the only writer, with information about its holder.
 //!
-//! The kernel's lock is the authority; the text beside it only tells who. A writer that closes empties the text, so
-//! text in a lock that could be taken was left by a crash.
+//! The kernel's lock decides; the text only describes the holder. A closing writer clears the text, so text in a free
+//! lock was left by a crash.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,11 +13,10 @@ use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Media, MediaLock, host_name, limits};
 
-/// How long to try: a reader that looks whether a writer lives holds the lock for an instant.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How long to retry: a reader that checks for a writer holds the lock briefly.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Most characters of a command that are told.
-const LONGEST_COMMAND: usize = 100;
+const MAX_COMMAND_CHARS: usize = 100;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Holder {
@@ -46,7 +45,7 @@ impl Holder {
     }
 }
 
-/// Text on one line, short enough for a message: a command may be a whole program (`python -c`).
+/// Text on one short line: a command may be a whole program (`python -c`).
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words
@@ -54,13 +53,13 @@ fn one_line(text: &str) -> String {
         .chars()
         .filter(|c| !c.is_control())
         .collect();
-    match line.char_indices().nth(LONGEST_COMMAND) {
+    match line.char_indices().nth(MAX_COMMAND_CHARS) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
     }
 }
 
-/// Takes the lock. Gives whether its last holder crashed, too.
+/// Takes the lock. Also gives whether its last holder crashed.
 pub(super) fn acquire(
     media: &dyn Media,
     root: &Path,
@@ -71,7 +70,7 @@ pub(super) fn acquire(
         if let Some(taken) = media.lock(&path).at("lock", &path)? {
             break taken;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > LOCK_TIMEOUT {
             return Err(StoreError::Locked {
                 path: root.to_path_buf(),
                 holder: holder(media, &path),
@@ -84,13 +83,13 @@ pub(super) fn acquire(
     Ok((lock, !left.trim().is_empty()))
 }
 
-/// Whether a process writes to the store now; as good as a look can be.
+/// As far as can be determined.
 pub(crate) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     if media.is_remote() {
         return Ok(false);
     }
     let path = layout::lock_file(root);
-    // Opening the lock file needs the right to write; who lacks it cannot tell, and must not disturb.
+    // Opening the lock file needs write permission; without it, the writer is unknown and must not be disturbed.
     match media.lock(&path) {
         Ok(taken) => Ok(taken.is_none()),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(false),
@@ -122,7 +121,7 @@ fn holder(media: &dyn Media, path: &Path) -> String {
     }
 }
 
-/// Whether there is a process of this number. In another container it may have another one, or none.
+/// Whether a process has this id, which may differ or be absent in another container.
 fn is_running(pid: u32) -> bool {
     let pid = i32::try_from(pid)
         .ok()
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_holder_is_told_on_one_line_however_long_its_command_is() {
+    fn the_holder_fits_on_one_line_for_any_command() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("LOCK");
         let media = crate::media::disk();
@@ -156,7 +155,7 @@ mod tests {
         );
         assert!(told.ends_with("...)") && told.len() < 300, "{told}");
         assert!(told.contains(&format!("process {} on ", std::process::id())));
-        // A short command is told whole.
+        // A short command is shown in full.
         let me = Holder {
             command: "isochrony import a b".into(),
             ..me

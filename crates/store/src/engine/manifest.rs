@@ -1,4 +1,4 @@
-//! MANIFEST: which log is live. One line of JSON and a line with its crc32c; replaced by rename, so it is always whole.
+//! MANIFEST: names the live log. A line of JSON and a line with its crc32c; replaced by rename, so always complete.
 
 use std::path::Path;
 
@@ -10,19 +10,15 @@ use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
 use crate::media::{Media, Site, limits};
 
-/// What MANIFEST says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Format of the whole store.
     pub(crate) format: u64,
-    /// Identity of the store.
     pub(crate) uuid: Uuid,
-    /// The live log.
+    /// Of the live log.
     pub(crate) generation: u64,
 }
 
 impl Manifest {
-    /// The bytes of the file.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut text = serde_json::to_string(&self).unwrap_or_default();
         text.push('\n');
@@ -31,7 +27,6 @@ impl Manifest {
         text.into_bytes()
     }
 
-    /// Reads the bytes of the file.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is no text")?;
         let (json, crc) = text
@@ -44,7 +39,6 @@ impl Manifest {
         serde_json::from_str(json).map_err(|_| "its fields make no sense")
     }
 
-    /// Reads a store's MANIFEST; `None` if there is none.
     pub(crate) fn read(media: &dyn Media, root: &Path) -> Result<Option<Self>, StoreError> {
         let path = layout::manifest_file(root);
         let Some(bytes) = media.read(&path, limits::LINE).at("read", &path)? else {
@@ -66,7 +60,7 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Replaces a store's MANIFEST; durable once its folder is synced.
+    /// Replaces MANIFEST; durable once its folder is synced.
     pub(crate) fn write(self, media: &dyn Media, root: &Path) -> Result<(), StoreError> {
         let tmp = layout::engine_folder(root).join("MANIFEST.new");
         let path = layout::manifest_file(root);
@@ -97,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_manifest_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn parses_any_bytes_as_a_manifest_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = Manifest::parse(&bytes);
         }
     }

@@ -1,4 +1,4 @@
-//! Opening a store for writing: making a new one, going on with a clean one, recovering one that crashed.
+//! Opens a store for writing: creates a new one, continues a closed one, or recovers a crashed one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -7,21 +7,20 @@ use std::sync::atomic::Ordering;
 
 use uuid::Uuid;
 
+use super::compact::CompactTables;
 use super::io::{IoContext, replace_file, unique};
-use super::log::{self, Header, Log, Opening, Records, Unreadable};
+use super::log::{self, Header, Log, ParsedLog, Records, Unreadable};
 use super::manifest::Manifest;
 use super::shared::{Core, Names, Shared};
 use super::slot::{Base, Slot, sync_if_there};
-use super::small::SmallTables;
-use super::stamps::Stamps;
-use super::{OpenMode, evidence, lock, rebuild};
+use super::table_stamps::TableStamps;
+use super::{OpenMode, lock, lost_commits, rebuild};
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::zarr::{self, FORMAT};
 use crate::media::{Kind, Media, MediaLock, Refusal, Site, limits};
 use crate::op::{Op, SignalId};
 
-/// Opens a store for writing.
 pub(crate) fn open(
     root: &Path,
     mode: OpenMode,
@@ -52,20 +51,20 @@ pub(crate) fn open(
     for record in &mut records {
         ops.extend(record.map_err(unreadable)?.1);
     }
-    let damaged = evidence::lost_records(&records).map_err(unreadable)?;
+    let damaged = lost_commits::lost_records(&records).map_err(unreadable)?;
     let sequence = records.sequence;
     let rebooted = opening.header.boot != media.boot_id();
     let dirty = crashed || !ops.is_empty() || damaged.is_some() || rebooted;
-    // Where files are published one after another, those of a push that was interrupted are ahead of the log, too.
+    // Published files of an interrupted push are ahead of the log too.
     let give_up = mode == OpenMode::GiveUpLost || media.is_published();
-    let told = evidence::LogContent {
+    let told = lost_commits::LogContent {
         opening: &opening,
         ops: &ops,
         sequence,
         damaged: damaged.as_ref(),
     };
     let lost = match dirty {
-        true => evidence::lost_commits(&*media, root, &path, &told)?,
+        true => lost_commits::lost_commits(&*media, root, &path, &told)?,
         false => Vec::new(),
     };
     if let Some(first) = lost.first().filter(|_| !give_up) {
@@ -79,7 +78,7 @@ pub(crate) fn open(
     }
     let metadata = root.join("zarr.json");
     match shared.media.stat(&metadata) {
-        // Somebody's link or pipe: reading attributes refuses it, `verify` reports it and a repair moves it away.
+        // A foreign link or pipe: reading attributes fails, `verify` reports it, and a repair moves it away.
         Err(error) if Refusal::of(&error).is_some() => {}
         found => {
             if found.at("look at", &metadata)?.is_none() {
@@ -94,7 +93,7 @@ pub(crate) fn open(
     Ok(shared)
 }
 
-/// Makes the engine's folders that are empty as a rule: many ways of copying a store leave such out.
+/// Restores the engine's folders that are usually empty: many copy tools omit them.
 fn restore_folders(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     let mut made = false;
     for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
@@ -110,12 +109,11 @@ fn restore_folders(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The writer's parts, before any recovery.
 fn assemble(
     root: &Path,
     media: Arc<dyn Media>,
     manifest: &Manifest,
-    opening: &Opening,
+    opening: &ParsedLog,
     ops: &[Op],
     sequence: u64,
     lock: Box<dyn MediaLock>,
@@ -170,20 +168,19 @@ fn assemble(
     ))
 }
 
-/// The signals that a log's base creates.
 pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
     let mut out: Vec<(SignalId, Base)> = Vec::new();
     for op in base {
         if let Op::Create { id, name, meta } = op {
             let base = Base {
                 tables: None,
-                small: None,
+                compact: None,
                 ..Base::new(name, meta)
             };
             out.push((*id, base));
             continue;
         }
-        // All else follows its signal.
+        // All other operations follow that of their signal.
         let last = out.last_mut().filter(|(last, _)| *last == op.signal());
         let Some((_, base)) = last else {
             continue;
@@ -195,21 +192,23 @@ pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
             Op::WriteMark { shard, mark, .. } => {
                 Arc::make_mut(&mut base.data).set_mark(*shard, *mark, true);
             }
-            Op::Tables { tables, .. } => base.tables = Some(Stamps::new(tables)),
-            Op::SmallTables { tables, .. } => base.small = Some(SmallTables::new(tables.clone())),
+            Op::Tables { tables, .. } => base.tables = Some(TableStamps::new(tables)),
+            Op::SmallTables { tables, .. } => {
+                base.compact = Some(CompactTables::new(tables.clone()))
+            }
             _ => {}
         }
     }
     out
 }
 
-/// Whether there is a store, or at least its MANIFEST.
+/// Whether a store, or at least its MANIFEST, exists.
 pub(crate) fn is_store(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     let path = layout::manifest_file(root);
     Ok(media.stat(&path).at("look at", &path)?.is_some())
 }
 
-/// Says what is at `root` instead of a store.
+/// Describes what is at `root` instead.
 pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
     let reason = match media.stat(root) {
         Ok(None) => "nothing is there".into(),
@@ -229,7 +228,6 @@ pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
     }
 }
 
-/// The live log's bytes.
 pub(crate) fn read_log(
     media: &dyn Media,
     root: &Path,
@@ -246,9 +244,8 @@ pub(crate) fn read_log(
         })
 }
 
-/// Whether a log belongs to the store and generation.
 pub(crate) fn check_identity(
-    opening: &Opening,
+    opening: &ParsedLog,
     manifest: &Manifest,
     path: &Path,
 ) -> Result<(), StoreError> {
@@ -273,8 +270,8 @@ fn refuse_network(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Makes an empty store. It is one from the rename of its MANIFEST on; what an interrupted creation leaves is taken over
-/// by the next. `around` is the medium of the folders above the store.
+/// Creates an empty store, which exists once its MANIFEST is renamed into place. Continues an interrupted creation.
+/// `around`: the medium of the folders above.
 fn create(
     around: &dyn Media,
     media: &dyn Media,
@@ -305,7 +302,7 @@ fn create(
     media.make_folders(root, &engine).at("create", root)?;
     let (lock, _) = lock::acquire(media, root)?;
     if is_store(media, root)? {
-        // Another process made it a moment ago.
+        // Another process has just created it.
         return Ok(());
     }
     for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
@@ -323,11 +320,11 @@ fn create(
     };
     let opening = log::opening_bytes(&header, 0, [].iter()).unwrap_or_default();
     let made = Log::create(media, &layout::log_file(root, 1), &opening);
-    made.map_err(log::Failure::into_error)?;
+    made.map_err(log::AppendError::into_error)?;
     media
         .sync_folder(&engine, Site::NewLogFolder)
         .at("sync", &engine)?;
-    // Up to the folder that was there before; at least the store's own name, which an interrupted creation may have
+    // Up to the folder that existed before, and at least the store's own name, which an interrupted creation may have
     // made.
     let last = if above.starts_with(root) {
         root.parent()
@@ -349,7 +346,7 @@ fn create(
     media
         .sync_folder(&engine, Site::ManifestFolder)
         .at("sync", &engine)?;
-    // Best effort: opening the store writes it where it is missing. Before the lock says that nothing is left to do.
+    // Best effort: opening writes it if missing. Before the lock file says that nothing is left to do.
     let group = zarr::store_group(&uuid.to_string(), serde_json::Map::new());
     let tmp = unique(&layout::tmp_folder(root), "zarr");
     let _ = replace_file(
@@ -357,23 +354,23 @@ fn create(
         &tmp,
         &root.join("zarr.json"),
         &zarr::to_bytes(&group),
-        // An empty file after a power cut would look as if attributes were lost.
+        // An empty file after a power cut would look like lost attributes.
         Some(Site::ReplacementFile),
     );
-    // Not a crash: whoever opens the store next has nothing to recover.
+    // A clean state: the next opening needs no recovery.
     let cleared = lock.write("");
     lock.release();
     cleared.at("write", &layout::lock_file(root))
 }
 
-/// Refuses a store in the folder of another, except in that one's own `.isochrony`, where temporary ones are.
+/// Fails inside another store, except in its `.isochrony`, which holds temporary stores.
 fn refuse_inside_store(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     let mut at = root;
     while let Some(above) = at.parent() {
         if at.file_name().is_some_and(|name| name == layout::ENGINE) {
             return Ok(());
         }
-        // What cannot be looked at is no store that this process could read.
+        // An inaccessible folder is not a store that this process could read.
         if is_store(media, above).unwrap_or(false) {
             return Err(StoreError::StoreInsideStore {
                 path: root.into(),
@@ -385,7 +382,6 @@ fn refuse_inside_store(media: &dyn Media, root: &Path) -> Result<(), StoreError>
     Ok(())
 }
 
-/// The nearest folder above `path` that exists.
 fn existing_above(media: &dyn Media, path: &Path) -> Result<PathBuf, StoreError> {
     let start = if path.as_os_str().is_empty() {
         Path::new(".")

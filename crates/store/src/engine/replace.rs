@@ -1,7 +1,7 @@
-//! Replacements of shards and arrays: files in `tmp/` that take the place of others with a commit.
+//! Replacements of shards and arrays by files in `tmp/`, as part of a commit.
 //!
-//! Whoever queues one gets its files stamped with what they are, so that no reader takes them for what they replace. And
-//! samples that were committed once and lie in a gap now are never overwritten: readers of earlier states show them.
+//! Queuing a replacement stamps its files with their identity, so that readers never confuse old and new. Committed
+//! samples that are now in a gap are never overwritten in place: readers of earlier states still show them.
 
 use std::path::Path;
 
@@ -17,35 +17,34 @@ use crate::op::Op;
 use crate::version::FileVersion;
 
 impl Shared {
-    /// Adds an operation on a signal to the next commit.
     pub(super) fn queue_op(&self, slot: &mut SlotInner, op: Op) -> Result<(), StoreError> {
         self.prepare_replacement(slot, &op)?;
         slot.queue(&*self.media, op)
     }
 
-    /// What has to be done before a replacement is queued; nothing for other operations.
+    /// Does nothing for other operations.
     pub(super) fn prepare_replacement(&self, slot: &SlotInner, op: &Op) -> Result<(), StoreError> {
         match op {
             Op::ReplaceShard { shard, tmp, .. } => {
                 let path = layout::tmp_folder(&self.root).join(tmp);
                 self.stamp(slot, &path, *shard, tmp)?;
-                self.forget_files(slot);
+                self.close_files(slot);
             }
             Op::ReplaceData { tmp, codec, .. } => {
-                // What is compressed has no room for a stamp: who wrote it left one.
+                // Compressed files were stamped by their writer.
                 if codec.is_empty() {
                     self.stamp_array(slot, tmp)?;
                 }
-                self.forget_files(slot);
+                self.close_files(slot);
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn forget_files(&self, slot: &SlotInner) {
-        self.handles.forget(slot.id);
-        self.sources.forget(slot.id);
+    fn close_files(&self, slot: &SlotInner) {
+        self.handles.remove_signal(slot.id);
+        self.sources.remove_signal(slot.id);
     }
 
     fn stamp_array(&self, slot: &SlotInner, tmp: &str) -> Result<(), StoreError> {
@@ -62,7 +61,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes a flat shard say that it is the one of the replacement `tmp`.
+    /// Writes the identity of the replacement `tmp` into a flat shard.
     fn stamp(
         &self,
         slot: &SlotInner,
@@ -88,9 +87,9 @@ impl Shared {
         file.write_at(at, &header.encode()).at("write", path)
     }
 
-    /// Copies the shards that `len` bytes from sample `index` on go to, if they would overwrite samples that lie in a gap now
-    /// and may still be shown by somebody. The copies take the place of the shards with the next commit, unless they are
-    /// [taken back](Self::take_back_copies).
+    /// Copies shards that `len` bytes from sample `index` on go to, if they would overwrite gap samples that earlier
+    /// readers may show. The copies replace the shards with the next commit, unless they are [taken
+    /// back](Self::take_back_copies).
     pub(super) fn copy_before_overwrite(
         &self,
         slot: &mut SlotInner,
@@ -99,7 +98,7 @@ impl Shared {
     ) -> Result<Option<ShardCopies>, StoreError> {
         let media = &*self.media;
         if index >= slot.state(media)?.end {
-            // Behind the end nobody ever showed a sample.
+            // No reader showed samples past the end.
             return Ok(None);
         }
         let flat = slot.flat();
@@ -123,7 +122,7 @@ impl Shared {
             names: Vec::new(),
             before: slot.pending_changes(),
         };
-        // All are made before one is queued, so that a full disk changes nothing.
+        // Make all before queuing one, so that a full disk changes nothing.
         let copied = shards.iter().try_for_each(|(shard, old)| {
             let (tmp, path) = self.new_tmp();
             copies.names.push(tmp.clone());
@@ -133,7 +132,7 @@ impl Shared {
         let queued = copied.and_then(|()| {
             let names = shards.iter().zip(&copies.names);
             names.into_iter().try_for_each(|((shard, _), tmp)| {
-                self.forget_files(slot);
+                self.close_files(slot);
                 slot.queue_copy(media, *shard, tmp)
             })
         });
@@ -144,18 +143,16 @@ impl Shared {
         Ok(Some(copies))
     }
 
-    /// Makes the signal what it was before copies of its shards were queued.
     pub(super) fn take_back_copies(&self, slot: &mut SlotInner, copies: ShardCopies) {
         slot.restore(copies.before);
-        self.forget_files(slot);
+        self.close_files(slot);
         self.discard_replacements(copies.names.iter().map(String::as_str));
     }
 }
 
-/// Copies of shards that wait for a commit.
 #[derive(Debug)]
 pub(super) struct ShardCopies {
-    /// Their names in `tmp/`.
+    /// Names in `tmp/`.
     names: Vec<String>,
     before: PendingChanges,
 }

@@ -41,7 +41,6 @@ fn create(engine: &Engine, name: &str, meta: SignalMeta) -> SignalId {
     id
 }
 
-/// Appends bytes at the end.
 fn append(engine: &Engine, id: SignalId, bytes: &[u8]) {
     let state = engine.state(id).unwrap();
     let (start, size) = (state.end, state.meta.format.size());
@@ -137,7 +136,7 @@ fn checksums_are_of_full_chunks_with_gaps_as_zero() {
             "{chunk}"
         );
     }
-    // A fill, and a range taken back.
+    // A fill, and a removed range.
     engine.write_samples(id, 74, &numbers(54, 500)).unwrap();
     engine
         .queue(Op::Valid {

@@ -1,4 +1,4 @@
-//! Every error says what happened, with its values, and how to mend it.
+//! Every error says what happened, with values, and how to fix it.
 
 use std::collections::BTreeSet;
 
@@ -313,7 +313,6 @@ fn examples() -> Vec<StoreError> {
     ]
 }
 
-/// Position of a variant among the examples.
 fn position(error: &StoreError) -> usize {
     match error {
         StoreError::NotAStore { .. } => 0,
@@ -402,7 +401,7 @@ fn codes_are_unique_and_snake_case() {
 }
 
 #[test]
-fn messages_name_the_values_and_a_way_to_mend() {
+fn messages_name_the_values_and_a_fix() {
     for error in examples() {
         let (text, code) = (error.to_string(), error.code());
         if matches!(error, StoreError::Time(_) | StoreError::Segment(_)) {
@@ -417,7 +416,7 @@ fn messages_name_the_values_and_a_way_to_mend() {
             shows.iter().any(|value| text.contains(value)),
             "{code} shows no value: {text}"
         );
-        // What happened, then how to mend it; an error of a gather carries the advice in its reason.
+        // What happened, then how to fix it; errors of `gather` have the advice in their reason.
         if !matches!(error, StoreError::CannotGather { .. }) {
             assert!(
                 text.contains(';') || text.contains(", or "),

@@ -1,8 +1,8 @@
-//! Table files: rows in one shard that says itself what it holds.
+//! Table files: rows in one self-describing shard.
 //!
-//! A table is a sharded Zarr array with a single shard, written whole under another name and renamed, so that a reader
-//! meets one version of it or another, never a mixture. `zarr.json` cannot be replaced in the same step, therefore the
-//! file describes itself in the space between index and payload:
+//! A table is a sharded Zarr array with a single shard, written as a new file and renamed, so that a reader sees one
+//! version. `zarr.json` cannot be replaced atomically with it, so the file describes itself in the space between index
+//! and payload:
 //!
 //! ```text
 //! 0                index of all inner chunks of the geometry, crc32c
@@ -17,24 +17,24 @@ const MAGIC: [u8; 8] = *b"ISOTABLE";
 const FORMAT: u32 = 1;
 const HEADER_LEN: usize = 96;
 
-/// Rows per inner chunk and inner chunks of the geometries for rows; the smallest that holds the table is used.
+/// Rows per inner chunk and number of inner chunks, for tables of rows; the smallest sufficient geometry is used.
 pub const ROWS: [(u64, u64); 3] = [(256, 256), (8_192, 512), (65_536, 4_096)];
-/// Bytes per inner chunk and inner chunks of the geometries for text.
+/// Bytes per inner chunk and number of inner chunks, for text.
 pub const TEXT: [(u64, u64); 3] = [(4_096, 256), (65_536, 4_096), (1 << 20, 1 << 16)];
 
-/// Shape of a table file.
+/// Geometry of a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes of one row.
+    /// Bytes per row.
     pub row_bytes: u64,
-    /// Rows in an inner chunk.
+    /// Rows per inner chunk.
     pub chunk_rows: u64,
-    /// Inner chunks.
+    /// Number of inner chunks.
     pub chunks: u64,
 }
 
 impl Geometry {
-    /// The smallest of `choices` that holds `rows`; `None` if none does.
+    /// The smallest of `choices` that fits `rows`; `None` if none does.
     #[must_use]
     pub fn for_rows(row_bytes: u64, rows: u64, choices: &[(u64, u64)]) -> Option<Self> {
         choices
@@ -60,36 +60,36 @@ impl Geometry {
     }
 }
 
-/// A table's rows as bytes, and what belongs to them.
+/// Rows of a table as bytes, with an attachment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableFile {
-    /// The signal.
+    /// Id of the signal.
     pub signal: u64,
-    /// The last commit that the rows contain.
+    /// Last commit in the rows.
     pub sequence: u64,
-    /// Rows, little endian.
+    /// Rows in little endian.
     pub rows: Vec<u8>,
-    /// Bytes behind the array.
+    /// Bytes after the array.
     pub attachment: Vec<u8>,
 }
 
-/// A table file in two pieces, with a hole between them.
+/// A table file as two pieces with a hole between them.
 #[derive(Debug)]
-pub struct Encoded {
-    /// From byte 0: index and header.
+pub struct EncodedTable {
+    /// Index and header, from byte 0.
     pub head: Vec<u8>,
-    /// Where the rows go.
+    /// Offset of the rows.
     pub payload_start: u64,
-    /// Where the attachment goes.
+    /// Offset of the attachment.
     pub attachment_at: u64,
     /// Length of the file.
     pub len: u64,
 }
 
 impl TableFile {
-    /// The file's bytes, except rows and attachment themselves.
+    /// The encoded file, except rows and attachment themselves.
     #[must_use]
-    pub fn encode(&self, geometry: Geometry) -> Encoded {
+    pub fn encode(&self, geometry: Geometry) -> EncodedTable {
         let flat = geometry.flat();
         let attachment_at = flat.file_len(self.rows.len() as u64);
         let mut head = flat.index();
@@ -114,7 +114,7 @@ impl TableFile {
         head.extend([0; 8]);
         head.extend(crc32c::crc32c(&head[from..]).to_le_bytes());
         debug_assert_eq!(head.len() - from, HEADER_LEN);
-        Encoded {
+        EncodedTable {
             head,
             payload_start: flat.payload_start,
             attachment_at,
@@ -122,10 +122,10 @@ impl TableFile {
         }
     }
 
-    /// Reads a table file of rows of `row_bytes`; the geometry is one of `choices`.
+    /// Decodes a table file of rows of `row_bytes` in a geometry of `choices`.
     ///
     /// # Errors
-    /// Where, and what is impossible there.
+    /// Offset and reason.
     pub fn decode(
         bytes: &[u8],
         row_bytes: u64,
@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_table_or_an_error(mut bytes in prop::collection::vec(any::<u8>(), 0..6000), seal in any::<bool>()) {
+        fn parses_any_bytes_as_a_table_or_an_error(mut bytes in prop::collection::vec(any::<u8>(), 0..6000), seal in any::<bool>()) {
             if seal && bytes.len() > 4300 {
                 bytes[4104..4112].copy_from_slice(&MAGIC);
                 let crc = crc32c::crc32c(&bytes[4104..4196]);

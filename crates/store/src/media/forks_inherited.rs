@@ -1,17 +1,16 @@
-//! Locks where forks are not watched: a child keeps its parent's lock until it ends.
+//! Locks on platforms without fork detection: a child keeps its parent's lock until it exits.
 
 use std::fs::File;
 
-/// Tells a process from those that it is forked off.
 pub(crate) fn this_process() -> u32 {
     std::process::id()
 }
 
 /// A file that forked children share.
 #[derive(Debug)]
-pub(super) struct NotInherited(File);
+pub(super) struct UninheritedFile(File);
 
-impl NotInherited {
+impl UninheritedFile {
     pub(super) fn new(file: File) -> Self {
         Self(file)
     }

@@ -1,10 +1,9 @@
-//! Copies of files with holes.
+//! Copies files with holes.
 
 use std::fs::File;
 use std::io;
 
-/// Copies all of `source` to the empty file `copy`. What is a hole in the one takes no space in the other, where the file
-/// system tells holes.
+/// Keeps holes if the file system reports them. `copy` must be empty.
 #[cfg(target_os = "linux")]
 pub(super) fn copy(source: &File, copy: &File) -> io::Result<()> {
     use rustix::fs::{SeekFrom, seek};
@@ -16,9 +15,9 @@ pub(super) fn copy(source: &File, copy: &File) -> io::Result<()> {
     while at < len {
         let start = match seek(source, SeekFrom::Data(at)) {
             Ok(start) => start,
-            // Nothing but a hole is left.
+            // Only a hole remains.
             Err(Errno::NXIO) => break,
-            // The file system knows of no holes.
+            // The file system does not report holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
             Err(error) => return Err(error.into()),
         };
@@ -31,7 +30,7 @@ pub(super) fn copy(source: &File, copy: &File) -> io::Result<()> {
         seek(copy, SeekFrom::Start(start))?;
         let (mut part, mut to) = (source.take(end - start), copy);
         if io::copy(&mut part, &mut to)? < end - start {
-            // It was cut short meanwhile.
+            // Truncated meanwhile.
             break;
         }
         at = end;
@@ -39,7 +38,7 @@ pub(super) fn copy(source: &File, copy: &File) -> io::Result<()> {
     copy.set_len(len)
 }
 
-/// Copies all of `source` to the empty file `copy`.
+/// `copy` must be empty.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn copy(mut source: &File, mut copy: &File) -> io::Result<()> {
     io::copy(&mut source, &mut copy).map(drop)
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_has_the_bytes_and_the_holes() {
+    fn copies_bytes_and_holes() {
         let folder = tempfile::tempdir().expect("a folder");
         let new = |name: &str| {
             let mut options = File::options();

@@ -1,11 +1,10 @@
-//! Shards that are kept pinned between reads, so that each is verified once in a process.
+//! Keeps shards pinned between reads, so that each is verified once per process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isochrony_cache::{Cache, CacheError, Mapping, ObjectKey, PinnedObject};
 
-/// A pinned shard.
 #[derive(Debug)]
 pub(crate) struct Pin {
     pub(crate) object: PinnedObject,
@@ -13,7 +12,7 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// The shard's bytes, mapped once.
+    /// The bytes, mapped once.
     pub(crate) fn mapping(&self) -> Result<Arc<Mapping>, CacheError> {
         if let Some(mapping) = self.mapping.get() {
             return Ok(Arc::clone(mapping));
@@ -23,18 +22,16 @@ impl Pin {
     }
 }
 
-/// The shards used last, up to a number of bytes: what is pinned cannot be evicted.
+/// The most recently used shards, bounded in bytes, since pinned ones cannot be evicted.
 #[derive(Debug)]
 pub(crate) struct Pins {
     cache: Cache,
     limit: u64,
-    held: Mutex<PinTable>,
+    table: Mutex<PinTable>,
 }
 
-/// Pinned shards by their use.
 #[derive(Debug, Default)]
 struct PinTable {
-    /// Counts uses.
     now: u64,
     bytes: u64,
     by_key: HashMap<ObjectKey, (u64, Arc<Pin>)>,
@@ -45,7 +42,7 @@ impl Pins {
         Self {
             cache,
             limit,
-            held: Mutex::default(),
+            table: Mutex::default(),
         }
     }
 
@@ -53,13 +50,12 @@ impl Pins {
         &self.cache
     }
 
-    /// Pins an object of at least `bytes` bytes.
     pub(crate) fn get(&self, key: &ObjectKey, bytes: u64) -> Result<Arc<Pin>, CacheError> {
         {
-            let mut held = self.lock();
-            held.now += 1;
-            let now = held.now;
-            if let Some((used, pin)) = held.by_key.get_mut(key)
+            let mut table = self.lock();
+            table.now += 1;
+            let now = table.now;
+            if let Some((used, pin)) = table.by_key.get_mut(key)
                 && pin.object.bytes() >= bytes
             {
                 *used = now;
@@ -81,21 +77,21 @@ impl Pins {
         Ok(pin)
     }
 
-    /// Lets go of an object, as of one that the cache lost.
+    /// Unpins an object, as one that the cache has lost.
     pub(crate) fn remove(&self, key: &ObjectKey) {
-        let mut held = self.lock();
-        if let Some((_, pin)) = held.by_key.remove(key) {
-            held.bytes -= pin.object.bytes();
+        let mut table = self.lock();
+        if let Some((_, pin)) = table.by_key.remove(key) {
+            table.bytes -= pin.object.bytes();
         }
     }
 
-    /// Lets go of all that nobody reads now.
+    /// Unpins everything that no read uses.
     pub(crate) fn clear(&self) {
         *self.lock() = PinTable::default();
     }
 
     fn lock(&self) -> MutexGuard<'_, PinTable> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,7 +104,7 @@ impl PinTable {
         while self.bytes + bytes > limit {
             let oldest = self.by_key.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
-                // It alone is larger: it stays pinned while it is read.
+                // It alone exceeds the limit and stays pinned while it is read.
                 return;
             };
             if let Some((_, pin)) = self.by_key.remove(&oldest) {

@@ -1,8 +1,8 @@
-//! Looking at one signal after the other, also beside a writer.
+//! Verifies one signal after the other, also beside an active writer.
 //!
-//! A writer changes files while they are looked at, so what looks wrong may only be under way. Whatever is found is
-//! looked at again with the state refreshed, until nothing is left, or the same is found while the signal stands still,
-//! or it is found each time although the signal changes. Damage stays; what is under way does not.
+//! A writer changes files while they are checked, so a finding may be a change in progress. Each finding is checked
+//! again with the refreshed state until it disappears, or recurs while the signal is unchanged, or recurs in every
+//! round although the signal changes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
-    Finding, Report, Subject, VerifyOptions, from_error, lost, metadata, samples, table_path,
+    Finding, Report, Subject, VerifyOptions, from_error, losses, metadata, samples, table_path,
     tables, views,
 };
-use crate::engine::evidence::{LogState, LostCommit, PendingReplay, Writer};
 use crate::engine::identity::{self, is_of};
 use crate::engine::io::IoContext;
+use crate::engine::lost_commits::{LogState, LostCommit, PendingReplay, WriterStatus};
 use crate::engine::open::is_store;
 use crate::engine::vanished;
 use crate::error::StoreError;
@@ -29,51 +29,48 @@ use crate::signal::Signal;
 use crate::state::SignalState;
 use crate::store::Store;
 
-/// How long a finding must stay beside a writer that changes nothing: longer than it takes to publish a commit.
-const STANDSTILL: Duration = Duration::from_secs(3);
+/// How long a finding must persist beside an idle writer: longer than publishing a commit takes.
+const CONFIRM_TIME: Duration = Duration::from_secs(3);
 
-/// How often a signal that keeps changing is looked at again.
-const MOST_ROUNDS: usize = 12;
+const MAX_ROUNDS: usize = 12;
 
-const PAUSE: Duration = Duration::from_millis(250);
+const ROUND_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a look at the store goes by.
+/// What a round compares files with.
 #[derive(Debug)]
 pub(crate) struct VerifyPass {
-    pub(super) writer: Writer,
-    /// Lengths of the signals that the last checkpoint knew.
+    pub(super) writer: WriterStatus,
+    /// Lengths of the signals at the last checkpoint.
     pub(super) base: BTreeMap<SignalId, i64>,
-    /// Signals that the log names: a killed writer may have left their folders anywhere.
+    /// Signals in the log: a killed writer may have left their folders anywhere.
     named: BTreeMap<SignalId, Vec<String>>,
-    /// What need not be in files until the log is replayed.
-    held: BTreeMap<SignalId, PendingReplay>,
+    /// What files may lack until the log is replayed.
+    pending_replay: BTreeMap<SignalId, PendingReplay>,
     lost: Vec<LostCommit>,
 }
 
 impl VerifyPass {
-    /// Every file must say what the last commit left.
+    /// Every file must match the last commit.
     pub(super) const fn settled() -> Self {
         Self {
-            writer: Writer::Closed,
+            writer: WriterStatus::Closed,
             base: BTreeMap::new(),
             named: BTreeMap::new(),
-            held: BTreeMap::new(),
+            pending_replay: BTreeMap::new(),
             lost: Vec::new(),
         }
     }
 
-    /// Nothing is known but that the store may be written.
     const fn unknown() -> Self {
         Self {
-            writer: Writer::Alive,
+            writer: WriterStatus::Alive,
             base: BTreeMap::new(),
             named: BTreeMap::new(),
-            held: BTreeMap::new(),
+            pending_replay: BTreeMap::new(),
             lost: Vec::new(),
         }
     }
 
-    /// What there is to go by now.
     fn now(store: &Store) -> Result<Self, StoreError> {
         let backend = &store.shared().backend;
         if backend.is_writable() {
@@ -88,13 +85,13 @@ impl VerifyPass {
                         writer: log.writer,
                         base: log.base,
                         named: log.named,
-                        held: log.held,
+                        pending_replay: log.pending_replay,
                         lost: log.lost,
                     });
                 }
-                // A checkpoint exchanges the log while it is read.
-                Err(_) if began.elapsed() < STANDSTILL && store.is_written()? => {
-                    std::thread::sleep(PAUSE / 10);
+                // A checkpoint replaced the log during the read.
+                Err(_) if began.elapsed() < CONFIRM_TIME && store.is_written()? => {
+                    std::thread::sleep(ROUND_INTERVAL / 10);
                 }
                 Err(error) => return Err(error),
             }
@@ -103,33 +100,33 @@ impl VerifyPass {
 }
 
 impl Store {
-    /// Looks for damage. Nothing is changed; a store that is being written may be looked at, too.
+    /// Looks for damage and changes nothing. The store may have an active writer.
     ///
     /// # Errors
-    /// [`StoreError::InvalidPattern`], [`StoreError::Closed`], [`StoreError::StoreVanished`]. What is wrong with the
-    /// store is in the report.
+    /// [`StoreError::InvalidPattern`], [`StoreError::Closed`], [`StoreError::StoreVanished`]. Damage is in the report.
     pub fn verify(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
         let report = if self.is_writable() {
-            self.look(options, None)
+            self.verify_as(options, None)
         } else {
             self.uuid()?;
-            // Reading on must not change what this handle shows.
+            // Its own handle, so that refreshing does not change what this one shows.
             let media = self.shared().backend.media();
-            Self::open_on(self.path(), Mode::Read, media).and_then(|own| own.look(options, None))
+            Self::open_on(self.path(), Mode::Read, media)
+                .and_then(|own| own.verify_as(options, None))
         };
-        // Files that are missing because the store is gone are no damage, and not to be repaired.
+        // If the store itself is gone, missing files are not damage to repair.
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
         report
     }
 
-    /// Looks at a store that this process has open for writing, and of which everything was published.
+    /// Verifies a store open for writing, after everything was published.
     pub(super) fn verify_settled(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
-        let report = self.look(options, Some(&VerifyPass::settled()))?;
+        let report = self.verify_as(options, Some(&VerifyPass::settled()))?;
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
         Ok(report)
     }
 
-    fn look(
+    fn verify_as(
         &self,
         options: &VerifyOptions,
         settled: Option<&VerifyPass>,
@@ -156,31 +153,30 @@ impl Store {
             }
             report.signals += 1;
             if let Some(commit) = first.lost.iter().find(|lost| lost.id == id) {
-                lost::add(self, commit, &mut report);
+                losses::add(self, commit, &mut report);
                 continue;
             }
             let whole = |earlier: Option<&Report>, round: &VerifyPass| {
                 let mut part = Report::default();
-                self.look_at_signal(id, &name, options, earlier, round, &mut part)?;
+                self.verify_signal_or_report(id, &name, options, earlier, round, &mut part)?;
                 Ok(part)
             };
             self.confirm(settled, &first, Some(id), &mut report, whole)?;
         }
         if pattern.is_none() {
             for commit in first.lost.iter().filter(|lost| lost.signal.is_empty()) {
-                lost::add(self, commit, &mut report);
+                losses::add(self, commit, &mut report);
             }
             self.confirm(settled, &first, None, &mut report, |_, round| {
                 let mut part = Report::default();
-                self.look_around(round, &mut part)?;
+                self.verify_unowned(round, &mut part)?;
                 Ok(part)
             })?;
         }
         Ok(report)
     }
 
-    /// Looks, and if there is anything, looks again until it is certain. The first look is at everything, later ones at
-    /// samples of which something was found.
+    /// Repeats on the affected samples until each finding is certain.
     fn confirm(
         &self,
         settled: Option<&VerifyPass>,
@@ -196,7 +192,7 @@ impl Store {
         let backend = &self.shared().backend;
         let mut found: Option<Report> = None;
         let mut still_since = Instant::now();
-        for count in 0..MOST_ROUNDS {
+        for count in 0..MAX_ROUNDS {
             let fresh = match count {
                 0 => None,
                 _ => Some(VerifyPass::now(self).unwrap_or_else(|_| VerifyPass::unknown())),
@@ -214,7 +210,7 @@ impl Store {
             backend.refresh()?;
             let after = self.version(id);
             if id.is_some() && after.is_none() {
-                // It was removed or overwritten meanwhile; whoever took its name is another signal.
+                // Removed or overwritten: the name now belongs to another signal.
                 found = None;
                 break;
             }
@@ -222,18 +218,18 @@ impl Store {
                 (Some(before), Some(after)) => before.is(&after),
                 _ => true,
             };
-            // Whether a writer has come since the first look is known from the second on.
-            if still && round.writer != Writer::Alive && count > 0 {
+            // From the second round on it is known whether a writer came since the first.
+            if still && round.writer != WriterStatus::Alive && count > 0 {
                 break;
             }
             if !still {
                 still_since = Instant::now();
-            } else if still_since.elapsed() > STANDSTILL || backend.is_writable() {
+            } else if still_since.elapsed() > CONFIRM_TIME || backend.is_writable() {
                 break;
             }
-            crate::interrupt::look("verify")?;
-            if round.writer == Writer::Alive {
-                std::thread::sleep(PAUSE);
+            crate::interrupt::check("verify")?;
+            if round.writer == WriterStatus::Alive {
+                std::thread::sleep(ROUND_INTERVAL);
             }
         }
         if let Some(found) = found {
@@ -242,7 +238,7 @@ impl Store {
         Ok(())
     }
 
-    /// What a signal is now, or the whole store, to tell whether it changes.
+    /// Version of a signal, or of the whole store, to detect changes.
     fn version(&self, id: Option<SignalId>) -> Option<Version> {
         let backend = &self.shared().backend;
         let Some(id) = id else {
@@ -251,12 +247,12 @@ impl Store {
         match backend.state(id) {
             Ok(state) => Some(Version::Signal(state, backend.signal_path(id).ok()?)),
             Err(StoreError::SignalRemoved { .. }) => None,
-            // What cannot be loaded does not change either, as far as can be told.
+            // A signal that cannot be loaded counts as unchanged.
             Err(_) => Some(Version::Store(backend.sequence().ok()?)),
         }
     }
 
-    fn look_at_signal(
+    fn verify_signal_or_report(
         &self,
         id: SignalId,
         name: &str,
@@ -267,7 +263,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let backend = &self.shared().backend;
         if self.is_on_its_way(id, round) {
-            // The next opening for writing takes it to its place, where it can be looked at.
+            // The next opening for writing moves it into place, where it can be verified.
             return Ok(());
         }
         match self.verify_signal(id, options, earlier, round, report) {
@@ -295,12 +291,12 @@ impl Store {
         }
     }
 
-    /// Whether a killed writer left the folder of a signal on its way to its place.
+    /// Whether a killed writer left the signal's folder between two places.
     fn is_on_its_way(&self, id: SignalId, round: &VerifyPass) -> bool {
         let (media, root) = (self.shared().backend.media(), self.path());
         let is_at = |folder: &Path| is_of(&*media, folder, id);
         let place = self.shared().backend.signal_path(id);
-        if round.writer != Writer::Crashed {
+        if round.writer != WriterStatus::Crashed {
             return false;
         }
         if place.is_ok_and(|place| is_at(&place)) {
@@ -330,18 +326,21 @@ impl Store {
             round,
             report,
         };
-        // A reader finds the folder by its identity; a writer knows it by its name.
+        // A reader finds the folder by its identity; a writer, by its name.
         let damaged = identity::damaged(&*subject.media, &subject.folder, id);
-        if let Some(path) = damaged.filter(|_| round.writer == Writer::Closed) {
+        if let Some(path) = damaged.filter(|_| round.writer == WriterStatus::Closed) {
             let finding = damaged_identity(path, &subject.state.name);
             subject.report.findings.push(finding);
         }
         if !tables::tables(&mut subject)? || !tables::contents(&mut subject)? {
-            // Samples in gaps that are not known any more would be judged, and their checksums recorded.
+            // With unknown gaps, samples in gaps would be checked and their checksums recorded.
             return Ok(());
         }
-        // The array's files wait in `tmp/` for the next opening for writing; readers find them there.
-        let waits = round.held.get(&id).is_some_and(|held| held.data);
+        // The files of the array are in `tmp/` until the next opening for writing; readers find them there.
+        let waits = round
+            .pending_replay
+            .get(&id)
+            .is_some_and(|pending_replay| pending_replay.data);
         if !waits {
             metadata::signal(&mut subject)?;
             samples::shards(&mut subject)?;
@@ -350,10 +349,10 @@ impl Store {
         if options.deep && only.as_ref().is_none_or(|only| !only.is_empty()) {
             samples::checksums(&mut subject, only.as_deref())?;
         }
-        if let Some(held) = round.held.get(&id) {
-            forget_held(&mut subject, held, before);
+        if let Some(pending_replay) = round.pending_replay.get(&id) {
+            drop_findings_in_log(&mut subject, pending_replay, before);
         }
-        // Views of samples that are lost or not what they were would differ, too; rebuilding them would hide that.
+        // Views differ from lost or changed samples too; rebuilding them would hide that.
         let sound = !subject.report.findings[before..]
             .iter()
             .any(|finding| finding.range.is_some());
@@ -369,8 +368,8 @@ impl Store {
         }
     }
 
-    /// What belongs to no signal: groups, and folders that look like signals but that no commit knows.
-    fn look_around(&self, round: &VerifyPass, report: &mut Report) -> Result<(), StoreError> {
+    /// Groups, and folders that look like signals but are in no commit.
+    fn verify_unowned(&self, round: &VerifyPass, report: &mut Report) -> Result<(), StoreError> {
         let backend = &self.shared().backend;
         let media = &*backend.media();
         let mut folders = Vec::new();
@@ -393,7 +392,7 @@ impl Store {
         let mut open = vec![root.clone()];
         while let Some(folder) = open.pop() {
             let names = match media.list(&folder) {
-                // Removed while it was looked at.
+                // Removed meanwhile.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != root => {
                     continue;
                 }
@@ -415,10 +414,10 @@ impl Store {
                     continue;
                 }
                 let identity = identity::read(media, &path).ok().flatten();
-                if round.writer == Writer::Crashed
+                if round.writer == WriterStatus::Crashed
                     && identity.is_some_and(|id| round.named.contains_key(&id))
                 {
-                    // On its way when the writer was killed; the next opening for writing takes it there.
+                    // Left by a killed writer; the next opening for writing moves it.
                     continue;
                 }
                 let looks = identity.is_some()
@@ -428,7 +427,7 @@ impl Store {
                         .flatten()
                         .is_some_and(|bytes| metadata::is_signal(&bytes));
                 let nested = is_store(media, &path).unwrap_or_else(|error| {
-                    // What is in the place of its MANIFEST is no reason to look at nothing else.
+                    // A bad MANIFEST must not end the verification.
                     let finding = from_error(&error, path.clone(), None);
                     report.findings.push(finding);
                     false
@@ -471,8 +470,8 @@ impl Store {
     }
 }
 
-/// Takes back what was found of samples that the log holds: the next opening for writing puts them in their files.
-fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
+/// The next opening for writing writes samples in the log to their files.
+fn drop_findings_in_log(subject: &mut Subject<'_>, pending_replay: &PendingReplay, before: usize) {
     let state = Arc::clone(&subject.state);
     let per_shard = subject.backend.shard_samples(state.id).unwrap_or(1).max(1);
     let found = subject.report.findings.split_off(before);
@@ -482,21 +481,21 @@ fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
         };
         let mut shards = range.start / per_shard..=(range.end - 1) / per_shard;
         match finding.code {
-            // Samples are read from the replacement, so what is said of their bytes is true of that.
+            // Samples are read from the replacement, so findings on their bytes apply to that.
             "missing_shard" | "truncated_shard" | "damaged_index"
-                if shards.all(|shard| held.shards.contains(&shard.cast_unsigned())) =>
+                if shards.all(|shard| pending_replay.shards.contains(&shard.cast_unsigned())) =>
             {
                 true
             }
             "missing_shard" | "truncated_shard" | "damaged_index" => {
-                // Nothing but gaps and what the log holds.
-                let mut elsewhere = held.samples.clone();
+                // Only gaps and samples in the log.
+                let mut elsewhere = pending_replay.samples.clone();
                 let gaps = state.gaps.within(range.clone());
                 gaps.for_each(|gap| elsewhere.set_gap(gap.range()));
                 elsewhere.missing_within(range.clone()) == range.end - range.start
             }
             "unreadable_chunk" | "flipped_bits" | "missing_checksum" => {
-                held.samples.missing_within(range.clone()) > 0
+                pending_replay.samples.missing_within(range.clone()) > 0
             }
             _ => false,
         }
@@ -505,7 +504,6 @@ fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
     subject.report.findings.extend(stays);
 }
 
-/// A state to compare later ones with.
 enum Version {
     Store(u64),
     Signal(Arc<SignalState>, PathBuf),
@@ -530,14 +528,13 @@ impl Report {
         self.unchecked += other.unchecked;
     }
 
-    /// The samples that findings are about.
     fn ranges(&self) -> impl Iterator<Item = Range<i64>> + '_ {
         self.findings
             .iter()
             .filter_map(|finding| finding.range.clone())
     }
 
-    /// What was found again by a later look.
+    /// Findings that a later round found again.
     fn kept_by(self, later: &Self) -> Self {
         let again = |finding: &Finding| {
             let earlier = self

@@ -1,4 +1,4 @@
-//! Samples of a stored signal, as views read them, and rows made from them to compare with.
+//! Reads samples of a stored signal for views, and compares stored rows with recomputed ones.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use crate::backend::Backend;
 use crate::interrupt;
 use crate::state::SignalState;
 
-/// Samples of a signal as an open store shows them, as they are stored unless asked otherwise.
+/// Samples of a stored signal, by default as stored.
 pub(crate) struct StoredSamples<'a> {
     backend: &'a Backend,
     state: &'a SignalState,
     shard: i64,
-    /// Whether they are given as they are read, not as they are stored.
+    /// Converted as for reads.
     is_decoded: bool,
 }
 
@@ -28,7 +28,6 @@ impl<'a> StoredSamples<'a> {
         })
     }
 
-    /// Samples as they are read.
     pub(crate) fn decoded(
         backend: &'a Backend,
         state: &'a SignalState,
@@ -52,7 +51,7 @@ impl Samples for StoredSamples<'_> {
                 Some(gap) => gap.start,
                 None => end,
             };
-            interrupt::look("read samples")?;
+            interrupt::check("read samples")?;
             let most = interrupt::PIECE / self.state.meta.format.size() as i64;
             let border = (at / self.shard + 1).saturating_mul(self.shard);
             let stop = stop.min(border).min((at / most + 1).saturating_mul(most));
@@ -72,9 +71,9 @@ impl Samples for StoredSamples<'_> {
     }
 }
 
-/// Makes rows anew from all samples and says where those in store differ first.
+/// Describes the first row that differs from a recomputed one.
 pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreError> {
-    let mut compare = Compare {
+    let mut compare = RowComparison {
         source,
         different: None,
     };
@@ -88,14 +87,13 @@ pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreErr
     }))
 }
 
-/// Takes rows made from samples and compares them with those in store.
-struct Compare<'a> {
+struct RowComparison<'a> {
     source: &'a Source<'a>,
-    /// Level and number of the first row that differs.
+    /// Level and index of the first different row.
     different: Option<(usize, u64)>,
 }
 
-impl Rows for Compare<'_> {
+impl Rows for RowComparison<'_> {
     fn read(
         &self,
         level: usize,
@@ -111,7 +109,7 @@ impl Rows for Compare<'_> {
     }
 }
 
-impl RowsMut for Compare<'_> {
+impl RowsMut for RowComparison<'_> {
     fn write(
         &mut self,
         level: usize,

@@ -1,4 +1,4 @@
-//! A MANIFEST that is damaged or lost: verification says so, repair writes it anew from the redo log, or says why not.
+//! A damaged or lost MANIFEST is reported by verification and rebuilt by a repair from the redo log, unless ambiguous.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// A store of one signal with ten samples; closed, or copied while commits were in its log only.
+/// Ten samples; closed, or copied while commits were only in the log.
 fn store(folder: &Path, closed: bool) -> PathBuf {
     let path = folder.join("a.iso");
     let store = Store::open(&path, Mode::Create).unwrap();
@@ -48,7 +48,7 @@ fn manifest(path: &Path) -> PathBuf {
     path.join(".isochrony/MANIFEST")
 }
 
-/// The live log, and its generation.
+/// The live log with its generation.
 fn log(path: &Path) -> (PathBuf, u64) {
     let names = fs::read_dir(path.join(".isochrony")).unwrap();
     let generation = names.filter_map(|entry| {
@@ -101,7 +101,7 @@ fn a_manifest_is_rebuilt_from_the_redo_log() {
             assert_eq!(found.findings[0].code, "damaged_manifest");
             assert!(left.is_clean(), "{how}: {left:#?}");
             assert_whole(&path);
-            // The identity is the old one.
+            // The uuid is unchanged.
             let uuid = |bytes: &[u8]| String::from_utf8_lossy(bytes)[..60].to_owned();
             assert_eq!(uuid(&fs::read(manifest(&path)).unwrap()), uuid(&before));
         }
@@ -109,12 +109,12 @@ fn a_manifest_is_rebuilt_from_the_redo_log() {
 }
 
 #[test]
-fn of_two_logs_the_one_that_went_on_is_live() {
+fn the_growing_one_of_two_logs_is_live() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), false);
     let (old, generation) = log(&path);
     let commits = fs::read(&old).unwrap();
-    // A checkpoint flips to the next log; a crash may leave the old one beside it.
+    // A checkpoint starts the next log; a crash may leave the old one too.
     Store::open(&path, Mode::ReadWrite)
         .unwrap()
         .close()
@@ -129,7 +129,7 @@ fn of_two_logs_the_one_that_went_on_is_live() {
 }
 
 #[test]
-fn what_the_logs_leave_in_doubt_is_not_guessed() {
+fn ambiguous_logs_are_not_guessed() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), true);
     let (log, _) = log(&path);
@@ -151,7 +151,7 @@ fn a_damaged_table_is_reported_with_the_way_to_mend_it_also_by_repair() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), true);
     let growing = Store::open(&path, Mode::ReadWrite).unwrap();
-    // 1 MiB: tables of shorter signals lie in no files.
+    // 1 MiB: tables of shorter signals have no files.
     growing
         .writer("s")
         .unwrap()
@@ -184,7 +184,7 @@ fn a_damaged_table_is_reported_with_the_way_to_mend_it_also_by_repair() {
 }
 
 #[test]
-fn a_folder_without_logs_is_no_store() {
+fn a_folder_without_logs_is_not_a_store() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(
         verify(folder.path(), &DEEP).unwrap_err().code(),

@@ -1,4 +1,4 @@
-//! Recordings in any order, with any clock faults: what the writer accepts, every reader opens.
+//! Recordings in any order with any clock faults: readers can open whatever the writer accepts.
 
 use std::path::Path;
 
@@ -9,10 +9,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 const T0: i64 = 1_330_837_567 * 1_000_000_000;
-/// Times that are compared of a signal, at most.
+/// Most per signal.
 const TIMES: i64 = 400;
 
-/// A recording: samples, and its stamp.
 #[derive(Debug, Clone)]
 struct Recording {
     samples: i64,
@@ -34,25 +33,23 @@ impl Recording {
     }
 }
 
-/// What happens to recordings that were made one after the other.
 #[derive(Debug, Clone)]
 enum Fault {
-    /// The clock goes on, from here, by so many hundredths of a period.
+    /// The clock steps by so many hundredths of a period.
     Step(i64),
-    /// This stamp alone is wrong by so many hundredths of a period.
+    /// This stamp alone is off by so many hundredths of a period.
     Wrong(i64),
     Lost(usize),
     Repeated,
     LeapSecond,
     /// Exchanged with another.
     Exchanged(usize),
-    /// So many are shuffled, by this seed.
+    /// So many are shuffled with this seed.
     Shuffled(usize, u64),
 }
 
-/// How recordings come into the store.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
+enum StoreMethod {
     /// Each with the stamp of the next, as importers do.
     Knowing,
     /// Each by itself, as live feeds do.
@@ -62,13 +59,13 @@ enum Way {
 #[derive(Debug, Clone)]
 struct History {
     rate: Rate,
-    /// Gaps longer than this take one chunk of index, in recordings.
+    /// Longer gaps take one chunk of indices; in recordings.
     max_gap: i64,
     recordings: Vec<Recording>,
-    way: Way,
-    /// Earlier stamps than the latest are backfilled.
+    way: StoreMethod,
+    /// Stamps earlier than the latest are backfilled.
     backfills: bool,
-    /// The store is opened anew after so many recordings.
+    /// After so many recordings.
     reopened: usize,
 }
 
@@ -91,7 +88,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Jitter of stamps in hundredths of a period: none, some, or seldom much.
+/// Jitter of stamps in hundredths of a period: none, small, or rarely large.
 fn jitter() -> impl Strategy<Value = i64> {
     prop_oneof![
         12 => Just(0),
@@ -111,7 +108,7 @@ fn history() -> impl Strategy<Value = History> {
     let blocks = prop::collection::vec((0i64..40, jitter()), 10..130);
     let faults = prop::collection::vec((0usize..200, fault()), 0..40);
     let ways = (
-        prop::sample::select(&[Way::Knowing, Way::Alone][..]),
+        prop::sample::select(&[StoreMethod::Knowing, StoreMethod::Alone][..]),
         prop::bool::ANY,
         prop::sample::select(&[7usize, 40, 1000][..]),
     );
@@ -174,7 +171,6 @@ fn happen(recordings: &mut Vec<Recording>, at: usize, fault: &Fault, period: f64
     }
 }
 
-/// Stores a history; gives the signal as its writer sees it.
 fn stored(root: &Path, history: &History) -> Signal {
     let mut store = Store::open(root, Mode::Create).unwrap();
     let mut options = CreateOptions::new(DType::I16, history.rate);
@@ -203,7 +199,7 @@ fn stored(root: &Path, history: &History) -> Signal {
             .collect();
         let stamp = recording.stamp();
         let next = history.recordings.get(count + 1).map(Recording::stamp);
-        let next = next.filter(|_| history.way == Way::Knowing);
+        let next = next.filter(|_| history.way == StoreMethod::Knowing);
         if history.backfills && latest.is_some_and(|latest| stamp.civil < latest) {
             writer.backfill(&bytes, &stamp).unwrap();
         } else {
@@ -217,7 +213,6 @@ fn stored(root: &Path, history: &History) -> Signal {
     store.writer("x").unwrap().signal().unwrap()
 }
 
-/// What is wrong with a store of this history.
 fn look_for_faults(history: &History) -> Result<(), String> {
     let memory = Path::new("/dev/shm");
     let folder = tempfile::tempdir_in(memory)

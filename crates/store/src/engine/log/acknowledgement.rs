@@ -1,43 +1,40 @@
-//! The acknowledgement of the last commit, which stands behind its record.
+//! Acknowledgement of the last commit, after its record in the log.
 //!
-//! A record with a wrong checksum at the end of a log may be one that was torn when the power went, of which no caller was
-//! ever told, or one that was whole and has been damaged since. The acknowledgement tells the two apart: it is written
-//! once the record is durable, before the caller is told, and the next record goes over it. It is not synced itself, so
-//! it survives the death of the writer, but perhaps not a power cut.
+//! Distinguishes a last record torn by a power cut, before any caller was told, from one that was damaged later. It is
+//! written once the record is durable, before the caller is told, and the next record overwrites it. It is not synced,
+//! so it may not survive a power cut.
 //!
 //! ```text
 //! 0 u32 | crc32c u32 as of a record without payload | sequence u64
 //! count u32 | crc32c u32 of count and signals | signals that the commit changed, u64 each
 //! ```
-//! Versions that do not know it take it for a whole record, and so find the damage to the one in front of it, too. Readers
-//! that wait for the next record take its first number for the end of the log.
+//! Earlier versions read it as a valid record, and so also detect damage of the record before. Readers that wait for
+//! the next record read its first number as the end of the log.
 
 use super::{RECORD_HEAD, record_crc, u32_at, u64_at};
 use crate::op::SignalId;
 
 const HEAD: usize = RECORD_HEAD + 8;
-/// Most signals that are named; the count of more is `UNNAMED`.
-const MOST_SIGNALS: usize = 64;
+/// Most signals listed; with more, the count is `UNNAMED`.
+const MAX_SIGNALS: usize = 64;
 const UNNAMED: u32 = u32::MAX;
-/// Most bytes that it takes.
-pub(super) const MOST_BYTES: u64 = (HEAD + 8 * MOST_SIGNALS) as u64;
+pub(super) const MAX_BYTES: u64 = (HEAD + 8 * MAX_SIGNALS) as u64;
 
-/// What an acknowledgement says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Acknowledgement {
     /// Of the commit.
     pub(super) sequence: u64,
-    /// Signals that it changed; `None` if that is not known.
+    /// Changed signals; `None` if unknown.
     pub(super) signals: Option<Vec<SignalId>>,
 }
 
 impl Acknowledgement {
     pub(super) fn encode(sequence: u64, signals: &[SignalId]) -> Vec<u8> {
-        let named = match signals.len() <= MOST_SIGNALS {
+        let named = match signals.len() <= MAX_SIGNALS {
             true => signals,
             false => &[],
         };
-        let count = match signals.len() <= MOST_SIGNALS {
+        let count = match signals.len() <= MAX_SIGNALS {
             true => signals.len() as u32,
             false => UNNAMED,
         };
@@ -54,7 +51,6 @@ impl Acknowledgement {
         bytes
     }
 
-    /// The acknowledgement at offset `at`, if there is one.
     pub(super) fn decode(bytes: &[u8], at: usize) -> Option<Self> {
         let sequence = u64_at(bytes, at.checked_add(8)?)?;
         let is_one =
@@ -69,7 +65,7 @@ impl Acknowledgement {
 fn signals(bytes: &[u8], at: usize) -> Option<Vec<SignalId>> {
     let count = u32_at(bytes, at)?;
     let crc = u32_at(bytes, at + 4)?;
-    if count as usize > MOST_SIGNALS {
+    if count as usize > MAX_SIGNALS {
         return None;
     }
     let ids = bytes.get(at + 8..at + 8 + 8 * count as usize)?;
@@ -89,15 +85,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
-        for count in [0, 1, MOST_SIGNALS, MOST_SIGNALS + 1] {
+    fn reads_what_was_written() {
+        for count in [0, 1, MAX_SIGNALS, MAX_SIGNALS + 1] {
             let signals: Vec<_> = (1..=count as u64).map(SignalId).collect();
             let mut bytes = vec![7; 8];
             bytes.extend(Acknowledgement::encode(9, &signals));
-            assert!(bytes.len() as u64 <= 8 + MOST_BYTES);
+            assert!(bytes.len() as u64 <= 8 + MAX_BYTES);
             let found = Acknowledgement::decode(&bytes, 8).unwrap();
             assert_eq!(found.sequence, 9);
-            assert_eq!(found.signals, (count <= MOST_SIGNALS).then_some(signals));
+            assert_eq!(found.signals, (count <= MAX_SIGNALS).then_some(signals));
         }
     }
 

@@ -1,18 +1,17 @@
-//! Why a log cannot be read, and telling operations of a newer version from damage.
+//! Reasons why a log is unreadable; distinguishes operations of a newer version from damage.
 
 use std::path::Path;
 
 use crate::error::StoreError;
 use crate::op::Op;
 
-/// Why a log, or a record of it, cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// Where it is damaged, and how.
+    /// Offset and reason of damage.
     Damaged(u64, &'static str),
-    /// A newer version of this program wrote it.
+    /// Written by a newer version.
     Newer {
-        /// What has the number: the format, or an operation.
+        /// What is versioned: the format, or an operation.
         what: &'static str,
         got: u64,
         supported: u64,
@@ -20,7 +19,7 @@ pub(crate) enum Unreadable {
 }
 
 impl Unreadable {
-    /// The same, if the bytes that were read begin at this offset of the log.
+    /// Shifts offsets by that of the bytes.
     pub(crate) fn beginning_at(self, offset: u64) -> Self {
         match self {
             Self::Damaged(at, reason) => Self::Damaged(offset + at, reason),
@@ -28,7 +27,6 @@ impl Unreadable {
         }
     }
 
-    /// The error for the log at `path`.
     pub(crate) fn error(self, path: &Path) -> StoreError {
         let path = path.to_path_buf();
         match self {
@@ -51,8 +49,7 @@ impl Unreadable {
     }
 }
 
-/// Reads the operations of a record that begins at offset `at` and whose checksum is right: if they cannot be read, they are
-/// no torn write.
+/// Decodes the operations of a record at offset `at` with a valid checksum, so that a failure is not a torn write.
 pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
     postcard::from_bytes(payload).map_err(|_| {
         let reason = "a record's operations make no sense";
@@ -60,7 +57,7 @@ pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
     })
 }
 
-/// The first operation that cannot be read, if its kind is none that this version knows.
+/// The error for the first undecodable operation, if its kind is unknown to this version.
 fn unknown_operation(payload: &[u8]) -> Option<Unreadable> {
     let (count, mut rest) = postcard::take_from_bytes::<u64>(payload).ok()?;
     for _ in 0..count {
@@ -83,8 +80,8 @@ fn unknown_operation(payload: &[u8]) -> Option<Unreadable> {
     None
 }
 
-/// Whether there is an operation of this number. Without its fields none can be read; one that there is not is refused
-/// before they are missed.
+/// Whether an operation with this number exists. Decoding it without fields always fails, and an unknown number fails
+/// first.
 fn is_known(kind: u32) -> bool {
     let number = postcard::to_stdvec(&kind).unwrap_or_default();
     !matches!(
@@ -110,7 +107,7 @@ mod tests {
         }
     }
 
-    /// A record with an operation that is known and one behind it that is not.
+    /// A record with a known operation followed by an unknown one.
     fn of_the_future() -> Vec<u8> {
         let mut record = Vec::new();
         begin(&mut record, 2);
@@ -122,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_is_not_known_was_written_by_a_newer_version() {
+    fn reports_an_unknown_operation_as_newer() {
         let record = of_the_future();
         let read = Records::new(&record, 0, 0).next().unwrap();
         let Err(Unreadable::Newer {
@@ -136,7 +133,7 @@ mod tests {
         assert_eq!((what, got), ("operation", u64::from(NEW)));
         assert!(is_known(supported as u32) && !is_known(supported as u32 + 1));
 
-        // Likewise in the base, which is a record, too.
+        // Likewise in the base, which is also a record.
         let mut log = opening_bytes(&header(), 0, std::iter::empty()).unwrap();
         log.truncate(parse_opening(&log).unwrap().records_at - finished_empty().len());
         log.extend(of_the_future());
@@ -151,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_is_not_known_was_written_by_a_newer_version() {
+    fn reports_an_unknown_format_as_newer() {
         let mut log = opening_bytes(&header(), 0, std::iter::empty()).unwrap();
         log[8] = 9;
         let error = parse_opening(&log).unwrap_err();
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_is_cut_off_is_damage() {
+    fn reports_a_truncated_operation_as_damage() {
         let mut record = Vec::new();
         begin(&mut record, 2);
         let (id, end) = (SignalId(1), 5);

@@ -1,4 +1,4 @@
-//! A store as of one commit: its names, what is known of its signals, and the place in the log.
+//! A store as of one commit: its names, known signals, and position in the log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use isochrony_segment::{free_memory, has_free_memory};
 use uuid::Uuid;
 
-use super::{PATIENCE, removed};
+use super::{WRITER_TIMEOUT, removed};
 use crate::engine::io::{IoContext, failed};
 use crate::engine::log::{self, Records};
 use crate::engine::manifest::Manifest;
@@ -22,26 +22,25 @@ use crate::media::{Access, Media, MediaFile, limits};
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
-/// A signal as a reader knows it.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownSignal {
     pub(super) base: Base,
-    /// Length as of the last record read.
+    /// Length after the last record read.
     pub(super) end: i64,
     pub(super) state: Option<Arc<SignalState>>,
-    /// Operations since the log's base, while the state is not loaded.
+    /// Operations since the log's base, until the state is loaded.
     pub(super) ops: Vec<Op>,
-    /// Replacements that the writer may not have moved into place yet.
+    /// Replacements that may not be in place yet.
     pub(super) replaced: BTreeMap<u64, String>,
     pub(super) replaced_data: Option<String>,
     pub(super) crcs: BTreeMap<u64, u32>,
-    /// The last samples that a record holds itself.
+    /// The last samples contained in a record.
     pub(super) newest: Option<ChecksummedRange>,
-    /// Names that it had since the log's base: a writer may have been killed before it moved the folder.
+    /// Names since the log's base: a killed writer may not have moved the folder.
     pub(super) former: Vec<String>,
 }
 
-impl Known {
+impl KnownSignal {
     pub(super) fn new(base: Base) -> Self {
         Self {
             end: base.end,
@@ -57,33 +56,31 @@ impl Known {
     }
 }
 
-/// Everything as of one commit.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) generation: u64,
     pub(super) log: Arc<dyn MediaFile>,
     pub(super) log_path: PathBuf,
-    /// Offset of the next record.
+    /// Of the next record.
     pub(super) at: u64,
     pub(super) sequence: u64,
-    /// Sequence of the log's base.
     pub(super) base_sequence: u64,
     pub(super) names: Names,
-    pub(super) signals: HashMap<SignalId, Known>,
+    pub(super) signals: HashMap<SignalId, KnownSignal>,
 }
 
-impl Known {
-    /// Takes note of what proves that files hold the newest samples.
-    pub(super) fn take_in_proof(&mut self, op: &Op) {
+impl KnownSignal {
+    /// Records what proves that files hold the newest samples.
+    pub(super) fn note_proof(&mut self, op: &Op) {
         match op {
             Op::Samples { index, bytes, .. } => {
                 let size = self.base.meta.format.size();
                 let count = (bytes.len() / size) as i64;
                 let end = index.saturating_add(count);
-                // What lies in chunks before the last one is full, and has a checksum.
+                // Earlier chunks are full and have checksums.
                 let length = self.base.meta.chunk_samples.max(1).cast_signed();
                 let start = ((end - 1) / length * length).clamp(*index, end);
-                // Of samples that go on within the chunk all are proven: the last ones may be zeros, as those that are missing.
+                // Of contiguous samples in a chunk all need a proof: the last ones may be zeros, like missing ones.
                 let before = self.newest.as_ref().filter(|newest| {
                     newest.range.end == *index && newest.range.start >= (end - 1) / length * length
                 });
@@ -114,7 +111,7 @@ impl Known {
         }
     }
 
-    /// Largest length that any operation so far gives.
+    /// Largest length so far.
     pub(super) fn longest(&self) -> i64 {
         let ends = self.ops.iter().filter_map(|op| match op {
             Op::End { end, .. } => Some(*end),
@@ -125,15 +122,15 @@ impl Known {
 }
 
 impl View {
-    /// The store as of its log's base, its identity, and the boot that the log is from.
+    /// The store at its log's base, its uuid, and the boot of the log.
     pub(super) fn open(media: &dyn Media, root: &Path) -> Result<(Self, Uuid, String), StoreError> {
         let began = Instant::now();
         loop {
             let manifest = Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
             let path = layout::log_file(root, manifest.generation);
             let bytes = match read_log(media, root, &manifest) {
-                // The generation flipped between the two reads.
-                Err(StoreError::DamagedFile { .. }) if began.elapsed() < PATIENCE => {
+                // The generation changed between the two reads.
+                Err(StoreError::DamagedFile { .. }) if began.elapsed() < WRITER_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(1));
                     continue;
                 }
@@ -150,7 +147,7 @@ impl View {
             let mut signals = HashMap::new();
             for (id, base) in bases(&opening.base) {
                 names.insert(id, &base.name);
-                signals.insert(id, Known::new(base));
+                signals.insert(id, KnownSignal::new(base));
             }
             let view = Self {
                 generation: manifest.generation,
@@ -166,7 +163,7 @@ impl View {
         }
     }
 
-    /// Goes on with the log after this one; `false` if that is not the live one, or not whole.
+    /// Continues with the next log; `false` if that is not the live one, or incomplete.
     pub(super) fn next_generation(
         &mut self,
         media: &dyn Media,
@@ -191,7 +188,7 @@ impl View {
             return Ok(false);
         }
         for (id, base) in bases(&opening.base) {
-            // What was not loaded yet starts from the tables of this generation.
+            // Other signals start from the tables of this generation.
             if let Some(known) = self.signals.get_mut(&id) {
                 known.end = base.end;
                 known.base = base;
@@ -211,7 +208,6 @@ impl View {
         Ok(true)
     }
 
-    /// The operations of the next whole record, if there is one.
     pub(super) fn next_record(&mut self) -> Result<Option<Vec<Op>>, StoreError> {
         let Some(bytes) = self.record_bytes()? else {
             return Ok(None);
@@ -228,7 +224,6 @@ impl View {
         }
     }
 
-    /// The bytes of what may be the next record.
     pub(super) fn record_bytes(&self) -> Result<Option<Vec<u8>>, StoreError> {
         let read = |at, bytes: &mut [u8]| self.log.read_at(at, bytes).at("read", &self.log_path);
         let mut bytes = vec![0; 4096];
@@ -266,7 +261,7 @@ impl View {
         Ok(bytes.is_some_and(|bytes| Records::new(&bytes, 0, self.sequence).next().is_some()))
     }
 
-    pub(super) fn known(&mut self, id: SignalId) -> Result<&mut Known, StoreError> {
+    pub(super) fn known(&mut self, id: SignalId) -> Result<&mut KnownSignal, StoreError> {
         self.signals.get_mut(&id).ok_or_else(|| removed(id))
     }
 }

@@ -1,7 +1,7 @@
-//! Recovery: replays what the last writer committed and did not bring home.
+//! Recovery: replays commits that are only in the log.
 //!
-//! Every step may be interrupted and done again. Until the checkpoint at its end flips the generation, MANIFEST and log
-//! stay as they are, and nothing is removed that the log speaks of.
+//! Every step can be interrupted and repeated. MANIFEST and log stay unchanged until the checkpoint at the end switches
+//! the generation, and nothing that the log names is removed before.
 
 mod kept;
 mod plan;
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::consistency;
-use crate::engine::evidence::LostCommit;
+use crate::engine::compact;
 use crate::engine::identity;
 use crate::engine::io::{IoContext, fresh_file, unique};
-use crate::engine::log::Opening;
+use crate::engine::log::ParsedLog;
+use crate::engine::lost_commits::LostCommit;
 use crate::engine::shared::{Core, Shared};
-use crate::engine::slot::held::{GivenUp, Held, filled_since};
+use crate::engine::slot::file_samples::{FileSamples, LostSamples, filled_since};
 use crate::engine::slot::{Slot, SlotInner};
-use crate::engine::small;
-use crate::engine::stamps::ExpectedTables;
+use crate::engine::table_stamps::ExpectedTables;
 use crate::engine::tables;
-use crate::engine::tail::Tail;
+use crate::engine::tail::TailChecksum;
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::Kind;
@@ -33,16 +33,15 @@ use crate::state::SignalState;
 use kept::kept_samples;
 use plan::Plan;
 
-/// Room for the new log and MANIFEST, and more for each signal that the log's base names.
+/// Space for the new log and MANIFEST; each signal in the log's base adds to it.
 const RESERVED_BYTES: usize = 256 << 10;
-const RESERVED_PER_SIGNAL: usize = (2 << 10) + small::MOST_BYTES;
+const RESERVED_PER_SIGNAL: usize = (2 << 10) + compact::MAX_BYTES;
 
 impl Shared {
-    /// Replays `ops` over the store and checkpoints it. Samples whose files are gone are an error, or become gaps, as
-    /// those of `lost` commits do.
+    /// Replays `ops` and checkpoints. Missing samples are an error or become gaps, as those of `lost` commits do.
     pub(crate) fn recover(
         &self,
-        opening: &Opening,
+        opening: &ParsedLog,
         ops: Vec<Op>,
         give_up_lost: bool,
         lost: Vec<LostCommit>,
@@ -50,7 +49,6 @@ impl Shared {
         let mut plan = Plan::new(opening, &ops);
         plan.touched.extend(lost.iter().map(|lost| lost.id));
         for commit in &lost {
-            // A repair that was interrupted may have made the gap.
             let longest = plan.longest.entry(commit.id).or_default();
             *longest = commit.range.end.max(*longest);
         }
@@ -102,7 +100,7 @@ impl Shared {
         })
     }
 
-    /// Finds the folders of signals that came, went or moved, and takes them all to staging.
+    /// Moves folders of created, removed and moved signals to staging.
     fn find_folders(&self, core: &mut Core, plan: &Plan, ops: &[Op]) -> Result<(), StoreError> {
         for &id in &plan.moved {
             let staged = layout::staged(&self.root, id);
@@ -110,7 +108,7 @@ impl Shared {
             let places: Vec<PathBuf> = (names.iter().rev())
                 .map(|name| layout::signal_folder(&self.root, name))
                 .collect();
-            // Moved by a writer that was killed before it synced: no move is durable before both of its folders are.
+            // Moved by a killed writer before it synced: a move is durable only with both folders.
             core.folders.insert(layout::staging_folder(&self.root));
             core.folders.extend(
                 places
@@ -128,7 +126,7 @@ impl Shared {
                     self.stage(core, &mut slot)?;
                 }
                 (Some(slot), None) if plan.created.contains(&id) && !plan.in_files(id, ops) => {
-                    // All of it is in the log; made anew when needed.
+                    // Only in the log; its folder is made when needed.
                     let mut slot = slot.lock();
                     slot.folder = staged;
                     slot.exists = false;
@@ -193,7 +191,8 @@ impl Shared {
                 });
             }
             if is_lost {
-                // Tables of a lost commit are evidence until the new log is live: none gets a lower number before.
+                // Tables of a lost commit are evidence until the new log is live: no table gets a lower sequence
+                // before.
                 core.sequence = core.sequence.max(raw.sequence);
             }
             slot.base.tables = Some(raw.stamps);
@@ -203,21 +202,20 @@ impl Shared {
                 .any(|lost| lost.id == id)
                 .then(|| state.gaps.clone());
             if raw.sequence > plan.base_sequence {
-                // Renamed into place by a writer that was killed before it synced the folder, and then nothing that is
-                // replayed may change it any more.
+                // A killed writer may have renamed it without syncing the folder, and replay may not change it again.
                 state.mark_unsaved();
             }
             let kept = kept_samples(ops, &positions, slot.base.meta.format.size());
             let in_log = kept.values().flatten().cloned();
             let own = positions.iter().map(|position| &ops[*position]);
-            slot.held = Some(Held::new(&state, own, in_log));
+            slot.in_files = Some(FileSamples::new(&state, own, in_log));
             let mut given_up = match give_up_lost {
                 true => slot.give_up(&*self.media, &self.root)?,
                 false => Vec::new(),
             };
             for position in positions {
                 let kept = kept.get(&position).map_or(&[][..], Vec::as_slice);
-                let at = Redo {
+                let at = RedoSamples {
                     plan,
                     position,
                     kept,
@@ -225,14 +223,14 @@ impl Shared {
                 self.redo(core, &mut slot, &mut state, &at, &ops[position])?;
                 raw.watch(&state);
             }
-            slot.held = None;
+            slot.in_files = None;
             for commit in lost.iter().filter(|lost| lost.id == id) {
-                // Replaying what the log has takes away what the lost commit filled.
+                // Replaying the log removes what the lost commit filled.
                 let filled = newest
                     .iter()
                     .flat_map(|gaps| filled_since(gaps, &state.gaps));
-                given_up.extend(filled.map(GivenUp::lost_commit));
-                given_up.push(GivenUp::lost_commit(commit.range.clone()));
+                given_up.extend(filled.map(LostSamples::lost_commit));
+                given_up.push(LostSamples::lost_commit(commit.range.clone()));
             }
             if !given_up.is_empty() && reserve.is_none() {
                 reserve = Some(self.reserve_room()?);
@@ -241,7 +239,7 @@ impl Shared {
                 lost.apply(id, &mut state, core.generation);
             }
             if is_lost || !given_up.is_empty() {
-                // Samples of the last chunk may be a gap now.
+                // Samples of the last chunk may now be a gap.
                 slot.base.tail = None;
             }
             raw.check(&state.name, false)?;
@@ -257,12 +255,12 @@ impl Shared {
                 let end = slot.base.end;
                 slot.cover(&*self.media, &self.handles, &self.root, shards, end)?;
             }
-            slot.pending = super::slot::Pending::default();
+            slot.pending = super::slot::PendingSamples::default();
             slot.sums = super::crc::Checksums::default();
-            // What exists may still be in the page cache only: the last writer may have been killed a moment ago.
+            // Existing files may be only in the page cache if the writer was just killed.
             slot.write_identity(&*self.media)?;
             slot.dirty.folders.extend(tables::folders());
-            self.mark_way(&mut slot);
+            self.mark_parents_dirty(&mut slot);
             core.folders.insert(layout::tmp_folder(&self.root));
             core.folders.insert(layout::staging_folder(&self.root));
             core.dirty.insert(id);
@@ -271,8 +269,8 @@ impl Shared {
         Ok(reserve)
     }
 
-    /// Takes the room that the rest of the checkpoint needs. What is lost must not become a gap in tables that a full
-    /// disk then keeps from counting: nobody would be told of it.
+    /// Reserves space for the checkpoint: on a full disk, lost samples could become gaps in tables without the commit
+    /// that reports them.
     fn reserve_room(&self) -> Result<PathBuf, StoreError> {
         let path = unique(&layout::tmp_folder(&self.root), "reserve");
         let bytes = vec![0; RESERVED_BYTES + self.all_slots().len() * RESERVED_PER_SIGNAL];
@@ -289,18 +287,18 @@ impl Shared {
         core: &mut Core,
         slot: &mut SlotInner,
         state: &mut SignalState,
-        at: &Redo<'_>,
+        at: &RedoSamples<'_>,
         op: &Op,
     ) -> Result<(), StoreError> {
         let media = &*self.media;
-        let Redo { plan, position, .. } = *at;
+        let RedoSamples { plan, position, .. } = *at;
         state.apply(op);
-        slot.base.outlive(op);
+        slot.base.drop_stale_tail(op);
         slot.base.data = state.data.clone();
         match op {
             Op::Samples { index, bytes, .. } => self.redo_samples(slot, at, *index, bytes)?,
             Op::Crc { chunk, crc, .. } => {
-                match Tail::said(*chunk, *crc, state.end, &slot.base.meta) {
+                match TailChecksum::from_crc(*chunk, *crc, state.end, &slot.base.meta) {
                     Some(tail) => slot.base.tail = Some(tail),
                     None => _ = slot.crcs.insert(*chunk, *crc),
                 }
@@ -312,7 +310,7 @@ impl Shared {
                     slot.subfolder(media, &layout::data_shards(Path::new("data"), format))?;
                     let to = layout::data_shard_file(&slot.folder.join("data"), format, *shard);
                     media.rename(&from, &to).at("replace", &to)?;
-                    self.handles.forget(*id);
+                    self.handles.remove_signal(*id);
                 }
             }
             Op::ReplaceData { id, tmp, .. }
@@ -321,7 +319,7 @@ impl Shared {
                 let from = layout::tmp_folder(&self.root).join(tmp);
                 if media.stat(&from).at("look at", &from)?.is_some() {
                     core.trash.extend(self.replace_data(slot, tmp)?);
-                    self.handles.forget(*id);
+                    self.handles.remove_signal(*id);
                 }
             }
             _ => {}
@@ -329,12 +327,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes samples again, but not where a later operation took them away: by a gap, which a bulk of other samples may
-    /// have filled since, or by a replacement of the shard, which holds all that came before it.
+    /// Rewrites samples that no later operation removed: by a gap, which other bulk samples may have filled since, or
+    /// by a replacement of the shard, which contains all earlier samples.
     fn redo_samples(
         &self,
         slot: &mut SlotInner,
-        at: &Redo<'_>,
+        at: &RedoSamples<'_>,
         index: i64,
         bytes: &[u8],
     ) -> Result<(), StoreError> {
@@ -357,7 +355,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes signals from staging to where their names say, and clears away what is left where signals were.
+    /// Moves signals from staging to their names.
     fn place_folders(&self, core: &mut Core, plan: &Plan) -> Result<(), StoreError> {
         let left = plan
             .moved
@@ -371,7 +369,7 @@ impl Shared {
                 .is_some_and(|id| self.slot(id).is_some());
             if !theirs && matches!(self.media.stat(&place), Ok(Some(Kind::Folder))) {
                 match self.clear_away(core, name, &place) {
-                    // Not remains, but a group with other signals in it.
+                    // Not a leftover but a group with other signals.
                     Err(StoreError::InTheWay { .. }) => {}
                     other => other?,
                 }
@@ -392,8 +390,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Something is where a signal belongs: remains of one that was made or removed when the power went. They go,
-    /// unless there is anything in them that is none of ours.
+    /// Removes the leftover of a signal that was created or removed at a power cut; fails if it contains foreign files.
     fn clear_away(&self, core: &mut Core, name: &str, place: &Path) -> Result<(), StoreError> {
         let media = &*self.media;
         let names = match media.stat(place).at("look at", place)? {
@@ -415,7 +412,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Finds what nobody needs: files under construction, folders without a signal, logs of other generations.
+    /// Files under construction, folders without a signal, logs of other generations.
     fn note_leftovers(&self, core: &mut Core) -> Result<(), StoreError> {
         let media = &*self.media;
         let live: BTreeSet<PathBuf> = self
@@ -440,15 +437,15 @@ impl Shared {
                 core.trash.push(folder.join(name));
             }
         }
-        // The next log is about to be written; it must not go with its leftovers.
+        // The next log is about to be written and must not be removed.
         let next = layout::log_file(&self.root, core.generation + 1);
         core.trash.retain(|path| *path != next);
         Ok(())
     }
 }
 
-/// Where in the log an operation is, and which of its samples no later one takes away.
-struct Redo<'a> {
+/// Position of an operation in the log, and which of its samples remain.
+struct RedoSamples<'a> {
     plan: &'a Plan,
     position: usize,
     kept: &'a [Range<i64>],

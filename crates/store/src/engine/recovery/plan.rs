@@ -1,17 +1,16 @@
-//! What the log says about places: names that signals had, who came and went, which replacement is a file's last.
+//! Recovery plan from the log: names of signals, which were created and removed, and the last replacement of each file.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::kept::kept_samples;
-use crate::engine::log::Opening;
-use crate::engine::slot::held::Held;
+use crate::engine::log::ParsedLog;
+use crate::engine::slot::file_samples::FileSamples;
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
-/// What the log says about places: names that signals had, who came and went, which replacement is a file's last.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// Every name that a signal had since the log's base, in order.
+    /// All since the log's base, in order.
     pub(super) names: HashMap<SignalId, Vec<String>>,
     pub(super) created: BTreeSet<SignalId>,
     pub(super) removed: BTreeSet<SignalId>,
@@ -22,14 +21,13 @@ pub(super) struct Plan {
     /// Position of the last replacement of a shard, and of the array.
     pub(super) replaced: HashMap<(SignalId, u64), usize>,
     pub(super) replaced_data: HashMap<SignalId, usize>,
-    /// Largest length that a signal ever had.
+    /// Largest length of a signal.
     pub(super) longest: HashMap<SignalId, i64>,
-    /// Sequence of the log's base.
     pub(super) base_sequence: u64,
 }
 
 impl Plan {
-    pub(super) fn new(opening: &Opening, ops: &[Op]) -> Self {
+    pub(super) fn new(opening: &ParsedLog, ops: &[Op]) -> Self {
         let mut plan = Self {
             base_sequence: opening.sequence,
             ..Self::default()
@@ -76,8 +74,8 @@ impl Plan {
         plan
     }
 
-    /// Whether a later operation replaces the shard, so that what `position` does to it must not be done again: the
-    /// replacement holds it, and may hold newer samples in its place.
+    /// Whether a later replacement of the shard makes the operation at `position` obsolete: it contains it, perhaps
+    /// with newer samples.
     pub(super) fn superseded(&self, id: SignalId, shard: u64, position: usize) -> bool {
         let by_shard = self.replaced.get(&(id, shard));
         let by_data = self.replaced_data.get(&id);
@@ -88,8 +86,8 @@ impl Plan {
         self.longest.get(&id).copied().unwrap_or(0)
     }
 
-    /// Whether files hold something of a signal that was created since the log's base: samples that the log has not,
-    /// or a replacement. Its folder was synced before they were committed.
+    /// Whether files hold data of a signal created since the log's base: samples missing from the log, or a
+    /// replacement.
     pub(super) fn in_files(&self, id: SignalId, ops: &[Op]) -> bool {
         if self.replaced_data.contains_key(&id) || self.replaced.keys().any(|(of, _)| *of == id) {
             return true;
@@ -106,6 +104,6 @@ impl Plan {
         let kept = kept_samples(ops, &own, meta.format.size());
         let state = SignalState::new(id, name, (**meta).clone());
         let own = own.iter().map(|position| &ops[*position]);
-        Held::new(&state, own, kept.into_values().flatten()).any()
+        FileSamples::new(&state, own, kept.into_values().flatten()).any()
     }
 }

@@ -1,17 +1,17 @@
-//! Files and folders of one signal: where they lie, and which of their names are not durable yet.
+//! Paths of a signal's files and folders, and which of their names are not yet durable.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::SlotInner;
-use crate::engine::due::Due;
 use crate::engine::io::IoContext;
+use crate::engine::sync_batch::SyncBatch;
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 
 impl SlotInner {
-    /// The folder of the array `data`, pending replacement included.
+    /// The folder of `data`, or of its pending replacement.
     pub(crate) fn data_folder(&self, root: &Path) -> PathBuf {
         match &self.replaced_data {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -19,7 +19,7 @@ impl SlotInner {
         }
     }
 
-    /// The file of a shard of `data`, pending replacement included.
+    /// The shard's file, or that of its pending replacement.
     pub(crate) fn data_shard(&self, root: &Path, shard: u64) -> PathBuf {
         match self.replaced.get(&shard) {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -27,7 +27,6 @@ impl SlotInner {
         }
     }
 
-    /// Makes the signal's folder with what every signal has.
     pub(crate) fn ensure_folder(&mut self, media: &dyn Media) -> Result<(), StoreError> {
         if self.exists {
             return Ok(());
@@ -42,7 +41,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Writes the identity files, over old ones with the same text if there are any.
+    /// Replaces files with the same text.
     pub(crate) fn write_identity(&mut self, media: &dyn Media) -> Result<(), StoreError> {
         let crc = self.folder.join("crc");
         match media.stat(&crc).at("look at", &crc)? {
@@ -51,7 +50,7 @@ impl SlotInner {
         }
     }
 
-    /// Writes the signal's identity anew, whatever its files say. Gives whether it could: what is no file stays.
+    /// Rewrites the identity files. `false` if something other than a file is there.
     pub(crate) fn rewrite_identity(&mut self, media: &dyn Media) -> Result<bool, StoreError> {
         for inside in [layout::IDENTITY, layout::IDENTITY_BESIDE_DATA] {
             let path = self.folder.join(inside);
@@ -65,7 +64,7 @@ impl SlotInner {
         Ok(true)
     }
 
-    /// Writes the identity file that stays where it is when the array `data` is replaced.
+    /// Writes the identity file that stays when the array `data` is replaced.
     pub(crate) fn write_identity_beside_data(
         &mut self,
         media: &dyn Media,
@@ -90,15 +89,15 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Makes a folder inside the signal's, if need be.
+    /// Creates a folder in the signal's, if missing.
     pub(crate) fn subfolder(&mut self, media: &dyn Media, inside: &Path) -> Result<(), StoreError> {
         let mut above: Vec<&Path> = inside.ancestors().collect();
         above.reverse();
         for folder in above.into_iter().skip(1) {
-            self.root_name(folder);
+            self.require_name(folder);
             let path = self.folder.join(folder);
             if media.stat(&path).at("look at", &path)?.is_none() {
-                // Noted first: if the disk is full half-way, the next attempt finds this one made already.
+                // Note it first: if the disk is full halfway, the next attempt finds it made.
                 self.dirty
                     .folders
                     .extend(folder.parent().map(Path::to_path_buf));
@@ -108,47 +107,47 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Notes that a name inside the signal's folder counts from now on. That it is there says nothing: the last writer
-    /// may have been killed right after it made it, so its folder is synced once by every writer.
-    pub(crate) fn root_name(&mut self, inside: &Path) {
-        if !self.rooted.contains(inside) {
+    /// Marks a name as needed. Every writer syncs its folder once, since the last one may have been killed right after
+    /// creating it.
+    pub(crate) fn require_name(&mut self, inside: &Path) {
+        if !self.durable_names.contains(inside) {
             self.dirty
                 .folders
                 .extend(inside.parent().map(Path::to_path_buf));
-            self.dirty.rooting.insert(inside.to_path_buf());
+            self.dirty.pending_names.insert(inside.to_path_buf());
         }
     }
 
-    /// Takes back what `root_name` noted of the array `data`, or of what `inside` it is.
-    pub(crate) fn uproot(&mut self, inside: &Path) {
-        self.rooted.retain(|name| !name.starts_with(inside));
-        self.dirty.rooting.retain(|name| !name.starts_with(inside));
+    /// Undoes `require_name` for the array `data`, or for a part `inside` of it.
+    pub(crate) fn forget_name(&mut self, inside: &Path) {
+        self.durable_names.retain(|name| !name.starts_with(inside));
+        self.dirty
+            .pending_names
+            .retain(|name| !name.starts_with(inside));
     }
 
-    /// The identity file and all folders with new names, to make durable.
-    pub(crate) fn names_due(&self, due: &mut Due, identity: Site, folder: Site) {
+    /// The identity file and all folders with new names.
+    pub(crate) fn names_due(&self, syncs: &mut SyncBatch, identity: Site, folder: Site) {
         for inside in &self.dirty.identity {
-            due.file(self.folder.join(inside), identity);
+            syncs.file(self.folder.join(inside), identity);
         }
         for inside in &self.dirty.folders {
-            due.folder(self.folder.join(inside), folder);
+            syncs.folder(self.folder.join(inside), folder);
         }
         for path in &self.dirty.parents {
-            due.folder(path.clone(), folder);
+            syncs.folder(path.clone(), folder);
         }
     }
 
-    /// They are durable.
     pub(crate) fn names_synced(&mut self) {
         self.dirty.identity.clear();
         self.dirty.folders.clear();
         self.dirty.parents.clear();
-        let rooting = std::mem::take(&mut self.dirty.rooting);
-        self.rooted.extend(rooting);
+        let pending_names = std::mem::take(&mut self.dirty.pending_names);
+        self.durable_names.extend(pending_names);
     }
 
-    /// These names inside the signal's folder are durable.
-    pub(crate) fn root(&mut self, names: BTreeSet<PathBuf>) {
-        self.rooted.extend(names);
+    pub(crate) fn mark_durable(&mut self, names: BTreeSet<PathBuf>) {
+        self.durable_names.extend(names);
     }
 }

@@ -1,4 +1,4 @@
-//! A shard that is older than the log beside it hurts nobody but its own signal.
+//! A shard older than the log affects only its own signal.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const DEEP: isochrony_store::VerifyOptions = isochrony_store::VerifyOptions {
 };
 
 #[test]
-fn the_other_signals_go_on() {
+fn other_signals_stay_usable() {
     let (folder, store) = on_disk();
     let x = store.create("x", &options(1)).unwrap();
     x.append(&samples(1, 1000)).unwrap();

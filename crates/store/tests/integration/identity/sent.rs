@@ -1,4 +1,4 @@
-//! Snapshots that are sent to other processes: they show what they showed, or an error says why they cannot.
+//! Snapshots sent to other processes show the same, or an error says why they cannot.
 
 use isochrony_segment::DType;
 use isochrony_store::{
@@ -10,7 +10,7 @@ use super::{on_disk, options, read, samples};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// As another process would open it.
+/// Opens it as another process would.
 fn arrived(bytes: &[u8]) -> Result<Signal, StoreError> {
     SignalSnapshot::from_bytes(bytes)?.open()
 }
@@ -23,7 +23,6 @@ fn stamp(ns: i64) -> Stamp {
     Stamp::new(Fixed::from_int(ns), Fixed::from_int(1000))
 }
 
-/// Ends, gaps, runs and times of a signal.
 fn shown(signal: &Signal) -> (i64, Vec<(i64, i64)>, String, Vec<Fixed>) {
     let gaps = signal.gaps().iter().map(|gap| (gap.start, gap.end()));
     let times = (0..signal.end_index()).map(|at| signal.time_of(at).unwrap().value);
@@ -52,14 +51,14 @@ fn recorded(store: &Store) -> isochrony_store::SignalWriter {
 }
 
 #[test]
-fn what_is_appended_behind_the_end_never_matters() {
+fn later_appends_do_not_affect_a_snapshot() {
     let (_folder, store) = on_disk();
     let writer = recorded(&store);
     let before = store.signal("x").unwrap();
     let (bytes, expected, values) = (sent(&before), shown(&before), read(&before).unwrap());
     assert!(before.gaps().len() == 1 && before.runs().unwrap().len() == 2);
     for (round, checkpoints) in [false, true].into_iter().enumerate() {
-        // A later stamp fits the clock of the last run anew, from its first sample.
+        // A later stamp changes the fit of the last run from its first sample on.
         let late = stamp(52 * SECOND + 4_000_000 + round as i64 * 1_003_000_000);
         writer.append_at(&samples(2, 100), &late).unwrap();
         writer
@@ -78,7 +77,7 @@ fn what_is_appended_behind_the_end_never_matters() {
             signal.events().filter(|event| event.kind == "late").count(),
             0
         );
-        // What was sent once can be sent on.
+        // A received signal can be sent again.
         assert_eq!(shown(&arrived(&sent(&signal)).unwrap()), expected);
     }
     let mut signal = arrived(&bytes).unwrap();
@@ -87,7 +86,7 @@ fn what_is_appended_behind_the_end_never_matters() {
 }
 
 #[test]
-fn the_same_samples_in_other_files_are_shown() {
+fn shows_the_same_samples_in_other_files() {
     let (_folder, store) = on_disk();
     recorded(&store);
     let before = store.signal("x").unwrap();
@@ -174,7 +173,7 @@ fn changes_below_the_end_are_told() {
         assert!(error.to_string().contains(part), "{error}");
         let opened = StoreSnapshot::from_bytes(&all).unwrap().open().unwrap();
         assert_eq!(opened.signal("x").unwrap_err().code(), "snapshot_moved");
-        // Who opened it before goes on.
+        // Existing handles continue to work.
         assert_eq!(read(&kept).unwrap(), values);
     }
 }
@@ -240,13 +239,13 @@ fn a_view_of_a_store_that_was_sent_leaves_it_as_it_was() {
 }
 
 #[test]
-fn a_store_that_is_not_there_or_another_one_is_told() {
+fn reports_a_missing_or_different_store() {
     let (folder, store) = on_disk();
     let writer = recorded(&store);
     let path = store.path().to_path_buf();
     let bytes = sent(&store.signal("x").unwrap());
     let code = |bytes: &[u8]| arrived(bytes).unwrap_err().code();
-    // Not committed: only the writer sees it.
+    // Uncommitted: only the writer sees it.
     writer.append(&[1i16]).unwrap();
     let pending = sent(&store.signal("x").unwrap());
     assert_eq!(code(&pending), "uncommitted");

@@ -1,4 +1,4 @@
-//! Samples in an array of the caller's, and what waits for a commit.
+//! Samples in the caller's array, and uncommitted changes.
 
 use isochrony_dsp::convert::ValueType;
 use isochrony_segment::Complex64;
@@ -83,7 +83,7 @@ fn refuses_gaps_that_nothing_fills_and_arrays_that_do_not_fit() {
 }
 
 #[test]
-fn what_waits_for_a_commit_is_counted() {
+fn counts_pending_samples() {
     let (_folder, store) = new_store();
     assert_eq!(store.pending_signals(), []);
     let (writer, _) = gappy(&store);

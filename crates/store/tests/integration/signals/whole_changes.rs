@@ -1,4 +1,4 @@
-//! What threads see that read a signal through the handle of its writer: each change whole or not at all.
+//! Threads that read a signal through its writer's handle see each change as a whole or not at all.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,19 +10,18 @@ use super::*;
 
 const STEPS: usize = 1500;
 const READERS: usize = 2;
-/// One sample of the signal.
+/// Sample period.
 const SAMPLE: i64 = SECOND / 1000;
 
-/// Tells readers to end once the writer has ended, whatever way.
-struct Ends<'a>(&'a AtomicBool);
+/// Ends the readers when dropped by the writer.
+struct EndReaders<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for EndReaders<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
-/// A small generator of random numbers (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -35,10 +34,10 @@ impl Dice {
     }
 }
 
-/// Changes of a signal, the same for each that begins with the same numbers.
+/// Reproducible random changes of a signal.
 struct Changes {
     dice: Dice,
-    /// Where the signal's clock is, ns after the start.
+    /// The signal's clock, ns after the start.
     now: i64,
     next_sample: i16,
 }
@@ -62,7 +61,7 @@ impl Changes {
             .collect()
     }
 
-    /// Makes the next one: appends with and without stamps, gaps, clock steps, late samples, events.
+    /// Appends with and without stamps, gaps, clock steps, late samples, events.
     fn make(&mut self, writer: &SignalWriter) {
         let samples = self.samples();
         let taken = samples.len() as i64 * SAMPLE;
@@ -89,13 +88,13 @@ impl Changes {
                 writer.append_gap(length).unwrap();
             }
             8 => {
-                // Longer than the index axis shows.
+                // Longer than `max_gap`.
                 self.now += 20 * SECOND - taken;
                 let lasts = Fixed::from_int(20 * SECOND);
                 writer.append_gap_duration(lasts).unwrap();
             }
             9 => {
-                // Late: into a gap, or behind the end as a run of their own; the clock goes on behind it.
+                // Late: in a gap, or at the end as a run of their own; the clock continues after it.
                 let stamp = exact(self.now - (1 + self.dice.below(2000)) * SAMPLE);
                 writer.backfill(&bytes(&samples), &stamp).unwrap();
                 self.now -= taken;
@@ -120,7 +119,6 @@ fn options_of_changes() -> CreateOptions {
     options
 }
 
-/// All that a signal says of itself, but for its samples.
 fn facts(signal: &Signal) -> String {
     let end = signal.end_index();
     let last = (end > 0).then(|| signal.time_of(end - 1).map(|time| time.value));
@@ -130,7 +128,7 @@ fn facts(signal: &Signal) -> String {
 
 #[test]
 fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
-    // What is true after each change, where nobody reads beside it.
+    // Expected results, without concurrent reads.
     let (_folder, store) = new_store();
     let alone = store.create("x", &options_of_changes()).unwrap();
     let mut changes = Changes::new();
@@ -148,10 +146,10 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
     let done = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
         let reader = || {
-            let _ends = Ends(&done);
+            let _ends = EndReaders(&done);
             let mut seen: Vec<Signal> = Vec::new();
             while !done.load(Ordering::Acquire) {
-                // Looked at later: what shows for a moment only is not to be missed meanwhile.
+                // Checked later, so that short-lived states are not missed.
                 let signal = writer.signal().unwrap();
                 let seq = |signal: &Signal| signal.state().seq;
                 if seen.last().map(seq) != Some(seq(&signal)) {
@@ -162,13 +160,13 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
         };
         let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(reader)).collect();
         scope.spawn(|| {
-            let _ends = Ends(&done);
+            let _ends = EndReaders(&done);
             while !done.load(Ordering::Acquire) {
                 check_samples(&writer.signal().unwrap(), &samples);
             }
         });
         {
-            let _ends = Ends(&done);
+            let _ends = EndReaders(&done);
             let mut changes = Changes::new();
             for step in 1..=STEPS {
                 changes.make(&writer);
@@ -197,7 +195,7 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
     }
 }
 
-/// The last samples of a signal are those that it has in the end, or lie in a gap that is filled later.
+/// The last samples are those of the final signal, or in a gap filled later.
 fn check_samples(signal: &Signal, samples: &[i16]) {
     let end = signal.end_index();
     let near = (end - 100).max(0)..end;
@@ -215,7 +213,7 @@ fn check_samples(signal: &Signal, samples: &[i16]) {
     assert_eq!(missing as i64, signal.gaps().missing_within(near));
 }
 
-/// A signal of 16 zeros, half of them in one shard and half in the next; and where they are.
+/// 16 zeros, half of them in each of two shards; and their range.
 fn across_two_shards(store: &Store) -> (SignalWriter, std::ops::Range<i64>) {
     let writer = store.create("x", &options(1000)).unwrap();
     let meta = writer.signal().unwrap().state().meta.clone();
@@ -235,13 +233,13 @@ fn readers_beside_a_writer_see_an_overwrite_of_two_shards_in_both_or_in_none() {
     std::thread::scope(|scope| {
         for _ in 0..READERS {
             scope.spawn(|| {
-                let _ends = Ends(&done);
+                let _ends = EndReaders(&done);
                 while !done.load(Ordering::Acquire) {
                     let signal = writer.signal().unwrap();
                     let shown = signal.select(range.clone()).unwrap();
                     let shown = match shown.counts(-1i16) {
                         Ok(shown) => shown,
-                        // They were overwritten once more meanwhile.
+                        // Overwritten again meanwhile.
                         Err(error) if error.code() == "samples_replaced" => continue,
                         Err(error) => panic!("{error}"),
                     };
@@ -250,7 +248,7 @@ fn readers_beside_a_writer_see_an_overwrite_of_two_shards_in_both_or_in_none() {
                 }
             });
         }
-        let _ends = Ends(&done);
+        let _ends = EndReaders(&done);
         for round in 1..=200i16 {
             if done.load(Ordering::Acquire) {
                 break;
@@ -285,13 +283,13 @@ fn an_overwrite_of_two_shards_that_fails_on_the_way_is_in_none() {
         assert!(!store.has_pending(), "{failed}");
         failed += 1;
     }
-    // Of each shard a copy is made, written to, and marked as what it is.
+    // A copy of each shard is made, written, and marked.
     assert!(failed >= 6, "{failed}");
     assert_eq!(values(&writer, range), [7; 16]);
 }
 
 #[test]
-fn late_samples_that_threads_backfill_side_by_side_fill_a_gap_once() {
+fn parallel_backfills_fill_a_gap_once() {
     for round in 0..100 {
         let (_folder, store) = new_store();
         let writer = store.create("x", &options(1000)).unwrap();

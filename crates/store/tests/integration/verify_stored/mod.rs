@@ -1,4 +1,4 @@
-//! Damage of every kind is named, and what can be mended is.
+//! Every kind of damage is reported, and repaired if possible.
 
 mod attributes;
 mod commits;
@@ -22,10 +22,10 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// Samples of one inner chunk and of one shard, at this rate and type.
+/// Samples per inner chunk and shard.
 const CHUNK: i64 = 32_768;
 const SHARD: i64 = CHUNK * 128;
-/// Bytes in front of the samples in a shard.
+/// Bytes before the samples of a shard.
 const HEAD: u64 = 4096;
 
 struct Case {
@@ -33,7 +33,7 @@ struct Case {
     path: PathBuf,
 }
 
-/// A closed store of one signal: a shard and a half of samples with a gap of 1,000 in the first chunk.
+/// A shard and a half of samples with a gap of 1,000 in the first chunk.
 fn case() -> Case {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");
@@ -80,7 +80,6 @@ impl Case {
         finding.clone()
     }
 
-    /// Repairs and gives what is found afterwards.
     fn repair(&self) -> Report {
         let store = Store::open(&self.path, Mode::ReadWrite).expect("opens");
         let (_, after) = store.repair(&DEEP).expect("repaired");
@@ -111,7 +110,7 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 4], at).expect("written");
 }
 
-/// A copy of a store that is open elsewhere: what a killed writer leaves.
+/// As after a kill of its writer.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("made");
     for entry in fs::read_dir(from).expect("listed") {
@@ -187,7 +186,7 @@ fn stale_views_are_built_anew() {
 }
 
 #[test]
-fn orphans_and_newer_versions_are_named() {
+fn reports_orphans_and_newer_versions() {
     let case = case();
     let copy = case.path.join("n/copy");
     fs::create_dir_all(copy.join("crc")).expect("made");
@@ -215,14 +214,14 @@ fn orphans_and_newer_versions_are_named() {
 }
 
 #[test]
-fn what_is_not_a_store_is_an_error_not_a_report() {
+fn verifying_something_else_than_a_store_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let error = verify(folder.path(), &VerifyOptions::default()).expect_err("no store");
     assert_eq!(error.code(), "not_a_store");
 }
 
 #[test]
-fn looks_only_at_the_signals_asked_for() {
+fn verifies_only_the_requested_signals() {
     let case = case();
     flip(&case.file("data/c/0"), HEAD + 17);
     let options = VerifyOptions {

@@ -1,7 +1,7 @@
-//! Samples of a scratch signal that lie in memory instead of its files: whole blocks, as they were given.
+//! Scratch samples held in memory instead of files, as whole blocks.
 //!
-//! A store has them only if it is that of a scratch signal, which is the only one of it. What is held is never in the
-//! files too: whoever changes it there writes it to them first.
+//! Only the store of a scratch signal, which has no other signal, holds samples. Held samples are not in the files: to
+//! change them there, write them first.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,15 +9,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use isochrony_segment::{Buffer, SegmentError};
 
-/// Blocks by the index of their first sample; none overlaps another.
+/// Non-overlapping blocks by the index of their first sample.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct MemoryBlocks {
     blocks: Mutex<BTreeMap<i64, (i64, Buffer)>>,
 }
 
 type Blocks<'a> = MutexGuard<'a, BTreeMap<i64, (i64, Buffer)>>;
 
-impl Held {
+impl MemoryBlocks {
     fn lock(&self) -> Blocks<'_> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -26,12 +26,12 @@ impl Held {
         self.lock().is_empty()
     }
 
-    /// Keeps the samples of a range, of which none is held.
+    /// Keeps samples, none of which are held yet.
     pub(crate) fn keep(&self, range: &Range<i64>, block: Buffer) {
         self.lock().insert(range.start, (range.end, block));
     }
 
-    /// The blocks that touch a range, whole.
+    /// The whole blocks that overlap a range.
     pub(crate) fn within(&self, range: &Range<i64>) -> Vec<(Range<i64>, Buffer)> {
         let blocks = self.lock();
         overlapping(&blocks, range)
@@ -43,7 +43,6 @@ impl Held {
             .collect()
     }
 
-    /// Lets go of the samples of a range.
     pub(crate) fn cut(&self, range: &Range<i64>) {
         let mut blocks = self.lock();
         for start in overlapping(&blocks, range) {
@@ -70,8 +69,8 @@ impl Held {
         }
     }
 
-    /// Bytes of samples, of which those that are not held are read by `read`; None if none of them is. What lies in one
-    /// block is not copied.
+    /// Bytes of samples, with those not held read by `read`; `None` if none is held. Samples within one block are not
+    /// copied.
     pub(crate) fn read<E: From<SegmentError>>(
         &self,
         range: &Range<i64>,
@@ -103,7 +102,6 @@ impl Held {
     }
 }
 
-/// First samples of the blocks that have a sample of a range.
 fn overlapping(blocks: &BTreeMap<i64, (i64, Buffer)>, range: &Range<i64>) -> Vec<i64> {
     if range.is_empty() {
         return Vec::new();
@@ -132,8 +130,8 @@ mod tests {
             steps in prop::collection::vec((0i64..60, 1i64..20, any::<bool>()), 1..30),
         ) {
             const END: i64 = 80;
-            let held = Held::default();
-            // Of each index the value that is held; what is not is read as 0xffff.
+            let blocks = MemoryBlocks::default();
+            // The held value per index; others read as 0xffff.
             let mut model = vec![None; END as usize];
             let mut next = 0u16;
             for (start, len, keeps) in steps {
@@ -141,12 +139,12 @@ mod tests {
                 let own = start as usize..(start + len) as usize;
                 if keeps && model[own.clone()].iter().all(Option::is_none) {
                     let samples: Vec<u16> = own.clone().map(|_| { next += 1; next }).collect();
-                    held.keep(&range, Buffer::copy_of(&samples).unwrap());
+                    blocks.keep(&range, Buffer::copy_of(&samples).unwrap());
                     for (at, value) in own.zip(samples) {
                         model[at] = Some(value);
                     }
                 } else {
-                    held.cut(&range);
+                    blocks.cut(&range);
                     model[own].fill(None);
                 }
                 for from in 0..END {
@@ -155,7 +153,7 @@ mod tests {
                             let count = (part.end - part.start) as usize;
                             Buffer::copy_of(&vec![0xffffu16; count])
                         };
-                        let found = held.read(&(from..until), absent).unwrap();
+                        let found = blocks.read(&(from..until), absent).unwrap();
                         let expected = &model[from as usize..until as usize];
                         let any = expected.iter().any(Option::is_some);
                         prop_assert_eq!(found.is_some(), any);
@@ -165,7 +163,7 @@ mod tests {
                         }
                     }
                 }
-                prop_assert_eq!(held.is_empty(), model.iter().all(Option::is_none));
+                prop_assert_eq!(blocks.is_empty(), model.iter().all(Option::is_none));
             }
         }
     }

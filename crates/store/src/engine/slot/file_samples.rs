@@ -1,7 +1,7 @@
-//! What the files of a signal must hold already.
+//! Checks that a signal's files hold the samples they must.
 //!
-//! A shard that is written to is made if it is missing and extended if it is short. Where committed samples should be
-//! in it, it was lost or cut short: making it anew would show zeros that nobody recorded, and hide the loss.
+//! Writing to a shard creates it if missing and extends it if short. If committed samples should be in it, it was lost
+//! or truncated: recreating it would show zeros that nobody recorded, and hide the loss.
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,45 +16,45 @@ use crate::media::{Kind, Media};
 use crate::op::{EventRow, Op, RunRow, SignalId};
 use crate::state::{GapTable, SignalState};
 
-/// Which samples need not be in a file, while a log is replayed.
+/// The samples that files must have during replay.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
-    /// Gaps as of the log's end, and what the log itself holds.
+pub(crate) struct FileSamples {
+    /// Gaps at the log's end, and samples in the log itself.
     elsewhere: GapTable,
-    /// End of the signal as of the log's end.
+    /// At the log's end.
     end: i64,
 }
 
-impl Held {
-    /// What is in files of a signal whose last durable state was `state`, if `ops` follow on it, of whose samples those
-    /// in `kept` still count at the end.
+impl FileSamples {
+    /// For a signal whose last durable state was `state` and is followed by `ops`; of their samples, those in `kept`
+    /// still count at the end.
     pub(crate) fn new<'a>(
         state: &SignalState,
         ops: impl Iterator<Item = &'a Op>,
         kept: impl Iterator<Item = Range<i64>>,
     ) -> Self {
-        let mut held = Self {
+        let mut in_files = Self {
             elsewhere: state.gaps.clone(),
             end: state.end,
         };
         for op in ops {
             match op {
-                Op::End { end, .. } => held.end = (*end).max(0),
-                Op::Gap { start, end, .. } if *start >= 0 => held.elsewhere.set_gap(*start..*end),
-                Op::Valid { start, end, .. } => held.elsewhere.set_valid(*start..*end),
+                Op::End { end, .. } => in_files.end = (*end).max(0),
+                Op::Gap { start, end, .. } if *start >= 0 => {
+                    in_files.elsewhere.set_gap(*start..*end)
+                }
+                Op::Valid { start, end, .. } => in_files.elsewhere.set_valid(*start..*end),
                 _ => {}
             }
         }
-        kept.for_each(|range| held.elsewhere.set_gap(range));
-        held
+        kept.for_each(|range| in_files.elsewhere.set_gap(range));
+        in_files
     }
 
-    /// Whether any sample is in a file.
     pub(crate) fn any(&self) -> bool {
         self.elsewhere.missing_within(0..self.end) < self.end
     }
 
-    /// The parts of `range` that are in a file.
     fn within(&self, range: Range<i64>) -> Vec<Range<i64>> {
         let mut parts = Vec::new();
         let mut at = range.start;
@@ -67,17 +67,16 @@ impl Held {
     }
 }
 
-/// Samples of one shard that are lost, as operations that say so: gaps and an event.
+/// Lost samples of one shard, to become gaps and an event.
 #[derive(Debug)]
-pub(crate) struct GivenUp {
+pub(crate) struct LostSamples {
     range: Range<i64>,
     parts: Vec<Range<i64>>,
     file: String,
     reason: &'static str,
 }
 
-impl GivenUp {
-    /// What a commit held of which the log has nothing any more.
+impl LostSamples {
     pub(crate) fn lost_commit(range: Range<i64>) -> Self {
         Self {
             parts: Vec::from_iter((!range.is_empty()).then(|| range.clone())),
@@ -87,9 +86,9 @@ impl GivenUp {
         }
     }
 
-    /// Applies it to a state, as the last thing that happens to it.
+    /// Applies it to a state, after all other changes.
     ///
-    /// Each generation of the log says it once: an interrupted recovery from it may have left the event.
+    /// At most once per generation of the log: an interrupted recovery may have left the event.
     pub(crate) fn apply(&self, id: SignalId, state: &mut SignalState, generation: u64) {
         let mut samples = 0;
         if self.range.end > state.end {
@@ -127,7 +126,7 @@ impl GivenUp {
     }
 }
 
-/// Samples that were valid by the gaps of `newer` and are not by those of `older`.
+/// Samples that are valid by the gaps of `newer` and not by those of `older`.
 pub(crate) fn filled_since(newer: &GapTable, older: &GapTable) -> Vec<Range<i64>> {
     let mut filled = Vec::new();
     for gap in older.iter() {
@@ -142,7 +141,7 @@ pub(crate) fn filled_since(newer: &GapTable, older: &GapTable) -> Vec<Range<i64>
 }
 
 impl SlotInner {
-    /// Refuses to go on with a shard that is shorter than the committed samples in it need; `have` is its length.
+    /// Fails if a shard of length `have` is too short for its committed samples.
     ///
     /// # Errors
     /// [`StoreError::MissingSamples`].
@@ -164,7 +163,7 @@ impl SlotInner {
         })
     }
 
-    /// Length that the file of a shard must have for the last sample that lies there and nowhere else; 0 if none does.
+    /// Required length of a shard's file for the last sample only held there; 0 if none.
     fn held_bytes(&mut self, media: &dyn Media, shard: u64) -> Result<u64, StoreError> {
         let (per_shard, size) = (
             shard_samples(&self.base.meta),
@@ -172,8 +171,8 @@ impl SlotInner {
         );
         let payload_start = self.flat().payload_start;
         let state;
-        let (elsewhere, end) = if let Some(held) = &self.held {
-            (&held.elsewhere, held.end)
+        let (elsewhere, end) = if let Some(in_files) = &self.in_files {
+            (&in_files.elsewhere, in_files.end)
         } else {
             state = self.state(media)?.clone();
             (&state.gaps, state.end)
@@ -190,14 +189,14 @@ impl SlotInner {
         Ok(payload_start + ((last - start) * size).cast_unsigned())
     }
 
-    /// Goes on without what lost or short files held, while the log is replayed: what has to become a gap.
+    /// During replay: turns samples of missing or short files into losses.
     pub(crate) fn give_up(
         &mut self,
         media: &dyn Media,
         root: &Path,
-    ) -> Result<Vec<GivenUp>, StoreError> {
-        let Some(held) = self
-            .held
+    ) -> Result<Vec<LostSamples>, StoreError> {
+        let Some(in_files) = self
+            .in_files
             .clone()
             .filter(|_| self.base.meta.codec.is_empty())
         else {
@@ -210,16 +209,16 @@ impl SlotInner {
         let payload_start = self.flat().payload_start;
         let mut given_up = Vec::new();
         let mut at = 0;
-        while at < held.end {
-            // Shards of which nothing is in a file may be millions.
-            if let Some(gap) = held.elsewhere.at(at)
+        while at < in_files.end {
+            // Skip shards without samples in files; there may be millions.
+            if let Some(gap) = in_files.elsewhere.at(at)
                 && gap.end() / per_shard * per_shard > at
             {
                 at = gap.end() / per_shard * per_shard;
                 continue;
             }
             let shard = (at / per_shard).cast_unsigned();
-            let end = (at + per_shard).min(held.end);
+            let end = (at + per_shard).min(in_files.end);
             let path = self.data_shard(root, shard);
             let (have, reason) = match media.stat(&path).at("look at", &path)? {
                 Some(Kind::File(length)) => (length, "truncated_shard"),
@@ -228,7 +227,7 @@ impl SlotInner {
             let need = self.held_bytes(media, shard)?;
             let whole = (have.saturating_sub(payload_start)).cast_signed() / size;
             let parts = match need > have {
-                true => held.within((at + whole).min(end)..end),
+                true => in_files.within((at + whole).min(end)..end),
                 false => Vec::new(),
             };
             at = end;
@@ -236,12 +235,12 @@ impl SlotInner {
                 continue;
             };
             let range = first.start..last.end;
-            if let Some(held) = &mut self.held {
+            if let Some(in_files) = &mut self.in_files {
                 parts
                     .iter()
-                    .for_each(|part| held.elsewhere.set_gap(part.clone()));
+                    .for_each(|part| in_files.elsewhere.set_gap(part.clone()));
             }
-            given_up.push(GivenUp {
+            given_up.push(LostSamples {
                 range,
                 parts,
                 file: shard.to_string(),

@@ -1,25 +1,25 @@
-//! Folders of signals: from staging into place, from place to place, and out.
+//! Moves folders of signals: from staging to their names, between names, and away.
 //!
-//! Every move goes through `.isochrony/staging/<id>`, so that signals may swap names within one commit. A folder's
-//! identity file says whose it is, so recovery needs to know no more than where a signal may be.
+//! Every move goes through `.isochrony/staging/<id>`, so that signals can swap names in one commit. A folder's identity
+//! file names its signal, so recovery needs only the possible places.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
-use super::due::Due;
 use super::io::IoContext;
 use super::shared::{Core, Shared};
 use super::slot::SlotInner;
+use super::sync_batch::SyncBatch;
 use crate::error::StoreError;
 use crate::layout::{self, zarr};
 use crate::media::{Kind, Site, limits};
 use crate::op::SignalId;
 
 impl Shared {
-    /// Makes the folders above a signal's, as plain groups. They must be durable before anything is moved into them,
-    /// also if not all of them could be made.
-    pub(crate) fn make_parents(&self, name: &str, due: &mut Due) -> Result<(), StoreError> {
+    /// Makes the folders above a signal's, as plain groups. Even after an error, those made must be durable before
+    /// anything is moved into them.
+    pub(crate) fn make_parents(&self, name: &str, syncs: &mut SyncBatch) -> Result<(), StoreError> {
         let media = &*self.media;
         let path = layout::signal_folder(&self.root, name);
         let parent = path.parent().unwrap_or(&self.root);
@@ -27,21 +27,20 @@ impl Shared {
         above.retain(|folder| folder.starts_with(&self.root) && *folder != self.root);
         for folder in above.into_iter().rev() {
             if media.stat(folder).at("look at", folder)?.is_some() {
-                // A writer that was killed may have made the folder, and nothing in it.
+                // A killed writer may have made only the folder.
                 self.write_group(folder);
                 continue;
             }
             media.make_folder(folder).at("create", folder)?;
-            // What is moved into a folder that is lost is lost with it, however durable it was before.
+            // A lost folder loses its content, however durable that is.
             let parent = folder.parent().unwrap_or(&self.root);
-            due.folder(parent.to_path_buf(), Site::ParentFolder);
-            // A projection, like all metadata: recovery writes it again.
+            syncs.folder(parent.to_path_buf(), Site::ParentFolder);
+            // A projection, like all metadata: recovery rewrites it.
             self.write_group(folder);
         }
         Ok(())
     }
 
-    /// Writes the metadata of a plain group, if it has none.
     pub(crate) fn write_group(&self, folder: &Path) {
         let path = folder.join("zarr.json");
         if matches!(self.media.stat(&path), Ok(Some(Kind::File(len))) if len > 0) {
@@ -52,7 +51,7 @@ impl Shared {
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
     }
 
-    /// Describes the groups above all signals anew where a power cut left nothing that could be read.
+    /// After a power cut, rewrites unreadable metadata of groups.
     pub(crate) fn restore_groups(&self) {
         let mut groups = BTreeSet::new();
         for (_, slot) in self.all_slots() {
@@ -72,7 +71,7 @@ impl Shared {
             };
             match found {
                 Ok(Some(bytes)) if !is_readable(&bytes) => _ = self.media.remove_file(&path),
-                // What cannot be looked at is for `verify` to name.
+                // Left to `verify`.
                 Err(_) => continue,
                 _ => {}
             }
@@ -80,11 +79,10 @@ impl Shared {
         }
     }
 
-    /// Carries out the catalogue changes of a commit.
     pub(crate) fn move_folders(
         &self,
         core: &mut Core,
-        held: &mut [MutexGuard<'_, SlotInner>],
+        locked: &mut [MutexGuard<'_, SlotInner>],
         removed: &mut Vec<SignalId>,
     ) -> Result<(), StoreError> {
         if core.structural.is_empty() {
@@ -93,10 +91,10 @@ impl Shared {
         let moved: BTreeSet<SignalId> = (core.structural.iter())
             .map(|change| change.op.signal())
             .collect();
-        for slot in held.iter_mut().filter(|slot| moved.contains(&slot.id)) {
+        for slot in locked.iter_mut().filter(|slot| moved.contains(&slot.id)) {
             self.stage(core, slot)?;
         }
-        for slot in held.iter_mut().filter(|slot| moved.contains(&slot.id)) {
+        for slot in locked.iter_mut().filter(|slot| moved.contains(&slot.id)) {
             if slot.removed {
                 core.trash.push(slot.folder.clone());
                 removed.push(slot.id);
@@ -107,7 +105,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Moves a signal's folder to staging.
     pub(crate) fn stage(&self, core: &mut Core, slot: &mut SlotInner) -> Result<(), StoreError> {
         let staged = layout::staged(&self.root, slot.id);
         if slot.folder == staged || !slot.exists {
@@ -122,38 +119,38 @@ impl Shared {
         core.emptied.extend(parent);
         slot.folder = staged;
         slot.dirty.parents.clear();
-        self.handles.forget(slot.id);
-        self.sources.forget(slot.id);
+        self.handles.remove_signal(slot.id);
+        self.sources.remove_signal(slot.id);
         Ok(())
     }
 
     /// Moves a signal's folder from staging to its place.
     pub(crate) fn unstage(&self, slot: &mut SlotInner, name: &str) -> Result<(), StoreError> {
         let path = layout::signal_folder(&self.root, name);
-        let mut due = Due::default();
-        let made = self.make_parents(name, &mut due);
-        due.settle(self, Site::BulkVolume)?;
+        let mut syncs = SyncBatch::default();
+        let made = self.make_parents(name, &mut syncs);
+        syncs.sync(self, Site::BulkVolume)?;
         made?;
         self.media.rename(&slot.folder, &path).at("move", &path)?;
         slot.folder = path;
-        self.mark_way(slot);
+        self.mark_parents_dirty(slot);
         slot.dirty
             .parents
             .insert(layout::staging_folder(&self.root));
-        self.handles.forget(slot.id);
-        self.sources.forget(slot.id);
+        self.handles.remove_signal(slot.id);
+        self.sources.remove_signal(slot.id);
         Ok(())
     }
 
-    /// Notes that no folder between the root and the signal's is known to be durable.
-    pub(crate) fn mark_way(&self, slot: &mut SlotInner) {
+    /// Marks all folders above the signal's as not known to be durable.
+    pub(crate) fn mark_parents_dirty(&self, slot: &mut SlotInner) {
         let above = slot.folder.ancestors().skip(1);
         let above = above.take_while(|folder| folder.starts_with(&self.root));
         let above: Vec<PathBuf> = above.map(Path::to_path_buf).collect();
         slot.dirty.parents.extend(above);
     }
 
-    /// Removes plain groups that lost their last signal, once its move is durable. Only tidiness: failing is fine.
+    /// Removes groups without signals, once the moves are durable. Best effort.
     pub(crate) fn prune(&self, folder: &Path) {
         let mut at = folder;
         while at != self.root && at.starts_with(&self.root) {

@@ -1,4 +1,4 @@
-//! What was lost for good: commits that the log has no more, and samples that a repair gave up.
+//! Permanent losses: commits missing from the log, and samples that a repair gave up.
 
 use std::ops::Range;
 
@@ -6,45 +6,45 @@ use isochrony_time::Fixed;
 use serde_json::Value;
 
 use super::metadata::ATTRIBUTES_LOST;
-use super::note::{self, Reported};
-use super::{Finding, Report, kept_metadata};
+use super::repair_notes::{self, ReportedLosses};
+use super::{Finding, Report, replaced_metadata};
 use crate::engine::SAMPLES_LOST;
-use crate::engine::evidence::{self, LogState, LostCommit, Writer};
+use crate::engine::lost_commits::{self, LogState, LostCommit, WriterStatus};
 use crate::error::StoreError;
 use crate::layout::log_file;
 use crate::signal::Signal;
 use crate::store::Store;
 
-pub(super) const MEND: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
+pub(super) const REMEDY: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
                                appended becomes a gap, with an event";
 
-/// What a repair gave up: samples; or a commit that changed something else, or the attributes of the store, and then no
-/// samples.
+/// A loss that a repair accepted: samples, or without samples a commit that changed something else, or the attributes
+/// of the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loss {
-    /// The signal; empty for attributes of the store, and if a lost commit changed one that nothing names any more.
+    /// Name of the signal; empty for attributes of the store, and for a lost commit that changed an unnamed signal.
     pub signal: String,
-    /// From the first sample lost to the last.
+    /// From the first to the last lost sample.
     pub range: Range<i64>,
-    /// How many were lost within it; the rest was a gap before.
+    /// Number of lost samples; the rest was a gap before.
     pub samples: i64,
-    /// Civil times of the first of them and of the end of the last, if known.
+    /// Civil times of the first sample and of the end of the last, if known.
     pub civil: Option<(Fixed, Fixed)>,
-    /// Why: the code of what was found.
+    /// Code of the finding.
     pub reason: String,
 }
 
 impl Store {
-    /// Commits that were acknowledged and that the redo log has no more, as `verify` finds them. A store that is open for
-    /// reading shows its signals as they were before these; opening for writing is refused until a repair. While a writer is
-    /// at work there is nothing to find.
+    /// Acknowledged commits that the redo log lacks, as found by `verify`. A store open for reading shows signals as
+    /// before them; opening for writing fails until a repair. Empty while a writer is active.
     ///
     /// # Errors
-    /// [`StoreError::DamagedFile`], or what the system says.
+    /// [`StoreError::DamagedFile`], or an I/O error.
     pub fn lost_commits(&self) -> Result<Vec<Finding>, StoreError> {
         let media = self.shared().backend.media();
         let mut report = Report::default();
-        if !self.is_writable() && evidence::writer(&*media, self.path())? != Writer::Alive {
+        if !self.is_writable() && lost_commits::writer(&*media, self.path())? != WriterStatus::Alive
+        {
             for commit in LogState::read(&*media, self.path())?.lost {
                 add(self, &commit, &mut report);
             }
@@ -53,7 +53,6 @@ impl Store {
     }
 }
 
-/// Tells of a commit that the log lost.
 pub(super) fn add(store: &Store, commit: &LostCommit, report: &mut Report) {
     let range = &commit.range;
     let signal = store.signal(&commit.signal).ok();
@@ -76,7 +75,7 @@ pub(super) fn add(store: &Store, commit: &LostCommit, report: &mut Report) {
         range: (!range.is_empty()).then(|| range.clone()),
         civil: signal.and_then(|signal| civil(&signal, range)),
         what: format!("the redo log lost a commit that was acknowledged: {what}"),
-        mend: MEND.into(),
+        mend: REMEDY.into(),
         repairable: true,
     });
 }
@@ -97,29 +96,28 @@ fn civil(signal: &Signal, range: &Range<i64>) -> Option<(Fixed, Fixed)> {
     Some((start, signal.end_of_sample(range.end - 1).ok()?))
 }
 
-/// Losses that were reported before: all that events tell of, or, if a repair was not finished, those that it began with.
-pub(super) fn reported(store: &Store) -> Result<Reported, StoreError> {
+/// Losses reported before: all in events or, after an unfinished repair, those it began with.
+pub(super) fn reported(store: &Store) -> Result<ReportedLosses, StoreError> {
     let media = store.shared().backend.media();
-    match note::read(&*media, store.path())? {
+    match repair_notes::read(&*media, store.path())? {
         Some(noted) => Ok(noted),
         None => known(store),
     }
 }
 
-/// Whether a finding is a lost commit of which it is not known what it changed: no event can tell of it.
+/// No event can record such a loss.
 pub(super) fn is_unnamed(finding: &Finding) -> bool {
     finding.code == "lost_commit" && finding.signal.is_none()
 }
 
-/// Which losses events of a store tell of.
+/// Losses recorded in events.
 ///
 /// # Errors
-/// What the system says of the files that repairs kept.
-pub(super) fn known(store: &Store) -> Result<Reported, StoreError> {
+pub(super) fn known(store: &Store) -> Result<ReportedLosses, StoreError> {
     let media = store.shared().backend.media();
-    let mut known = Reported {
-        kept_metadata: kept_metadata::count(&*media, store.path())?,
-        ..Reported::default()
+    let mut known = ReportedLosses {
+        kept_metadata: replaced_metadata::count(&*media, store.path())?,
+        ..ReportedLosses::default()
     };
     for signal in signals(store) {
         let id = signal.state().id.0;
@@ -133,11 +131,10 @@ pub(super) fn known(store: &Store) -> Result<Reported, StoreError> {
     Ok(known)
 }
 
-/// Losses that are not reported yet: those that events tell of now and did not before.
+/// Losses in events that are not in `known`.
 ///
 /// # Errors
-/// As [`known`].
-pub(super) fn since(store: &Store, known: &Reported) -> Result<Vec<Loss>, StoreError> {
+pub(super) fn since(store: &Store, known: &ReportedLosses) -> Result<Vec<Loss>, StoreError> {
     let mut losses = Vec::new();
     if known.lacks_commit {
         losses.push(Loss {
@@ -149,7 +146,7 @@ pub(super) fn since(store: &Store, known: &Reported) -> Result<Vec<Loss>, StoreE
         });
     }
     let media = store.shared().backend.media();
-    if kept_metadata::count(&*media, store.path())? > known.kept_metadata {
+    if replaced_metadata::count(&*media, store.path())? > known.kept_metadata {
         losses.push(Loss {
             signal: String::new(),
             range: 0..0,
