@@ -1,8 +1,8 @@
-//! Throughput of power spectra and of what windows are described by, against a bare loop over realfft; run with
-//! `cargo bench -p isochrony-dsp --bench spectrum`.
+//! Throughput of power spectra and window features against a plain loop over realfft: `cargo bench -p isochrony-dsp
+//! --bench spectrum`.
 //!
-//! Every pair is run interleaved and reported as median and spread of the ratio. Results are asserted; without `--bench`
-//! (as `cargo test` runs it) each case runs once on little data.
+//! Pairs run interleaved and report median and spread of their ratio. Results are asserted; without `--bench` (as under
+//! `cargo test`) each case runs once on little data.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -33,7 +33,7 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
     values[((values.len() - 1) as f64 * q) as usize]
 }
 
-/// Times two loops over the same samples by turns, and prints how much faster the first is.
+/// Times two loops over the same samples, interleaved, and prints the speed-up of the first.
 fn by_turns(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMut()) {
     let (mut rates, mut ratios) = (vec![], vec![]);
     for round in 0..case.rounds {
@@ -57,7 +57,7 @@ fn by_turns(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMu
     );
 }
 
-/// realfft as one would call it: the window copied to where it may be overwritten.
+/// Plain use of realfft: the window is copied to a buffer that may be overwritten.
 struct Bare<T: Precision> {
     plan: Arc<dyn RealToComplex<T>>,
     row: Vec<T>,
@@ -163,7 +163,7 @@ fn spectra<T: Precision>(name: &str, width: usize, case: &Case) {
     }
 }
 
-/// What has no bare loop of its own, beside one that adds up squares.
+/// Kernels without a plain counterpart, compared to a sum of squares.
 fn features<T: Precision>(name: &str, width: usize, case: &Case) {
     let noise = |i: usize| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 65_536.0 - 128.0;
     let samples: Vec<T> = (0..case.samples).map(|i| T::of(noise(i))).collect();

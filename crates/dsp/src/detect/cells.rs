@@ -1,45 +1,44 @@
-//! Detection against the power of cells around.
+//! Detection against the power of surrounding cells (CFAR).
 
 use super::odds;
 use crate::DspError;
 use crate::running::{Ranked, Real, SlidingSum, checked};
 
-/// On which sides of a number its training cells are.
+/// Where the training cells lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sides {
-    /// Before it: no delay.
+    /// Before the tested number: no delay.
     Before,
-    /// Before and behind it: twice as many.
+    /// Before and behind: twice as many.
     Both,
 }
 
-/// How the noise is told from the training cells.
+/// How noise is estimated from the training cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
-    /// By their mean, where each is the mean of so many squares of Gaussian numbers.
+    /// Their mean. Each cell is the mean of `degrees` squares of Gaussian numbers.
     Mean {
-        /// 2 of exponentially distributed power, as of complex samples or bins of a spectrum; 1 of squares of real samples.
+        /// 2 for exponentially distributed power (complex samples, bins of a spectrum), 1 for squares of real samples.
         degrees: u32,
     },
-    /// By the cell of this part of them in order (0.75: three quarters are smaller), of exponential cells: others that
-    /// stand out do not mask.
+    /// Order statistic of exponential cells (0.75: three quarters are smaller). Other strong cells do not mask a
+    /// detection.
     Rank {
         /// Above 0, at most 1.
         at: f64,
     },
 }
 
-/// How far power stands out of the noise around it, for a probability of false alarms.
+/// Ratio of power to a threshold over the surrounding noise, for a given probability of false alarms.
 ///
-/// Input: a stream of powers, not negative. Output: for each its ratio to the threshold, 1 and more being a
-/// detection; the result of number i comes with number i + [`lag`](Self::lag), and the first [`skip`](Self::skip)
-/// results of a stretch, whose training cells are not all there, are 0. The threshold is a factor times the mean, or the
-/// cell of a rank, of `training` cells before the number, and as many behind it where both sides are asked for, beyond
-/// `guard` cells that are left out next to it. It keeps the probability whatever the noise's power, if that is the
-/// same in all cells. A number above cells of zeros is infinite, zero among zeros is 0. NaN reaches the results of
-/// itself and of those numbers whose training it is in.
+/// Input: a stream of non-negative powers. Output: the ratio of each to its threshold; 1 or more is a detection. The
+/// result of number i comes with number i + [`lag`](Self::lag). The first [`skip`](Self::skip) results of a contiguous
+/// range, whose training cells are incomplete, are 0. The threshold is a factor times the mean, or an order statistic,
+/// of `training` cells before the number (and as many behind it, with [`Sides::Both`]), excluding `guard` cells next to
+/// it. The probability holds for any noise power that is equal in all cells. A positive number above cells of zeros is
+/// infinite, zero among zeros is 0. NaN affects its own result and those whose training cells include it.
 ///
-/// Source: Finn and Johnson (1968); Rohling (1983); the factors are those of [`odds`].
+/// Source: Finn and Johnson (1968); Rohling (1983); factors as in [`odds`].
 ///
 /// ```
 /// use isochrony_dsp::detect::{CellCfar, Noise, Sides};
@@ -56,19 +55,19 @@ pub struct CellCfar {
     training: usize,
     guard: usize,
     sides: Sides,
-    /// By what the sum, or the cell of the rank, is multiplied.
+    /// Multiplies the sum or the order statistic.
     factor: f64,
     trained: Trained,
-    /// Values until their turn comes, and the results that are 0.
+    /// Delayed values, and the results still to be 0.
     waiting: Delay,
     missing: u64,
 }
 
 #[derive(Debug, Clone)]
 enum Trained {
-    /// Sum of the last cells, and sums before it.
+    /// Sum of the newest cells, and earlier sums.
     Sum { sum: SlidingSum, before: Delay },
-    /// Slots of the cells before and behind, and values that wait to be before.
+    /// Slots of the cells before and behind, and values that will move to those before.
     Rank {
         below: usize,
         cells: Option<Ranked>,
@@ -77,7 +76,7 @@ enum Trained {
     },
 }
 
-/// Gives numbers again, so many later; zeros first.
+/// Delay line, initially zeros.
 #[derive(Debug, Clone)]
 struct Delay {
     by: usize,
@@ -117,11 +116,11 @@ impl Delay {
 }
 
 impl CellCfar {
-    /// With a probability of false alarms of `pfa` a number, and so many cells on each side.
+    /// Detector with `pfa` false alarms per number and `training` cells on each side.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] of a probability outside 1e-15 to 0.1, no training cells, degrees of 0, a rank outside
-    /// its range, or more than 2^28 cells.
+    /// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1, there are no training cells, degrees are 0,
+    /// the rank is out of range, or there are more than 2^28 cells.
     pub fn new(
         pfa: f64,
         training: usize,
@@ -145,7 +144,7 @@ impl CellCfar {
             got,
             allowed: allowed.into(),
         };
-        // From the newest cell behind to the newest before: what waits is as old as that.
+        // From the newest cell behind to the newest before.
         let before = Delay::new(lag + guard + 1);
         let (factor, trained) = match noise {
             Noise::Mean { degrees: 0 } => {
@@ -186,7 +185,7 @@ impl CellCfar {
         })
     }
 
-    /// Numbers by which results come later than what they are of.
+    /// Delay of results, in numbers.
     #[must_use]
     pub fn lag(&self) -> u64 {
         match self.sides {
@@ -195,13 +194,13 @@ impl CellCfar {
         }
     }
 
-    /// Results at the beginning of a stretch that say nothing.
+    /// Results at the start of a contiguous range that are not valid.
     #[must_use]
     pub fn skip(&self) -> u64 {
         self.lag() + (self.guard + self.training) as u64
     }
 
-    /// Computes the next levels, as many as values.
+    /// Computes the next levels, one per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let (training, both) = (self.training, self.sides == Sides::Both);
         match &mut self.trained {
@@ -243,7 +242,7 @@ impl CellCfar {
         }
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of state.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let cells = match &self.trained {
@@ -259,7 +258,7 @@ impl CellCfar {
         cells + self.waiting.by * size_of::<f64>()
     }
 
-    /// What follows is the beginning of another stretch.
+    /// Starts another contiguous range.
     pub fn reset(&mut self) {
         self.waiting.reset();
         self.missing = self.skip();
@@ -284,7 +283,7 @@ impl CellCfar {
     }
 }
 
-/// A number over its threshold.
+/// Ratio of a number to its threshold.
 #[inline(always)]
 fn level(tested: f64, threshold: f64, missing: &mut u64) -> f64 {
     if *missing > 0 {
