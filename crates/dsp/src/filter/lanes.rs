@@ -1,30 +1,30 @@
-//! Up to four second-order sections side by side, as lanes of a vector.
+//! Up to four second-order sections in parallel, as lanes of a vector.
 //!
-//! While section 0 has sample t, section k has sample t - 4k, whose input section k-1 gave four steps ago: no step waits
-//! for more than the last result, and four sections take as long as one. The skew begins and ends within a call, by the
-//! same operations one section after another, so that each sample of each section is computed alike whatever the pieces.
+//! While section 0 processes sample t, section k processes sample t - 4k, which section k-1 output four steps earlier:
+//! a step depends only on the last result, and four sections take as long as one. The skew is filled and drained within
+//! a call, by the same operations in one section at a time, so results do not depend on how the signal is cut.
 
 use super::sections::Section;
 
-/// Sections that run side by side.
+/// Sections in parallel.
 pub(super) const LANES: usize = 4;
-/// Samples by which a section runs behind the one before it.
+/// Samples between one section and the next.
 const SKEW: usize = 4;
-/// What is smaller has decayed.
+/// Smaller numbers have decayed.
 const DECAYED: f64 = 1e-200;
 
-/// One number of each section.
+/// One number per section.
 pub(super) type Lane = [f64; LANES];
 
-/// Up to [`LANES`] sections that run side by side; those that are none have zeros.
+/// Up to [`LANES`] sections in parallel; unused lanes are zeros.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) count: usize,
     pub(super) b: [Lane; 3],
     pub(super) a: [Lane; 2],
-    /// What each was given one and two samples ago.
+    /// Last two inputs of each section.
     pub(super) x: [Lane; 2],
-    /// What each gave one and two samples ago.
+    /// Last two outputs of each section.
     pub(super) y: [Lane; 2],
 }
 
@@ -67,7 +67,7 @@ impl Group {
         }
     }
 
-    /// Runs one section alone over samples, in place.
+    /// Runs one section over samples, in place.
     #[inline(always)]
     fn alone(&mut self, k: usize, samples: &mut [f64]) {
         let Section { b, a } = self.section(k);
@@ -83,7 +83,7 @@ impl Group {
         (self.y[0][k], self.y[1][k]) = (y1, y2);
     }
 
-    /// Runs all sections over samples, in place: side by side where there are samples enough.
+    /// Runs all sections over samples, in place; in parallel if there are enough samples.
     #[inline(always)]
     pub(super) fn pass<V: Vector>(&mut self, level: V::Level, samples: &mut [f64]) {
         let behind = SKEW * (self.count - 1);
@@ -93,13 +93,13 @@ impl Group {
             }
             return;
         }
-        // Each section but the last gets so far ahead of the next.
+        // Each section but the last starts ahead of the next.
         let mut first = [0.0; SKEW * (LANES - 1)];
         first[..behind].copy_from_slice(&samples[..behind]);
         for k in 0..self.count - 1 {
             self.alone(k, &mut first[..behind - SKEW * k]);
         }
-        // What each gave in its last steps: lane k of `given[j]` is j + 1 steps ago.
+        // Last outputs of each section: lane k of `given[j]` is j + 1 steps old.
         let mut given = [Lane::default(); SKEW];
         for k in 0..self.count - 1 {
             for (j, lane) in given.iter_mut().enumerate() {
@@ -115,7 +115,7 @@ impl Group {
             _ => steps::<V, 3>(level, self, given, samples),
         };
         (self.y[0], self.y[1]) = (given[0], given[1]);
-        // The later sections catch up, on what those before them gave last.
+        // The later sections drain the last outputs of the earlier ones.
         let mut rest = [0.0; SKEW * (LANES - 1)];
         for k in 1..self.count {
             rest.copy_within(..SKEW * (k - 1), SKEW);
@@ -129,23 +129,22 @@ impl Group {
     }
 }
 
-/// Four doubles that are computed side by side.
+/// A vector of four f64.
 pub(super) trait Vector: Copy {
-    /// Proof that its instructions may be used.
+    /// Proof that its instructions are available.
     type Level: Copy;
     fn load(level: Self::Level, lane: &Lane) -> Self;
     fn store(self) -> Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
-    /// Every number one lane on, and a new one in lane 0.
+    /// Moves every number up one lane, and puts a new one in lane 0.
     fn behind(self, first: f64) -> Self;
-    /// The number in a lane.
     fn lane<const K: usize>(self) -> f64;
 }
 
-/// The steps in which all sections have a sample: sample t of section 0 to t = the last. Takes and gives what each
-/// section gave in its last steps.
+/// The steps in which all sections have a sample: sample t of section 0 to t = the last. Takes and returns the last
+/// outputs of each section.
 #[inline(always)]
 fn steps<V: Vector, const LAST: usize>(
     level: V::Level,
@@ -177,7 +176,7 @@ fn steps<V: Vector, const LAST: usize>(
     [y1.store(), y2.store(), y3.store(), y4.store()]
 }
 
-/// The same where there are no vectors of four doubles.
+/// Portable fallback.
 #[derive(Clone, Copy)]
 pub(super) struct Plain(Lane);
 

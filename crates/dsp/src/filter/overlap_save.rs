@@ -1,9 +1,9 @@
-//! Many taps as products of spectra.
+//! FIR filters by overlap-save, for many taps.
 //!
-//! Two blocks of samples at a time are the real and the imaginary parts of one transform: since taps are real, so are
-//! the two blocks of results, and nothing has to be untangled in between. Each block begins with the last samples of the
-//! one before, as many as taps less one, and what a transform wraps around falls on those and is dropped (overlap-save).
-//! Blocks lie at fixed distances from the first sample, so results do not depend on how samples come.
+//! Two blocks of samples are the real and the imaginary part of one transform: since taps are real, so are both blocks
+//! of results, without untangling. Each block begins with the last samples of the one before, one fewer than taps;
+//! circular wrap-around falls on those and is dropped. Blocks lie at fixed distances from the first sample, so results
+//! do not depend on how samples arrive.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ pub(super) struct Spectral<T: Precision> {
     isa: Isa,
     forward: Arc<dyn Fft<T>>,
     inverse: Arc<dyn Fft<T>>,
-    /// Spectrum of the taps over the transform's length, which neither transform divides by.
+    /// Spectrum of the taps, divided by the transform length.
     gains: Vec<Complex<T>>,
-    /// The last samples of the blocks before, one fewer than taps, then those of both blocks.
+    /// Last samples of the blocks before, one fewer than taps, then both blocks.
     row: Vec<T>,
-    /// Samples of these blocks that have come.
+    /// Samples of these blocks so far.
     filled: usize,
     /// Results of the blocks before.
     ready: Vec<T>,
@@ -32,21 +32,20 @@ pub(super) struct Spectral<T: Precision> {
     scratch: Vec<Complex<T>>,
 }
 
-/// Taps from which transforms are as short as is sensible: longer ones leave the caches, and need more memory.
+/// Taps from which transforms are shorter relative to the taps: longer ones leave the caches and need more memory.
 const LONG: usize = 1 << 16;
 
-/// Length of the transforms: several times the taps, so that most of a block is results; twice to four times the taps of
-/// very long filters.
+/// Transform length: at least four times the taps, so that most of a block is results; twice for very long filters.
 fn transform_length(taps: usize) -> usize {
     let times = if taps < LONG { 4 } else { 2 };
     (times * taps).next_power_of_two().max(1024)
 }
 
-/// Bytes of a filter of so many taps, with the factors of its transforms.
+/// Bytes of a filter with so many taps, including twiddle factors.
 pub(super) fn bytes<T>(taps: usize) -> u64 {
     let length = transform_length(taps) as u64;
     let block = length + 1 - taps as u64;
-    // Gains, values, scratch memory, and the factors of both transforms; then the row and the results.
+    // Gains, values, scratch memory and twiddle factors of both transforms; then row and results.
     let numbers = 2 * 5 * length + taps as u64 + 4 * block;
     numbers * size_of::<T>() as u64
 }
@@ -82,7 +81,7 @@ impl<T: Precision> Spectral<T> {
         }
     }
 
-    /// Results by which it is behind.
+    /// Delay in results.
     pub(super) fn held(&self) -> usize {
         self.ready.len()
     }
@@ -123,7 +122,7 @@ impl<T: Precision> Spectral<T> {
             into: &mut self.work,
         });
         if !finite {
-            // A transform would spread what is not finite over both blocks.
+            // A transform would spread non-finite values over both blocks.
             self.isa.run(Sums {
                 reversed,
                 row: &self.row,
@@ -149,7 +148,7 @@ impl<T: Precision> Spectral<T> {
     }
 }
 
-/// Puts two rows into one of complex numbers; whether all of them are finite.
+/// Interleaves two rows as complex numbers; whether all are finite.
 struct Weave<'a, T> {
     first: &'a [T],
     second: &'a [T],
@@ -161,7 +160,7 @@ impl<T: Precision> Kernel for Weave<'_, T> {
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> bool {
-        // Zero times what is not finite is NaN, and stays so in a sum. Sixteen sums do not wait for one another.
+        // Zero times a non-finite number is NaN. Sixteen independent sums hide latency.
         let mut sums = [T::zero(); 16];
         let rows = self
             .first
@@ -178,7 +177,7 @@ impl<T: Precision> Kernel for Weave<'_, T> {
     }
 }
 
-/// Multiplies complex numbers by others.
+/// Multiplies complex numbers elementwise.
 struct Products<'a, T> {
     values: &'a mut [Complex<T>],
     gains: &'a [Complex<T>],
@@ -198,7 +197,7 @@ impl<T: Precision> Kernel for Products<'_, T> {
     }
 }
 
-/// Takes complex numbers apart.
+/// Splits complex numbers into two rows.
 struct Unweave<'a, T> {
     from: &'a [Complex<T>],
     first: &'a mut [T],

@@ -1,41 +1,41 @@
-//! What was sent, from the copies of several receivers.
+//! Recovery of a packet from the copies of several receivers.
 
 use super::{CHECK_BYTES, residual, word, words};
 use crate::DspError;
 
-/// The smallest error rate that counts: one wrong bit in a billion.
+/// Lower bound of error rates.
 const LEAST_RATE: f64 = 1e-9;
 
-/// Most bits that are tried both ways: a million combinations.
+/// Maximum number of bits searched: a million combinations.
 const MOST_SEARCHED: u32 = 20;
 
-/// What became of a packet.
+/// How a packet was recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// The copy of this receiver is intact.
+    /// From an intact copy.
     Intact {
-        /// Number of the receiver.
+        /// Its receiver.
         receiver: usize,
     },
-    /// The clusters' votes are intact.
+    /// By the clusters' votes.
     Voted,
-    /// They are after bits were decided against the vote.
+    /// By votes and a search.
     Searched {
-        /// How many.
+        /// Bits decided against the vote.
         flipped: u32,
     },
-    /// Nothing that agrees with the check was found.
+    /// Not: nothing matches the checksum.
     Lost,
 }
 
-/// Puts packets together from copies with errors.
+/// Recovers packets from copies with errors.
 ///
-/// An intact copy is taken as it is, that of the receiver with the lowest error rate first. Else bits in which all copies
-/// agree stay, and the others are voted on: within a cluster each copy weighs ln((1 - p) / p), p its receiver's error
-/// rate; what the cluster decides weighs as much as its best copy, once, since errors in a cluster are not independent.
-/// That is the likelier bit where receivers of a cluster err together and clusters independently. If the result does not
-/// agree with the packet's check, the bits with the closest votes are tried both ways, all combinations, and of those
-/// that agree the likeliest is taken (Chase 1972). A wrong packet passes once in 2^(32 - searched) such tries.
+/// Takes the intact copy of the receiver with the lowest error rate. Without one, bits in which copies differ are voted
+/// on: within a cluster a copy weighs ln((1 - p) / p), with p its receiver's error rate; the cluster's decision weighs
+/// as much as its best copy, since errors within a cluster are correlated. This is the likelier bit if receivers of a
+/// cluster err together, and clusters independently. If the result fails the checksum, all combinations of the bits
+/// with the closest votes are tried, and the likeliest that passes is taken (Chase 1972). A wrong packet passes once in
+/// 2^(32 - searched) tries.
 ///
 /// ```
 /// use isochrony_dsp::packets::{Combiner, Recovery};
@@ -55,16 +55,16 @@ pub enum Recovery {
 #[derive(Debug, Clone)]
 pub struct Combiner {
     bytes: usize,
-    /// Receivers by cluster, the best of each first; for each the number of its cluster and its weight.
+    /// Receivers by cluster, the best of each first, with cluster and weight.
     voters: Vec<Voter>,
-    /// Receivers from the lowest error rate on.
+    /// Receivers by ascending error rate.
     order: Vec<usize>,
-    /// What each bit changes in the residual.
+    /// Residual of each bit.
     syndromes: Vec<u32>,
     search: u32,
-    /// Bits in which copies differ, a word for each 64.
+    /// Mask of the bits in which copies differ.
     differ: Vec<u64>,
-    /// Bits that were voted on, and by how much.
+    /// Bits that were voted on, with the margin.
     disputed: Vec<Disputed>,
 }
 
@@ -82,13 +82,12 @@ struct Disputed {
 }
 
 impl Combiner {
-    /// For packets of `bytes` bytes, check included, of receivers in `clusters` (a number for each), which have
-    /// `error_rates` (bits wrong of bits heard; less than 1e-9 counts as that). `search`: how many bits are tried both
-    /// ways, up to 20; 0: none.
+    /// For packets of `bytes` bytes, checksum included; `clusters` and `error_rates` (wrong bits per bit, at least
+    /// 1e-9) have one number per receiver. `search`: number of bits to search, up to 20; 0: none.
     ///
     /// # Errors
-    /// [`DspError::Parameter`]: no receiver, packets of fewer than 5 bytes, not as many rates as receivers, a rate outside
-    /// of 0 to 0.5, more bits than 20.
+    /// [`DspError::Parameter`] if there is no receiver, packets have fewer than 5 bytes, rates are not as many as
+    /// receivers, a rate is outside 0 to 0.5, or `search` is above 20.
     pub fn new(
         bytes: usize,
         clusters: &[u32],
@@ -144,11 +143,11 @@ impl Combiner {
         })
     }
 
-    /// Puts a packet together from its copies, None of receivers that have none. What it is, unless it is lost, is in
-    /// `packet` then; of one that is lost, the vote.
+    /// Recovers a packet into `packet` from its copies, one per receiver, None if it has none. If it is lost, `packet`
+    /// has the vote.
     ///
     /// # Panics
-    /// Where copies are not as many as receivers, or they and `packet` are not as long as was said.
+    /// If the numbers of copies and receivers differ, or a length is not that of a packet.
     pub fn combine(&mut self, copies: &[Option<&[u8]>], packet: &mut [u8]) -> Recovery {
         assert_eq!(copies.len(), self.order.len(), "one copy for each receiver");
         assert_eq!(packet.len(), self.bytes);
@@ -193,7 +192,7 @@ impl Combiner {
                 let support = self.support(copies, at, place);
                 let own = word(best, at) >> place & 1 == 1;
                 let bit = 64 * at + place as usize;
-                // Where votes balance, the best copy is right.
+                // Ties go to the best copy.
                 let one = if support == 0.0 { own } else { support > 0.0 };
                 if one != own {
                     packet[bit / 8] ^= 1 << (bit % 8);
@@ -206,7 +205,7 @@ impl Combiner {
         }
     }
 
-    /// By how much a bit is likelier to be 1 than 0: the logarithm of the odds.
+    /// Logarithm of the odds that a bit is 1.
     fn support(&self, copies: &[Option<&[u8]>], at: usize, place: u32) -> f64 {
         let mut support = 0.0;
         let heard = |voter: &Voter| copies[voter.receiver].map(|copy| (voter.weight, copy));
@@ -221,7 +220,7 @@ impl Combiner {
                 best = best.or(Some((weight, sign)));
                 sum += weight * sign;
             }
-            // A balanced cluster says what its best receiver says.
+            // A tie within a cluster goes to its best receiver.
             if let Some((weight, sign)) = best {
                 let decided = if sum == 0.0 { sign } else { f64::signum(sum) };
                 support += weight * decided;
@@ -230,7 +229,7 @@ impl Combiner {
         support
     }
 
-    /// Tries the bits with the closest votes both ways.
+    /// Tries all combinations of the bits with the closest votes.
     fn search(&mut self, wrong: u32, packet: &mut [u8]) -> Recovery {
         let closest = |a: &Disputed, b: &Disputed| {
             let nearer = a.margin.total_cmp(&b.margin);
@@ -243,7 +242,7 @@ impl Combiner {
         self.disputed.select_nth_unstable_by(tried - 1, closest);
         let bits = &mut self.disputed[..tried];
         bits.sort_unstable_by(closest);
-        // In the order of a Gray code one bit changes from one combination to the next.
+        // A Gray code: combinations differ in one bit.
         let mut left = wrong;
         let mut found: Option<(f64, u32)> = None;
         for step in 1..1_u32 << tried {
@@ -275,9 +274,9 @@ impl Combiner {
     }
 }
 
-/// What each bit of a packet changes in its residual.
+/// Residual of each bit of a packet.
 fn syndromes(bytes: usize) -> Vec<u32> {
-    // The linear part of the CRC of one byte, with which it is carried on over a further byte of zeros.
+    // Linear part of the CRC of one byte, which advances it over a byte of zeros.
     let zero = crc32fast::hash(&[0]);
     let table: [u32; 256] = std::array::from_fn(|byte| crc32fast::hash(&[byte as u8]) ^ zero);
     let mut syndromes = vec![0; 8 * bytes];

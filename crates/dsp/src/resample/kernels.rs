@@ -1,9 +1,9 @@
-//! The sums: each result from the samples around its place, in an order that depends on the ratio alone.
+//! Dot products of weights and samples, in an order that depends on the ratio alone.
 //!
-//! Going up by a whole number, neighbouring results of one phase have neighbouring windows: they are computed side by
-//! side, a product of each at a time, oldest sample first. Otherwise products are added in a vector, from the window's
-//! first sample on, and its numbers onto each other; results of one phase share the loads of its weights, and two
-//! neighbouring results those of one window.
+//! For integer upsampling, neighbouring results of one phase have neighbouring windows and are computed in parallel,
+//! one product each at a time, oldest sample first. Otherwise products of one result are accumulated in a vector from
+//! the window's first sample, then reduced; results of one phase share the loads of weights, and two neighbouring
+//! results those of one window.
 
 use bytemuck::{Zeroable as _, cast_slice};
 
@@ -15,26 +15,26 @@ use crate::avx2::Avx2;
 use crate::isa::{Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Vectors of results side by side; as many again of another phase stay in registers.
+/// Vectors of results in parallel; those of a second phase still fit the registers.
 const SIDE: usize = 4;
-/// Samples behind the last window that may be read; they count for nothing.
+/// Samples behind the last window that may be read, without effect.
 pub(super) const SPARE: usize = SIDE * VECTOR_BYTES / size_of::<f32>();
 
-/// Results whose windows begin at sample `at` of `row`, and `down / up` samples on from one to the next.
+/// Results whose windows start at sample `at` of `row` and advance by `down / up` samples.
 pub(super) struct Sums<'a, T> {
-    /// Weights of a result.
+    /// Weights per result.
     pub(super) taps: usize,
-    /// A row of weights for each turn, or for so many phases between which there are cubics.
+    /// A row of weights per turn, or cubics between so many phases.
     pub(super) weights: &'a [T],
     pub(super) between: Option<u64>,
-    /// Whether two results of an even turn and the next are of one window, that of the first.
+    /// Whether an even turn and the next share a window.
     pub(super) pairs: bool,
-    /// Ends [`SPARE`] samples behind the last window, or later.
+    /// Ends at least [`SPARE`] samples behind the last window.
     pub(super) row: &'a [T],
     pub(super) at: usize,
-    /// The first result's index, from the last multiple of `up` on.
+    /// Index of the first result, modulo `up`.
     pub(super) turn: u64,
-    /// How many of `up` parts the first place lies behind its sample.
+    /// Fractional position of the first result, in parts of `up`.
     pub(super) phase: u64,
     pub(super) up: u64,
     pub(super) down: u64,
@@ -63,7 +63,7 @@ impl<T: Precision> Kernel for Sums<'_, T> {
 }
 
 impl<'a, T: Precision> Sums<'a, T> {
-    /// The same as numbers of the type that they are.
+    /// Casts to the type that the numbers have.
     #[inline(always)]
     fn of<N: Precision>(self) -> Sums<'a, N> {
         Sums {
@@ -90,12 +90,12 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// Going up by a whole number: two phases of [`SIDE`] vectors of windows at a time.
+    /// Integer upsampling: two phases of [`SIDE`] vectors of windows at a time.
     #[inline(always)]
     fn side_by_side<V: Vector<Number = T>>(self, level: V::Level) {
         let (taps, up) = (self.taps, self.up as usize);
         let side = SIDE * size_of::<V::Lane>() / size_of::<T>();
-        // Results of the first window that come before the first one that is wanted.
+        // Results of the first window before the first one wanted.
         let before = self.phase as usize;
         let windows = (before + self.results.len()).div_ceil(up);
         for from in (0..windows).step_by(side) {
@@ -135,7 +135,7 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// Results `up` apart are of one phase, and of windows `down` apart.
+    /// Results `up` apart share a phase; their windows are `down` apart.
     #[inline(always)]
     fn phase_by_phase<V: Vector<Number = T>>(self, level: V::Level) {
         let Self { row, results, .. } = self;
@@ -154,7 +154,7 @@ impl<'a, T: Precision> Sums<'a, T> {
             let mut left = (results.len() - first).div_ceil(up);
             let mut n = first;
             while left > 0 {
-                // Those that there are not are as the last one.
+                // Missing ones repeat the last.
                 let window = |k: usize| &row[from + k.min(left - 1) * down..][..taps];
                 let windows = [window(0), window(1), window(2), window(3)];
                 let step = if paired { 4 } else { 8 };
@@ -190,16 +190,16 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// One by one, each with weights of its own.
+    /// One by one, with interpolated weights.
     #[inline(always)]
     fn between_phases<V: Vector<Number = T>>(self, level: V::Level, phases: u64) {
         let (whole, part) = ((self.down / self.up) as usize, self.down % self.up);
         let (mut at, mut phase) = (self.at, self.phase);
         let dense = phases as f64 / self.up as f64;
-        // Signed, as ratios are below 2^63: that is what CPUs convert at once.
+        // Signed conversion is one instruction; ratios are below 2^63.
         for result in self.results {
             let place = phase.cast_signed() as f64 * dense;
-            // A rounding may reach the next phase, whose cubic continues this one.
+            // Rounding may reach the next phase, whose cubic continues this one.
             let row = (place as i64).min(phases.cast_signed() - 1);
             let rest = V::all(level, T::of(place - row as f64));
             let cubics = &self.weights[row as usize * 4 * self.taps..][..4 * self.taps];
@@ -212,7 +212,7 @@ impl<'a, T: Precision> Sums<'a, T> {
     }
 }
 
-/// Sums of neighbouring windows, by the weights of two phases; the oldest sample first.
+/// Sums of neighbouring windows for two phases, oldest sample first.
 #[inline(always)]
 fn pair<V: Vector>(
     level: V::Level,
@@ -234,7 +234,7 @@ fn pair<V: Vector>(
     [stored(a), stored(b)]
 }
 
-/// Vectors in memory. By hand, as all below: what `map` calls is not compiled for the vectors' instructions.
+/// Stores vectors. A loop, as below: closures of `map` are not compiled for the instruction set.
 #[inline(always)]
 fn stored<V: Vector>(vectors: [V; SIDE]) -> [V::Lane; SIDE] {
     let mut lanes = [V::Lane::zeroed(); SIDE];
@@ -244,13 +244,11 @@ fn stored<V: Vector>(vectors: [V; SIDE]) -> [V::Lane; SIDE] {
     lanes
 }
 
-/// Vectors of a slice, two by two.
 #[inline(always)]
 fn twos<V: Vector>(numbers: &[V::Number]) -> &[[V::Lane; 2]] {
     cast_slice::<_, V::Lane>(numbers).as_chunks::<2>().0
 }
 
-/// Vectors of a slice.
 #[inline(always)]
 fn ones<V: Vector>(numbers: &[V::Number]) -> &[V::Lane] {
     cast_slice(numbers)
@@ -310,7 +308,7 @@ fn eight<V: Vector>(
     ]
 }
 
-/// The sum of one window by weights that are cubics of `rest`.
+/// Sum of one window by weights that are cubics of `rest`.
 #[inline(always)]
 fn cubic<V: Vector>(
     level: V::Level,
