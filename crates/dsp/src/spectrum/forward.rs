@@ -1,4 +1,4 @@
-//! From windows to their frequencies.
+//! Fourier transforms of windows.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use super::detrend::Prepare;
 use super::{Detrend, Precision, frequencies, planned};
 use crate::Isa;
 
-/// The transform of windows of one length, not scaled: `sum over j of x[j] exp(-2 pi i j k / N)`.
+/// Unscaled transform of windows of one length: `sum over j of x[j] exp(-2 pi i j k / N)`.
 ///
-/// NaN and infinities reach every frequency of their window.
+/// NaN and infinities spread to all frequencies of their window.
 ///
 /// ```
 /// use isochrony_dsp::spectrum::{Detrend, Forward};
@@ -40,8 +40,8 @@ enum Planned<T> {
 }
 
 impl<T: Precision> Forward<T> {
-    /// For windows of `width` samples, which are detrended and then multiplied by factors: as many as samples, or none
-    /// for ones.
+    /// For windows of `width` samples, which are detrended, then multiplied by `factors`: one per sample, or none for
+    /// ones.
     #[must_use]
     pub fn new(width: usize, complex: bool, factors: &[f64], detrend: Detrend) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
@@ -73,14 +73,13 @@ impl<T: Precision> Forward<T> {
         self.width
     }
 
-    /// Whether windows are of complex samples.
+    /// Whether samples are complex.
     #[must_use]
     pub fn is_complex(&self) -> bool {
         matches!(self.plan, Planned::Complex(_))
     }
 
-    /// Transforms a window, of complex samples pairs of numbers, into memory for its frequencies. A window or memory of
-    /// another length leaves the memory as it is.
+    /// Transforms a window; complex samples are pairs of numbers. Slices of another length leave `spectrum` unchanged.
     pub fn transform(&mut self, window: &[T], spectrum: &mut [Complex<T>]) {
         if spectrum.len() != frequencies(self.width, self.is_complex()) {
             return;
@@ -100,7 +99,7 @@ impl<T: Precision> Forward<T> {
                         out: row.as_chunks_mut::<1>().0,
                     });
                 }
-                // It fails for other lengths only, and these are its own.
+                // Fails for other lengths only.
                 let _ = plan.process_with_scratch(row, spectrum, &mut self.scratch);
             }
             Planned::Complex(plan) => {
@@ -118,7 +117,7 @@ impl<T: Precision> Forward<T> {
         }
     }
 
-    /// Transforms a window; its frequencies stay until the next.
+    /// Transforms a window; the result is valid until the next call.
     pub fn spectrum(&mut self, window: &[T]) -> &[Complex<T>] {
         let mut spectrum = std::mem::take(&mut self.spectrum);
         self.transform(window, &mut spectrum);

@@ -1,4 +1,4 @@
-//! From frequencies back to windows.
+//! Inverse Fourier transforms.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use rustfft::Fft;
 
 use super::{Precision, frequencies, planned};
 
-/// The inverse transform of spectra of one length, divided by the number of samples: what [`Forward`](super::Forward)
-/// made of a window becomes that window again.
+/// Inverse transform of spectra of one length, divided by the number of samples: the inverse of
+/// [`Forward`](super::Forward).
 ///
-/// Of real windows it takes the N / 2 + 1 frequencies from zero on; the imaginary parts of zero and of half the rate,
-/// which real windows do not have, are left out, as NumPy's `irfft` does.
+/// For real windows it takes the N / 2 + 1 frequencies from zero on; imaginary parts at zero and at half the rate are
+/// ignored, as in NumPy's `irfft`.
 pub struct Inverse<T: Precision> {
     plan: Planned<T>,
     width: usize,
@@ -53,13 +53,13 @@ impl<T: Precision> Inverse<T> {
         self.width
     }
 
-    /// Memory for a spectrum, which [`window`](Self::window) uses up.
+    /// Buffer for a spectrum, which [`window`](Self::window) overwrites.
     pub fn spectrum(&mut self) -> &mut [Complex<T>] {
         &mut self.row
     }
 
-    /// Transforms what is in [`spectrum`](Self::spectrum), of complex samples into pairs of numbers. Memory of another
-    /// length is left as it is.
+    /// Transforms the [`spectrum`](Self::spectrum); complex samples are pairs of numbers. A slice of another length is
+    /// unchanged.
     pub fn window(&mut self, window: &mut [T]) {
         let scale = T::of(1.0 / self.width as f64);
         match &self.plan {
@@ -75,7 +75,7 @@ impl<T: Precision> Inverse<T> {
                 {
                     last.im = T::zero();
                 }
-                // It fails for other lengths and for imaginary parts that were just left out.
+                // Fails for other lengths, and for imaginary parts that were just cleared.
                 let _ = plan.process_with_scratch(&mut self.row, window, &mut self.scratch);
             }
             Planned::Complex(plan) => {

@@ -1,5 +1,5 @@
-//! Transforms that were planned are kept: planning one of a hundred thousand samples takes longer than ten of them, and plans
-//! that run again and again, a worker each, make their operators anew.
+//! A cache of planned transforms: planning takes longer than ten transforms, and each run of a plan and each worker
+//! would plan anew.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,11 +9,11 @@ use rustfft::{Fft, FftPlanner};
 
 use super::Precision;
 
-/// On processors with other instruction sets, values of transforms of `n` samples differ by at most this many times
-/// `log2(n)` roundings of the largest magnitude that the transform gives.
+/// Bound on the difference of transforms of `n` samples between instruction sets: this times `log2(n)` roundings of the
+/// largest output magnitude.
 pub const FFT_ROUNDINGS: f64 = 4.0;
 
-/// The instruction set that transforms use in this process. Where it is the same, their results have the same bits.
+/// Instruction set of transforms in this process. Equal sets give equal bits.
 #[must_use]
 pub fn fft_instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
@@ -32,17 +32,17 @@ pub fn fft_instruction_set() -> &'static str {
     "scalar"
 }
 
-/// Most samples of all transforms that are kept of one precision; what a planner keeps of a transform takes some 30 bytes a
-/// sample in double precision. A longer one is planned anew each time.
+/// Maximum samples of all cached transforms per precision (about 30 bytes per sample in f64). Longer ones are planned
+/// each time.
 const KEPT: usize = 1 << 20;
 
-/// The planners of one precision, which know what they planned.
+/// Cached planners of one precision.
 pub struct Planners<T: Precision>(Mutex<Option<Known<T>>>);
 
 struct Known<T: Precision> {
     real: RealFftPlanner<T>,
     complex: FftPlanner<T>,
-    /// Of what was planned, samples, and whether they are real; forwards and backwards use most in common.
+    /// Lengths planned, and whether they are real; forward and inverse share most.
     lengths: BTreeSet<(usize, bool)>,
 }
 
@@ -57,7 +57,7 @@ impl<T: Precision> Known<T> {
 }
 
 impl<T: Precision> Planners<T> {
-    /// They know nothing.
+    /// An empty cache.
     pub(super) const fn new() -> Self {
         Self(Mutex::new(None))
     }
@@ -66,7 +66,7 @@ impl<T: Precision> Planners<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans a transform of so many samples, with planners that forget what they know where it would become too much.
+    /// Plans a transform; clears the cache first if it would become too large.
     fn plan<P>(&self, samples: usize, real: bool, plan: impl FnOnce(&mut Known<T>) -> P) -> P {
         if samples > KEPT {
             return plan(&mut Known::none());
@@ -93,22 +93,22 @@ impl<T: Precision> Planners<T> {
     }
 }
 
-/// Of real samples to frequencies.
+/// Real samples to frequencies.
 pub(super) fn real_forward<T: Precision>(samples: usize) -> Arc<dyn RealToComplex<T>> {
     T::planners().real_forward(samples)
 }
 
-/// From frequencies to real samples.
+/// Frequencies to real samples.
 pub(super) fn real_inverse<T: Precision>(samples: usize) -> Arc<dyn ComplexToReal<T>> {
     T::planners().plan(samples, true, |known| known.real.plan_fft_inverse(samples))
 }
 
-/// Of complex samples to frequencies.
+/// Complex samples to frequencies.
 pub(crate) fn complex_forward<T: Precision>(samples: usize) -> Arc<dyn Fft<T>> {
     T::planners().complex_forward(samples)
 }
 
-/// From frequencies to complex samples.
+/// Frequencies to complex samples.
 pub(crate) fn complex_inverse<T: Precision>(samples: usize) -> Arc<dyn Fft<T>> {
     T::planners().plan(samples, false, |known| {
         known.complex.plan_fft_inverse(samples)
@@ -124,7 +124,7 @@ mod tests {
 
     type Planner<T> = Box<dyn FnMut(usize, FftDirection) -> Arc<dyn Fft<T>>>;
 
-    /// One of each instruction set that this processor has; the first is that of every processor.
+    /// A planner per instruction set of this CPU; the first is the portable one.
     fn planners<T: Precision>() -> Vec<(&'static str, Planner<T>)> {
         let mut scalar = FftPlannerScalar::new();
         let mut all: Vec<(_, Planner<T>)> = vec![(
@@ -151,7 +151,7 @@ mod tests {
                 .wrapping_add(1442695040888963407);
             T::of((state >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
         };
-        // Powers of two, products of small primes, primes, and what is between.
+        // Powers of two, products of small primes, primes, and others.
         for samples in [
             2, 3, 7, 16, 60, 97, 100, 101, 256, 500, 1000, 1009, 4096, 4099, 10_000, 65_536,
             65_537, 100_000,

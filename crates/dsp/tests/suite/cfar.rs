@@ -1,4 +1,4 @@
-//! Detectors of a constant false-alarm rate: against their definitions, reference values and the rates that they promise.
+//! CFAR detectors against their definitions, reference values and the promised rates.
 
 use crate::streams::{Random, bits, in_parts};
 use isochrony_dsp::detect::{CellCfar, Noise, NoiseCfar, Sides, odds};
@@ -40,7 +40,7 @@ proptest! {
                     odds::of_rank(pfa, n, rank).unwrap() * cells[rank - 1]
                 }
             };
-            // Sums of 16 numbers; the power and 1 are near one another where there are many cells.
+            // Sums of 16 numbers; the power approaches 1 with many cells.
             prop_assert!((got - power[tested] / threshold).abs() <= 1e-13 * got, "{} at {}", got, at);
         }
         kernel.reset();
@@ -111,9 +111,9 @@ fn factors_are_those_of_scipy() {
     );
 }
 
-/// False alarms in so many numbers lie within 20 % of what is promised. Their deviation is the binomial one where alarms
-/// are independent; those of neighbours hardly differ from it (cells are shared, the numbers that are tested are not). 20 %
-/// of `count * pfa` are 6 deviations and more of every case below: 36 / 0.2^2 = 900 alarms.
+/// The number of false alarms is within 20 % of the promised one. For independent alarms this is at least 6 standard
+/// deviations in every case below: 36 / 0.2^2 = 900 alarms. Neighbours hardly correlate: they share cells, not tested
+/// numbers.
 fn false_alarms(name: &str, pfa: f64, count: usize, levels: impl Iterator<Item = f64>) {
     let alarms = levels.filter(|&level| level >= 1.0).count();
     let expected = pfa * count as f64;
@@ -171,8 +171,8 @@ fn running_noise_raises_as_many_false_alarms_as_promised() {
 
 #[test]
 fn targets_are_detected_as_often_as_theory_says() {
-    // Swerling's first case: the target's power is exponential, too, so that a cell with it is (1 + snr) times as strong:
-    // Pd = (1 + T / (N (1 + snr)))^-N. One cell in 64 has a target; none is another's training cell.
+    // Swerling's first case: the target's power is exponential, so its cell is (1 + snr) times as strong: Pd = (1 + T /
+    // (N (1 + snr)))^-N. One cell in 64 has a target; none is another's training cell.
     let (pfa, training, guard) = (1e-3, 16, 2);
     for snr_db in [5.0, 10.0, 15.0, 20.0] {
         let snr = 10f64.powf(snr_db / 10.0);
@@ -227,12 +227,12 @@ fn a_detection_does_not_become_noise_and_a_lasting_step_does_after_the_timeout()
     let detected =
         |range: Range<usize>| levels[range].iter().filter(|&&level| level >= 1.0).count();
     assert_eq!(detected(200..5_000), 0);
-    assert_eq!(detected(5_000..5_400), 400); // all of it: it did not raise its own threshold
+    assert_eq!(detected(5_000..5_400), 400); // the whole burst: it did not raise its own threshold
     assert_eq!(detected(5_400..10_000), 0);
     assert_eq!(detected(10_000..10_500), 500);
-    // From then on it is learned: within a few time constants nothing is detected.
+    // Then it is learned: within a few time constants nothing is detected.
     assert_eq!(detected(10_000 + 500 + 5 * 200..20_000), 0);
-    // And what stands out of the new noise is.
+    // Outliers of the new noise are detected.
     scores[19_000] += 10.0;
     NoiseCfar::new(5.0, memory, timeout)
         .unwrap()
@@ -269,7 +269,7 @@ fn scores_that_are_no_numbers_do_not_enter_the_noise() {
         levels.remove(at);
     }
     assert_eq!(bits(&levels), bits(&clean));
-    // A constant has no deviation: anything else stands out infinitely.
+    // A constant has no deviation: any other value is infinitely far.
     scores.fill(7.0);
     scores[800] = 7.5;
     NoiseCfar::new(4.0, 50, 100)

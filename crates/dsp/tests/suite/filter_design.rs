@@ -1,6 +1,6 @@
-//! Designs of recursive filters against SciPy's, and what is refused.
+//! Designs of recursive filters against SciPy's, and rejected parameters.
 //!
-//! `vectors/iir.json` was made by `vectors/iir.py`; its head names SciPy's version.
+//! `vectors/iir.py` wrote `vectors/iir.json`, which names SciPy's version.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::filter::{
@@ -50,8 +50,8 @@ fn design(case: &Value) -> Iir {
     }
 }
 
-/// Coefficients are sums and products of a few tens of roundings of numbers up to 2, in SciPy as here; where corners
-/// are far apart its own subtraction of nearly equal roots adds as many. 1e-13 is 450 units of the last place of 1.
+/// Tens of roundings of numbers up to 2, in SciPy and here; for corners far apart SciPy's subtraction of nearly equal
+/// roots adds as many.
 const COEFFICIENT: f64 = 1e-13;
 
 #[test]
@@ -63,7 +63,7 @@ fn designs_are_scipys() {
         let (ours, theirs) = (sections.to_sos(), rows(&case["sos"]));
         assert_eq!(ours.len(), theirs.len(), "{case}");
         for (k, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-            // The gain is in the first section: its numerator has the same relative error.
+            // The first section has the gain: its numerator has the same relative error.
             let scale = if k == 0 { theirs[0].abs() } else { 1.0 };
             for (at, (x, y)) in ours.iter().zip(theirs).enumerate() {
                 let near = COEFFICIENT
@@ -111,7 +111,7 @@ fn filtered_is_what_scipy_filters() {
             let mut y = vec![0.0; x.len()];
             let mut filter = SosFilter::new(&sections, initial);
             filter.process(&x, &mut y).expect("equal lengths");
-            // Rounding errors of the two forms, each amplified by the poles (here by less than 1e3).
+            // Rounding errors of both forms, amplified by the poles by less than 1e3.
             for (y, theirs) in y.iter().zip(numbers(&case[name])) {
                 assert!(
                     (y - theirs).abs() < 1e3 * f64::EPSILON * 20.0,
@@ -152,8 +152,8 @@ fn corners_are_where_they_were_asked_for_even_at_the_ends_of_the_band() {
                         order,
                     };
                     let sections = iir.design("iir", 100.0).expect("a design");
-                    // A coefficient's rounding moves the response by its share of the distance to the pole, which is
-                    // of the size of the corner's angle, for a section once squared.
+                    // A coefficient's rounding moves the response in inverse proportion to the distance of the pole,
+                    // which is of the order of the corner's angle, squared for a section.
                     let angle = (corner.min(50.0 - corner) * std::f64::consts::PI / 50.0).min(1.0);
                     let near = 64.0 * order as f64 * f64::EPSILON / (angle * angle);
                     let got = sections.response(corner, 100.0).norm();

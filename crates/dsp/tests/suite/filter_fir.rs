@@ -1,4 +1,4 @@
-//! Filters without recursion against their definition, and their designs against what they promise.
+//! FIR filters against their definition, and designs against their specification.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::filter::{
@@ -14,7 +14,7 @@ fn noise<T: Precision>(count: usize) -> Vec<T> {
         .collect()
 }
 
-/// The sum, term by term, in double precision.
+/// By definition, term by term, in f64.
 fn plainly<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64> {
     let term = |n: usize, k: usize| {
         let sample: f64 = if n < k { 0.0 } else { samples[n - k].into() };
@@ -25,7 +25,7 @@ fn plainly<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64> {
         .collect()
 }
 
-/// All results of a signal that comes in pieces.
+/// All results of a signal in pieces.
 fn filtered<T: Precision>(filter: &mut Fir<T>, samples: &[T], cuts: &[usize]) -> Vec<T> {
     let held = filter.held();
     let mut input = samples.to_vec();
@@ -57,7 +57,7 @@ proptest! {
         taps in 1usize..90, count in 0usize..900, cuts in prop::collection::vec(1usize..300, 1..6),
     ) {
         let (taps, samples) = (lowpass(taps), noise::<f64>(count));
-        // A sum begins with zero, oldest sample first: the same operations, the same bits.
+        // The same operations in the same order give the same bits.
         let expected = plainly(&taps, &samples);
         for isa in Isa::available() {
             let mut filter = Fir::on(isa, "fir", &taps, FirMethod::Direct).expect("taps");
@@ -76,8 +76,8 @@ proptest! {
         filter.reset();
         let pieces = filtered(&mut filter, &samples, &cuts);
         prop_assert!(whole.iter().zip(&pieces).all(|(x, y)| x.to_bits() == y.to_bits()));
-        // Two transforms of 4096 numbers, each of 12 layers with an error of a few roundings of the root of the sum of
-        // squares of the samples, at most 1.2 sqrt(4096): 1e-13 is many times that.
+        // Two transforms of 4096 numbers, 12 layers each, with an error of a few roundings of the norm, at most 1.2
+        // sqrt(4096).
         for (got, want) in whole.iter().zip(plainly(&taps, &samples)) {
             prop_assert!((got - want).abs() < 1e-13, "{} for {}", got, want);
         }
@@ -94,7 +94,7 @@ fn singles_are_added_in_single_precision() {
         let (taps, samples) = (lowpass(taps), noise::<f32>(10_000));
         let mut filter = Fir::new("fir", &taps, method).expect("taps");
         let got = filtered(&mut filter, &samples, &[777]);
-        // A rounding of each product and sum; magnitudes of taps add up to less than 2, samples are below 1.2.
+        // One rounding per product and sum; magnitudes of taps add up to less than 2, samples are below 1.2.
         let near = 2.4 * taps.len() as f64 * f64::from(f32::EPSILON);
         for (got, want) in got.iter().zip(plainly(&taps, &samples)) {
             assert!((f64::from(*got) - want).abs() < near, "{got} for {want}");
@@ -180,7 +180,7 @@ fn windowed_designs_are_scipys() {
         };
         let want = numbers(&case["taps"]);
         let got = fir_window("fir", want.len(), band, window, 1000.0).expect("a design");
-        // A few roundings of numbers below 1, and a sine of an angle up to pi len / 2 rounded.
+        // A few roundings of numbers below 1, and the rounded argument of a sine, up to pi len / 2.
         let near = 4.0 * f64::EPSILON * want.len() as f64;
         for (got, want) in got.iter().zip(&want) {
             assert!((got - want).abs() < near, "{got} for {want}: {case}");
@@ -230,7 +230,7 @@ fn equiripple_designs_are_no_worse_than_scipys_and_nearly_the_same() {
         let bands = bands(case);
         let got = remez("fir", want.len(), &bands, 1000.0).expect("converges");
         let (ours, theirs) = (worst(&got, &bands, 1000.0), worst(&want, &bands, 1000.0));
-        // Both find the best on a grid of 16 points a coefficient, between which an error can be larger by a hundredth.
+        // Between the 16 grid points per coefficient the error may be a hundredth larger.
         assert!(
             ours < 1.01 * theirs,
             "{ours} for {theirs}: {} taps, {bands:?}",

@@ -1,10 +1,10 @@
-//! The cascade against one section after another, sample by sample; the same bits however it is called.
+//! The cascade against the difference equation; the same bits for any chunking.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::filter::{Band, Family, Iir, Initial, Sections, SosFilter};
 use proptest::prelude::*;
 
-/// As the difference equation says, section after section.
+/// The difference equation, section by section.
 fn plainly(sections: &Sections, samples: &[f64]) -> Vec<f64> {
     let mut samples = samples.to_vec();
     for section in sections.as_slice() {
@@ -67,7 +67,7 @@ proptest! {
 
 #[test]
 fn long_inputs_give_the_same_bits_in_one_call_and_in_many() {
-    // Longer than the blocks and the period of the kernel, and ending in zeros that decay.
+    // Longer than the kernel's blocks and period, and ending in zeros that decay.
     let mut samples = noise(9000);
     samples.extend(vec![0.0; 60_000]);
     for order in [1, 2, 3, 4, 5, 9] {
@@ -143,7 +143,7 @@ fn a_constant_begins_without_a_transient_in_a_steady_filter() {
         SosFilter::new(&sections, Initial::Steady)
             .process(&[7.0; 2000], &mut results)
             .expect("equal lengths");
-        // Rounding of the state, amplified by poles that are 0.02 from the circle: about 1 / 0.02² a section.
+        // Rounding of the state, amplified by poles 0.02 from the circle: about 1 / 0.02² per section.
         assert!(
             results
                 .iter()

@@ -1,11 +1,10 @@
-//! Taps of the Hilbert transformer against the gain and phase that they promise.
+//! Hilbert transformer taps against the specified gain and phase.
 
 use std::f64::consts::TAU;
 
 use isochrony_dsp::filter::hilbert;
 
-/// The gain at a frequency, with the delay of half the taps taken out: its imaginary part, as antisymmetric taps have no
-/// other. The ideal is -1.
+/// Imaginary part of the gain without the delay; antisymmetric taps have no other. Ideal: -1.
 fn gain(taps: &[f64], cycles: f64) -> f64 {
     let middle = (taps.len() / 2) as f64;
     let terms = taps.iter().enumerate();
@@ -32,7 +31,7 @@ fn every_frequency_of_the_band_is_turned_by_a_quarter_within_the_stated_error() 
             worst = worst.max((gain(&taps, cycles) + 1.0).abs());
         }
         assert!(worst < bound, "{attenuation} dB from {low}: {worst}");
-        // And it is no better than it has to be: the taps are not many more than needed.
+        // Not many more taps than needed.
         let fewest = (attenuation + 6.0 - 7.95) / 2.285 / (TAU * 2.0 * low);
         let taps = taps.len() as f64;
         assert!(

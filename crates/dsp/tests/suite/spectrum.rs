@@ -12,7 +12,7 @@ fn values(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(-1000.0f64..1000.0, len)
 }
 
-/// The line with the least squared distance, by the normal equations.
+/// Least-squares line by the normal equations.
 fn line(window: &[f64], detrend: Detrend) -> Vec<f64> {
     let n = window.len() as f64;
     let mean = window.iter().sum::<f64>() / n;
@@ -65,20 +65,20 @@ proptest! {
         let factors: Vec<f64> = (0..window.len()).map(|i| 1.0 + (i % 3) as f64).collect();
         let got = shaped(&window, &factors, false, detrend);
         for (i, ((got, x), trend)) in got.iter().zip(&window).zip(line(&window, detrend)).enumerate() {
-            // Offsets of 1e6, sums of 120 of them, and a slope whose sum is as large again.
+            // Offsets of 1e6, sums of 120 of them, and a slope of the same magnitude.
             prop_assert!((got - (x - trend) * factors[i]).abs() < 1e-7 * factors[i]);
         }
     }
 
     #[test]
     fn what_is_left_of_single_precision_does_not_depend_on_the_offset(window in prop::collection::vec(-100i16..100, 2..200)) {
-        // Numbers that singles hold exactly, far from zero.
+        // Exact in f32, far from zero.
         let near: Vec<f32> = window.iter().map(|&x| f32::from(x)).collect();
         let far: Vec<f32> = near.iter().map(|x| x + 4_194_304.0).collect();
         let ones = vec![1.0; window.len()];
         let (a, b) = (shaped(&near, &ones, false, Detrend::Constant), shaped(&far, &ones, false, Detrend::Constant));
         for (a, b) in a.iter().zip(b) {
-            // The mean of 200 numbers of 2^22 in f64, then one rounding of singles below 2^8.
+            // Mean of 200 numbers of 2^22 in f64, then one f32 rounding below 2^8.
             prop_assert!((a - b).abs() <= 2e-5, "{} {}", a, b);
         }
     }
@@ -125,7 +125,7 @@ proptest! {
                     Average::Mean => powers.iter().sum::<f64>() / powers.len() as f64,
                     Average::Median => middle / median_bias(powers.len()),
                 };
-                // At most 200 parts are added, each scaled in one more rounding.
+                // At most 200 additions, and one rounding of the scale each.
                 prop_assert!((got - want).abs() <= 250.0 * f64::EPSILON * want, "{} {}", got, want);
             }
         }

@@ -1,4 +1,4 @@
-//! Tapers against their definitions, term by term, and what is known of them.
+//! Tapers against their definitions and known properties.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::window::{Taper, adds_up};
@@ -39,7 +39,7 @@ proptest! {
     }
 }
 
-/// The definitions as books write them, around the middle: `x` from -1 to 1.
+/// Textbook definitions, around the middle: `x` from -1 to 1.
 fn definition(text: &str, x: f64, width: usize) -> f64 {
     let cosines = |terms: &[f64]| {
         let terms = terms.iter().enumerate();
@@ -47,7 +47,7 @@ fn definition(text: &str, x: f64, width: usize) -> f64 {
             .map(|(k, a)| a * (PI * k as f64 * x).cos())
             .sum::<f64>()
     };
-    // An integral instead of a series.
+    // By integral instead of series.
     let bessel = |x: f64| {
         let steps = 4000;
         let at = |k: i32| (x * ((f64::from(k) + 0.5) * PI / f64::from(steps)).cos()).exp();
@@ -82,7 +82,7 @@ fn factors_are_their_definitions() {
         for (at, factor) in taper(text).symmetric(width).into_iter().enumerate() {
             let x = 2.0 * at as f64 / (width as f64 - 1.0) - 1.0;
             let want = definition(text, x, width);
-            // Cosines of arguments up to 4 pi with an error of 4 pi eps, times terms that add up to less than 2.
+            // Arguments up to 4 pi with an error of 4 pi eps, times terms that add up to less than 2.
             assert!(
                 (factor - want).abs() < 1e-14,
                 "{text} {width} {at}: {factor} {want}"
