@@ -1,16 +1,15 @@
-//! [`Fit`]: one straight line through the corridors of its stamps, streaming.
+//! [`Fit`]: a straight line through the corridors of its stamps, computed online.
 //!
-//! Each stamp says `lower <= line(x) <= upper`. Regression chooses the slope
-//! within what the `corridor` leaves, drawn towards what was known before. A fit
-//! that continues an earlier piece starts with its end point as a stamp without
-//! width: the metric stays continuous.
+//! Each stamp requires `lower <= line(x) <= upper`. Regression, regularised by the prior, chooses the slope within the
+//! feasible `corridor`. A fit that continues a piece starts with its end as a stamp of zero width, so the metric is
+//! continuous.
 
 use super::config::{COVER, ROOM};
 use super::corridor::Corridor;
 use super::learned::spread;
 use super::left_out::LeftOut;
 
-/// A stamp in the coordinates of `learned.rs`, its true `y` within `[y, y + width)`.
+/// A stamp in the coordinates of `learned.rs`; its true `y` is in `[y, y + width)`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Obs {
     pub(crate) index: i64,
@@ -25,7 +24,7 @@ impl Obs {
     }
 }
 
-/// Scatter of the stamps at the moment (see `Jitter`), ns.
+/// Scatter of stamps (see `Jitter`), ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scatter {
     pub(crate) sigma: f64,
@@ -39,16 +38,16 @@ pub(crate) struct Slope {
     pub(crate) half: f64,
 }
 
-/// Samples that may be missing although a stamp was taken to follow on.
+/// Samples that may be missing before a stamp taken as contiguous.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HiddenGap {
-    /// The longest gap that the disagreement allows, ns.
+    /// Longest possible gap, ns.
     pub(crate) reach: f64,
-    /// Below this no sample can be missing, ns.
+    /// Shortest possible gap, ns.
     pub(crate) least: f64,
 }
 
-/// Where a gap may hide: the step between two stamps, in the coordinates of [`Obs`].
+/// Where a gap may hide: between two stamps, in the coordinates of [`Obs`].
 #[derive(Clone, Copy, Debug)]
 struct Suspect {
     gap: HiddenGap,
@@ -74,21 +73,21 @@ impl FitLine {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fit {
-    /// What was known of the slope before the first stamp.
+    /// Slope before the first stamp.
     prior: Slope,
-    /// The fixed start, where the fit continues another.
+    /// Fixed start of a fit that continues another.
     anchor: Option<(f64, f64)>,
-    /// The line may not start below this (after a gap, time goes on).
+    /// Lower bound of the start: after a gap, time advances.
     floor: Option<f64>,
-    /// The first stamps, kept until the hulls need no rebuilding with better scatter.
+    /// First stamps, kept to rebuild the hulls when the scatter is better known.
     early: Vec<Obs>,
     corridor: Corridor,
     sums: Sums,
-    /// Extremes of `y`, to notice exactly nominal stamps.
+    /// Range of `y`, to detect exactly nominal stamps.
     y_range: (f64, f64),
     width: f64,
     pub(crate) last: Obs,
-    /// The largest gap that may hide between two stamps.
+    /// Largest gap that may hide between two stamps.
     suspect: Option<Suspect>,
 }
 
@@ -101,8 +100,7 @@ struct Sums {
     y: f64,
     xx: f64,
     xy: f64,
-    /// Squared residuals of the regression, by recursion: sums of squares would
-    /// cancel to nothing beside a steep slope.
+    /// Squared residuals, by recursion: sums of squares would cancel beside a steep slope.
     sse: f64,
 }
 
@@ -126,11 +124,11 @@ impl Sums {
 }
 
 impl Fit {
-    /// Stamps that a fit keeps whole, to rebuild while scatter is being learned.
+    /// Stamps kept for rebuilding while the scatter is being learned.
     const EARLY: usize = 24;
-    /// Stamps whose slope tells a gap between two of them from a rate.
+    /// Stamps whose slope tells a gap from a rate.
     const TELLING: f64 = 6.0;
-    /// Weight of the anchor, in stamps: it is no stamp, it is where the line starts.
+    /// Weight of the anchor in stamps: the line starts there.
     const ANCHOR: f64 = 1e9;
 
     pub(crate) fn new(first: Obs, prior: Slope, floor: Option<f64>, scatter: Scatter) -> Self {
@@ -140,7 +138,7 @@ impl Fit {
         fit
     }
 
-    /// Continuing from `(x, y)`, which is no stamp.
+    /// Continues from `(x, y)`, which is not a stamp.
     pub(crate) fn anchored(at: Obs, prior: Slope) -> Self {
         let mut fit = Self::empty(at, prior);
         fit.anchor = Some((at.x, at.y));
@@ -163,7 +161,7 @@ impl Fit {
         }
     }
 
-    /// Note that a gap may hide before `obs`, which is added next.
+    /// Records that a gap may hide before `obs`, which is added next.
     pub(crate) fn suspect(&mut self, gap: HiddenGap, obs: &Obs) {
         if self.suspect.is_none_or(|known| known.gap.reach < gap.reach) {
             self.suspect = Some(Suspect {
@@ -175,8 +173,7 @@ impl Fit {
         }
     }
 
-    /// How far a gap that may hide puts times off, ns: 0 once later stamps have
-    /// shown the rate that explains the disagreement.
+    /// Possible time error from a hidden gap, ns: 0 once later stamps show the rate that explains the disagreement.
     fn hidden(&self, slope: Slope) -> f64 {
         let Some(suspect) = &self.suspect else {
             return 0.0;
@@ -201,8 +198,7 @@ impl Fit {
         }
     }
 
-    /// Take a stamp in, if a line through all corridors remains; `false`: it
-    /// does not, and nothing has changed.
+    /// Adds a stamp if a line through all corridors remains; otherwise returns `false` and changes nothing.
     pub(crate) fn add(&mut self, obs: Obs, scatter: Scatter) -> bool {
         if self.early.len() < Self::EARLY && self.sums.n as usize == self.early.len() {
             self.early.push(obs);
@@ -222,8 +218,8 @@ impl Fit {
         true
     }
 
-    /// Distance from the line, where that is more than scatter explains. Coarse
-    /// stamps and young free fits take every stamp that is feasible.
+    /// Distance from the line if scatter does not explain it. Coarse stamps and young free fits accept every feasible
+    /// stamp.
     pub(crate) fn off(&self, obs: &Obs, scatter: Scatter) -> Option<f64> {
         if self.sums.n < 8.0 && self.anchor.is_none() || self.coarse(scatter) {
             return None;
@@ -232,7 +228,7 @@ impl Fit {
         (off.abs() > scatter.bound).then_some(off)
     }
 
-    /// All corridors again, with the scatter as it is known now.
+    /// Recomputes all corridors with the current scatter.
     fn rebuilt(&mut self, scatter: Scatter) -> bool {
         let mut anew = self.clone();
         anew.reset();
@@ -249,7 +245,7 @@ impl Fit {
             low = low.max(floor);
             high = high.max(low);
         }
-        // A near miss is scatter that the bound did not foresee.
+        // A near miss is scatter beyond the estimated bound.
         let leeway = 0.25 * obs.width.max(2.0 * scatter.bound);
         if !self.corridor.require(obs.x, low, high, leeway) {
             return false;
@@ -259,12 +255,11 @@ impl Fit {
         true
     }
 
-    /// The line to publish, for `start <= x <= end`.
+    /// The line for `start <= x <= end`.
     pub(crate) fn line(&self, scatter: Scatter, start: f64, end: f64) -> FitLine {
         let slope = self.slope(scatter);
         let (low, high) = self.corridor.offsets(slope.value);
-        // Stamps on the reference's ticks start where the first of them says;
-        // rounded ones say nothing about where in their corridor the truth lies.
+        // Stamps on the reference's ticks start at the first of them; rounded ones may lie anywhere in their corridor.
         let nominal = self.nominal(scatter);
         let free = if nominal {
             0.0
@@ -273,13 +268,13 @@ impl Fit {
         } else {
             self.sums.y - slope.value * self.sums.x
         };
-        // Where rounding lets the ends cross, their middle is as good as either.
+        // If rounding makes the ends cross, use their middle.
         let chosen = if low <= high {
             free.clamp(low, high)
         } else {
             (low + high) / 2.0
         };
-        // Corridors may be widened for near misses; that time goes on may not.
+        // Corridors may widen for near misses, but time must advance.
         let offset = self.floor.map_or(chosen, |floor| chosen.max(floor));
         let raised = offset - chosen;
         let stamps = self.sums.n.max(1.0);
@@ -290,9 +285,9 @@ impl Fit {
                 .max(self.spread(slope, offset, end));
             ends + self.doubt()
         } else {
-            // What exceeds the stamps' scatter is wander that a line cannot follow.
+            // Residuals beyond the stamps' scatter are wander that a line cannot follow.
             let sigma = self.sigma(scatter);
-            // A constant latency of the stamps cannot be told from their time: one sigma.
+            // A constant latency cannot be told from time: one sigma.
             let wander = (residual * residual - sigma * sigma).max(0.0).sqrt();
             let beyond = slope.half * (end - self.last.x).max(0.0);
             let rounding = if nominal {
@@ -310,7 +305,7 @@ impl Fit {
         }
     }
 
-    /// Slope by regression drawn towards the prior, kept feasible.
+    /// Slope by regularised regression, kept feasible.
     pub(crate) fn slope(&self, scatter: Scatter) -> Slope {
         let p = self.prior.value;
         let prior_sigma = (self.prior.half / COVER).max(1e-12);
@@ -322,7 +317,7 @@ impl Fit {
                 half: ((1.0 + self.width) / span).min(self.prior.half),
             };
         }
-        // The prior's reach, unless the stamps have ruled it out.
+        // Range of the prior, unless stamps rule it out.
         let reach = (
             (p - self.prior.half).max(low),
             (p + self.prior.half).min(high),
@@ -350,17 +345,16 @@ impl Fit {
         Slope { value, half }
     }
 
-    /// Whether fine stamps all sit on the reference to a nanosecond: they are its
-    /// ticks, as digitisers with disciplined clocks write them, and the metric is
-    /// then what they say, not the middle of their last digit.
+    /// Whether fine stamps are all ticks of the reference to a nanosecond, as disciplined digitisers write them: then
+    /// the metric goes through the stamps, not through the middle of their last digit.
     pub(crate) fn nominal(&self, scatter: Scatter) -> bool {
         let (low, high) = self.y_range;
         let free = self.anchor.is_none() && !self.coarse(scatter);
         free && high - low <= 1.0 && low.abs() <= 1.0
     }
 
-    /// How much the stamps scatter about their line beyond what neighbours tell:
-    /// heavy tails, or wander that a line cannot follow. At least 1.
+    /// Scatter about the line relative to that between neighbours, at least 1: heavy tails, or wander that a line
+    /// cannot follow.
     pub(crate) fn excess(&self, scatter: Scatter) -> f64 {
         if self.sums.n < 5.0 {
             return 1.0;
@@ -368,14 +362,13 @@ impl Fit {
         ((self.sums.sse / (self.sums.n - 2.0)).sqrt() / self.sigma(scatter)).max(1.0)
     }
 
-    /// How far stamps may lie outside their stated resolution: what was seen,
-    /// and some of it for a constant latency.
+    /// How far stamps may lie outside their stated resolution: the observed miss and some constant latency.
     fn doubt(&self) -> f64 {
         2.0 * self.corridor.missed + ROOM * self.width
     }
 
-    /// Whether the stamps' resolution, not their scatter, limits the fit: not so
-    /// once stamps have missed the corridor by more than rounding allows.
+    /// Whether resolution, not scatter, limits the fit: not once stamps have missed the corridor by more than rounding
+    /// allows.
     pub(crate) fn coarse(&self, scatter: Scatter) -> bool {
         self.width > 2.0 * scatter.bound && self.corridor.missed <= ROOM * self.width
     }
@@ -386,7 +379,7 @@ impl Fit {
             .max(0.3)
     }
 
-    /// Greatest distance at `x` of any feasible line from the chosen one.
+    /// Largest distance at `x` of any feasible line from the chosen one.
     fn spread(&self, slope: Slope, offset: f64, x: f64) -> f64 {
         let chosen = offset + slope.value * x;
         let (least, greatest) = self.corridor.slopes();
@@ -404,7 +397,7 @@ impl Fit {
         worst
     }
 
-    /// Root mean square distance of the stamps' centres from a line, those that it left out included.
+    /// RMS distance of the stamps' centres from a line, including excluded ones.
     pub(crate) fn residual_with(&self, line: &FitLine, left_out: &LeftOut) -> f64 {
         if left_out.count == 0.0 {
             return line.residual;
@@ -414,13 +407,13 @@ impl Fit {
         ((own + others) / (self.sums.n + left_out.count)).sqrt()
     }
 
-    /// Root mean square distance of the centres of the stamps in the fit from a line.
+    /// RMS distance of the centres of the fitted stamps from a line.
     fn residual(&self, slope: f64, offset: f64) -> f64 {
         let s = &self.sums;
         if s.n == 0.0 {
             return 0.0;
         }
-        // The anchor weighs a billion stamps but the line runs through it.
+        // The anchor outweighs all stamps, but the line passes through it.
         let middle = if self.anchor.is_some() {
             0.0
         } else {

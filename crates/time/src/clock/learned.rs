@@ -1,22 +1,20 @@
-//! What a clock has learned and carries over gaps and steps: its rate and the
-//! scatter of its stamps.
+//! Clock properties that survive gaps and steps: rate, and scatter of stamps.
 //!
-//! Everything is relative to the reference rate (initial or nominal): `x` is a
-//! nominal duration in ns, `y` a stamp minus its nominal time in ns, so a slope
-//! is dimensionless (1e-6 is one part per million).
+//! Relative to the reference rate (initial or nominal): `x` is a nominal duration in ns, `y` a stamp minus its nominal
+//! time in ns, a slope is dimensionless (1e-6 is 1 ppm).
 
 use super::config::{COARSE_NS, COVER, FLOOR_SLOPE, GUESS_NS, HARD_SLOPE, PRIOR_SIGMA, ROOM};
 use super::fit::{Obs, Scatter, Slope};
 
-/// Robust scatter of stamps, from second differences: blind to offset and rate.
+/// Robust scatter of stamps, from second differences: independent of offset and rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
-    /// Half-width assumed before anything is known, ns.
+    /// Half-width until the scatter is known, ns.
     guess: f64,
-    /// The last differences, a ring of [`Jitter::MEMORY`].
+    /// Ring buffer of the last [`Jitter::MEMORY`] differences.
     ring: Vec<f64>,
     next: usize,
-    /// The last two stamps of the present stretch, as `(x, y)`.
+    /// Last two stamps since the last gap, as `(x, y)`.
     last: [Option<(f64, f64)>; 2],
     sigma: f64,
     bound: f64,
@@ -25,15 +23,14 @@ pub(crate) struct Jitter {
 
 impl Jitter {
     const MEMORY: usize = 64;
-    /// Differences needed before the scatter is believed.
+    /// Differences needed for a valid scatter.
     const ENOUGH: usize = 12;
-    /// Differences that small jitter is hardly ever seen in by chance.
+    /// Differences too many to be small by chance.
     const FEW: usize = 2;
-    /// No stamp is better than this, ns: rounding of what lies before us.
+    /// Minimum scatter, ns: rounding.
     const FLOOR_NS: f64 = 1.0;
 
-    /// At first a busy operating system's latency is assumed, or a quarter of a
-    /// sample period where that is longer.
+    /// Assumes the latency of a busy system, or a quarter of a sample period if that is longer.
     fn new(period_ns: f64) -> Self {
         let guess = (0.25 * period_ns).max(GUESS_NS);
         Self {
@@ -47,7 +44,7 @@ impl Jitter {
         }
     }
 
-    /// Forget neighbours: the next stamp does not follow on the last one.
+    /// Forgets neighbours: the next stamp is not contiguous.
     pub(crate) fn interrupt(&mut self) {
         self.last = [None; 2];
     }
@@ -78,18 +75,18 @@ impl Jitter {
         let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
         self.sigma = median / 0.6745;
         self.worst = sorted[n - 1];
-        // Heavy tails (one-sided latencies) show in the upper decile. Few
-        // differences make a poor median, so they are widened.
+        // The upper decile shows heavy tails (one-sided latencies). Few differences give a poor median, hence the
+        // margin.
         let tail = 2.0 * sorted[(n * 9 / 10).min(n - 1)];
         self.bound = (5.0 * self.sigma).max(tail) * (1.0 + 12.0 / n as f64);
     }
 
-    /// Whether enough differences were seen for the scatter to be believed.
+    /// Whether enough differences are known for a valid scatter.
     pub(crate) fn known(&self) -> bool {
         self.ring.len() >= Self::ENOUGH
     }
 
-    /// The worst scatter so far, once there is more than a chance; ns.
+    /// Largest scatter so far, if beyond chance; ns.
     pub(crate) fn seen(&self) -> Option<f64> {
         (self.ring.len() >= Self::FEW).then_some(self.worst.max(Self::FLOOR_NS))
     }
@@ -99,14 +96,13 @@ impl Jitter {
         self.worst > resolution + Self::FLOOR_NS
     }
 
-    /// Whether rounding to the resolution alone explains every difference: it
-    /// moves a stamp against the middle of its neighbours by less than one
-    /// resolution, which the normalisation divides by the root of 1.5.
+    /// Whether rounding explains every difference: it moves a stamp relative to its neighbours' middle by less than one
+    /// resolution, divided by sqrt(1.5) in the normalisation.
     pub(crate) fn only_rounding(&self, resolution: f64) -> bool {
         self.worst <= 0.82 * resolution
     }
 
-    /// Standard deviation of the stamps beyond their resolution, ns.
+    /// Standard deviation of stamps beyond their resolution, ns.
     pub(crate) fn sigma(&self, resolution: f64) -> f64 {
         if !self.known() {
             return (self.guess - resolution).max(0.0) / 3.0;
@@ -120,11 +116,9 @@ impl Jitter {
 
     /// Half-width that practically every stamp keeps, beyond its resolution, ns.
     ///
-    /// Coarse stamps that scatter by no more than rounding explains get a little
-    /// room for the latency that it hides: near the turn of a second, a few
-    /// milliseconds decide which second is named, and lines without room would
-    /// take those whims for the finest of measurements. Others get a resolution
-    /// at least, which costs a regression nothing.
+    /// Coarse stamps whose scatter is explained by rounding get some room for hidden latency: near the turn of a
+    /// second, milliseconds decide which second is named, and without room the corridor would take that for a precise
+    /// measurement. Others get at least a resolution, which costs a regression nothing.
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
         let few = !self.known();
         if resolution >= COARSE_NS && (few || self.only_rounding(resolution)) {
@@ -141,19 +135,18 @@ impl Jitter {
 
 /// How long stamps have kept to the ticks of the reference rate.
 ///
-/// A disciplined digitiser's do, to their last digit; a computer's latency or a
-/// drifting clock's never do for three stamps in a row. So this tells, long
-/// before scatter is measured, that a stamp one sample off means one sample.
+/// A disciplined digitiser's do, to the last digit; with latency or drift, three in a row never do. So before the
+/// scatter is known, a stamp one sample off means one lost sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Steady {
-    /// Stamps that followed on, all on ticks.
+    /// Consecutive contiguous stamps on ticks.
     stamps: u32,
-    /// Longest nominal duration over which they did, ns.
+    /// Longest nominal duration covered, ns.
     span: f64,
 }
 
 impl Steady {
-    /// A stamp at `x` that follows on; `range`: of all offsets since the last gap.
+    /// A contiguous stamp at `x`; `range` is that of all offsets since the last gap.
     pub(crate) fn follow(&mut self, x: f64, range: f64, width: f64) {
         if range <= width.max(Jitter::FLOOR_NS) {
             self.stamps += 1;
@@ -163,7 +156,7 @@ impl Steady {
         }
     }
 
-    /// Half-width of the rate that ticks this steady leave open; `None`: not steady.
+    /// Half-width of the rate that such ticks allow; `None`: not steady.
     pub(crate) fn slope(&self, width: f64) -> Option<f64> {
         (self.stamps >= 2).then(|| (Jitter::FLOOR_NS + width) / self.span.max(1.0))
     }
@@ -171,8 +164,7 @@ impl Steady {
 
 /// Exponentially weighted regression of stamps on index: the running rate.
 ///
-/// Sums are centred within a stretch; between stretches only the slope's
-/// information survives, so an offset never turns into a rate.
+/// Sums are centred between gaps; only slope information survives a gap, so an offset never becomes a rate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Running {
     pub(crate) points: u64,
@@ -181,12 +173,12 @@ pub(crate) struct Running {
     mean_y: f64,
     sxx: f64,
     sxy: f64,
-    /// Weighted count behind `sxx`, over all stretches.
+    /// Weighted count of `sxx`, over all gaps.
     count: f64,
 }
 
 impl Running {
-    /// The offset starts anew (gap, step); the slope's evidence stays.
+    /// After a gap or step the offset is unknown; slope information is kept.
     pub(crate) fn interrupt(&mut self) {
         (self.weight, self.mean_x, self.mean_y) = (0.0, 0.0, 0.0);
     }
@@ -214,8 +206,8 @@ impl Running {
 
     /// Slope and its standard deviation, for stamps of scatter `sigma`.
     ///
-    /// Rounding to a resolution is no independent noise (a slow clock rounds the
-    /// same way for hours), so it counts for all stamps as for one.
+    /// Rounding errors are correlated (a slow clock rounds the same way for hours), so all stamps together count as
+    /// one.
     pub(crate) fn slope(&self, sigma: f64, resolution: f64) -> (f64, f64) {
         let variance = spread(sigma, resolution, self.count);
         let prior = variance / (PRIOR_SIGMA * PRIOR_SIGMA);
@@ -230,19 +222,18 @@ impl Running {
 /// Variance of a stamp in a regression over `count` of them, ns^2.
 pub(crate) fn spread(sigma: f64, resolution: f64, count: f64) -> f64 {
     let rounding = resolution * resolution / 12.0 * count.max(1.0);
-    // Not below what rounding of the arithmetic leaves.
+    // At least the arithmetic's rounding errors.
     (rounding + sigma * sigma).max(0.09)
 }
 
-/// Both, with the configured weight of the past.
+/// Running rate and jitter, with the configured weight of the past.
 #[derive(Clone, Debug)]
 pub(crate) struct Learned {
     pub(crate) alpha: f64,
     pub(crate) jitter: Jitter,
     pub(crate) running: Running,
     pub(crate) steady: Steady,
-    /// The same with a third of the memory: where the two differ, the rate is
-    /// wandering and the longer one lags behind.
+    /// With a third of the memory: a difference shows a wandering rate, behind which the longer one lags.
     quick: Running,
 }
 
@@ -257,7 +248,7 @@ impl Learned {
         }
     }
 
-    /// A gap or a step: neighbours and offset are forgotten.
+    /// After a gap or step, forgets neighbours and offset.
     pub(crate) fn interrupt(&mut self) {
         self.jitter.interrupt();
         self.interrupt_rate();
@@ -268,8 +259,8 @@ impl Learned {
         self.quick.interrupt();
     }
 
-    /// A step hid between stamps that followed on. Two stamps alone had taken it
-    /// for a rate: that evidence goes; more of them have outweighed it.
+    /// A step was found between stamps taken as contiguous. With two stamps it was mistaken for a rate, which is
+    /// forgotten; more of them have outweighed it.
     pub(crate) fn step_found(&mut self) {
         if self.running.points <= 2 {
             (self.running, self.quick) = (Running::default(), Running::default());
@@ -290,13 +281,13 @@ impl Learned {
         }
     }
 
-    /// The running slope, with what a clock may wander added to its half-width.
+    /// Running slope; the half-width includes wander.
     pub(crate) fn slope(&self, resolution: f64) -> Slope {
         let scatter = self.scatter(resolution);
         let (value, sd) = self.running.slope(scatter.sigma, resolution);
         let (recent, recent_sd) = self.quick.slope(scatter.sigma, resolution);
         let lag = 2.0 * ((recent - value).abs() - recent_sd).max(0.0);
-        // Stamps of a stepping clock may scatter by any amount. An allowance without limit would make any gap follow on.
+        // Stamps of a stepping clock scatter arbitrarily; an unbounded allowance would accept any gap.
         Slope {
             value: value.clamp(-HARD_SLOPE, HARD_SLOPE),
             half: (COVER * sd + lag + FLOOR_SLOPE).min(HARD_SLOPE),

@@ -1,11 +1,11 @@
-//! [`LeftOut`]: how far stamps that a line did not take lie from it.
+//! [`LeftOut`]: distances of the stamps excluded from a fit.
 //!
-//! They are stored as stamps in use all the same. The residual of a piece counts them, so that it bounds the distance of
-//! each of its stamps, and readers can check the piece against them.
+//! They are stored as used all the same. A piece's residual includes them, so that it bounds the distance of each of
+//! its stamps, and readers can check the piece.
 
 use super::fit::Obs;
 
-/// Centred sums of stamps, from which the squares of their distances to any line follow.
+/// Centred sums of stamps, which give squared distances from any line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LeftOut {
     pub(crate) count: f64,
@@ -43,7 +43,7 @@ impl LeftOut {
         self.count = count;
     }
 
-    /// Root mean square distance from `y = offset + slope * x`; 0 without stamps.
+    /// RMS distance from `y = offset + slope * x`; 0 without stamps.
     pub(crate) fn residual(&self, offset: f64, slope: f64) -> f64 {
         (self.squares(offset, slope) / self.count.max(1.0)).sqrt()
     }

@@ -1,18 +1,17 @@
-//! [`Clock`]: one run's estimator and the only place that decides about gaps.
+//! [`Clock`]: estimates the clock of a run, and decides about gaps.
 //!
-//! - `point`: what goes in and comes out;
+//! - `point`: inputs and outputs;
 //! - `config`: options and constants;
 //! - `learned`: rate and scatter, which survive gaps and steps;
-//! - `corridor`: the straight lines that its stamps leave possible;
-//! - `fit`: one line through the corridors of its stamps;
-//! - `left_out`: the stamps that it did not take;
-//! - `stretch`: the gap-free end of a run, whose open piece the fit is;
-//! - `place`: contiguous, gap, step, outlier;
-//! - `resume`: the same state again from what was stored.
+//! - `corridor`: feasible straight lines;
+//! - `fit`: a line through the corridors of its stamps;
+//! - `left_out`: excluded stamps;
+//! - `stretch`: the gap-free end of a run, with its open piece;
+//! - `place`: contiguous, gap, step or outlier;
+//! - `resume`: restores the state from stored points.
 //!
-//! Pure and deterministic: the same stamps in the same order give the same
-//! placements and pieces, whenever the work was interrupted and resumed. Memory
-//! is a hundred stamps and the closed pieces; a stamp costs microseconds.
+//! Deterministic: the same stamps in the same order give the same placements and pieces, with or without interruptions.
+//! Memory: a hundred stamps and the closed pieces.
 
 mod config;
 mod corridor;
@@ -33,8 +32,7 @@ use fit::Slope;
 use learned::Learned;
 use stretch::{Stamped, Stretch};
 
-/// One run's estimator: places stamped stretches of samples, keeps the running
-/// rate and fits the run's metric.
+/// Estimator of one run: places stamped blocks of samples, tracks the rate, fits the run's metric.
 ///
 /// ```
 /// use isochrony_time::{Clock, ClockConfig, Fixed, Placement, RunId, Stamp};
@@ -72,7 +70,7 @@ struct RunState {
     last_civil: Fixed,
     closed: Vec<Piece>,
     stretch: Stretch,
-    /// As it was when the run began, for the case that its stamps prove wrong.
+    /// State before the run, in case its stamps prove wrong.
     before: Learned,
 }
 
@@ -92,8 +90,7 @@ impl Clock {
         })
     }
 
-    /// The clock of the run that follows a step: stamps and offsets are
-    /// forgotten, the rate and the stamps' scatter carry over.
+    /// Clock of the run after a step: forgets stamps and offsets, keeps rate and scatter.
     pub fn next_run(&self, run: RunId) -> Self {
         let mut learned = self.learned.clone();
         learned.interrupt();
@@ -110,30 +107,29 @@ impl Clock {
         self.run
     }
 
-    /// Its options.
+    /// Options.
     pub fn config(&self) -> &ClockConfig {
         &self.config
     }
 
-    /// Index of the run's first sample, once there is one.
+    /// Index of the run's first sample, if any.
     pub fn start(&self) -> Option<i64> {
         self.state.as_ref().map(|s| s.start)
     }
 
-    /// Index after the run's last sample, once there is one.
+    /// Index after the run's last sample, if any.
     pub fn end(&self) -> Option<i64> {
         self.state.as_ref().map(|s| s.end)
     }
 
-    /// Take in a placed stretch of `samples` samples, the first at `index`.
+    /// Accepts a placed block of `samples` samples from `index` on.
     ///
-    /// The point returned is to be kept, with its mark, whatever that is.
+    /// Store the returned point, whatever its mark.
     ///
     /// # Errors
-    /// [`TimeError::PointOrder`] unless the index follows (the end so far, or
-    /// beyond it after a gap), [`TimeError::BadPlacement`] for a step, which
-    /// needs [`Clock::next_run`] first, or an empty stretch. The clock is then
-    /// as it was.
+    /// [`TimeError::PointOrder`] unless the index is the end so far, or beyond it after a gap;
+    /// [`TimeError::BadPlacement`] for an empty block, or for a step, which needs [`Clock::next_run`]. The clock is
+    /// then unchanged.
     pub fn accept(
         &mut self,
         index: i64,
@@ -256,7 +252,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Samples without a stamp that follow on.
+    /// Adds contiguous samples without a stamp.
     ///
     /// # Errors
     /// [`TimeError::BadPlacement`] before the first stamp, [`TimeError::Overflow`].
@@ -273,8 +269,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Civil time expected of the sample after the last one; `None` before the
-    /// first stamp.
+    /// Expected civil time of the next sample; `None` before the first stamp.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -284,8 +279,7 @@ impl Clock {
             .transpose()
     }
 
-    /// The running rate: what the clock does now, which sizes gaps. What it did
-    /// over a whole run is [`crate::Empirical::mean_rate`].
+    /// Current rate, which sizes gaps. The rate of a whole run is [`crate::Empirical::mean_rate`].
     pub fn rate(&self) -> RateEstimate {
         let Slope { value, half } = self.slope();
         RateEstimate {
@@ -295,15 +289,15 @@ impl Clock {
         }
     }
 
-    /// How many samples a duration in nanoseconds holds at the running rate.
+    /// Samples in a duration in nanoseconds, at the current rate.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] beyond the range of [`Fixed`].
     pub fn samples_in(&self, ns: Fixed) -> Result<Fixed, TimeError> {
         let nominal = self.config.reference().samples_in(ns)?;
         let slope = self.slope().value;
-        // The product with a rate as a float would lose samples of long durations. The correction is at most a
-        // hundredth of it, and a float holds that to a fraction of a sample; the nominal part is exact.
+        // A product with a float would lose samples of long durations. The nominal part is exact; the correction, at
+        // most a hundredth of it, is precise enough in a float.
         let correction = Fixed::from_f64_nearest(-nominal.to_f64() * slope / (1.0 + slope))?;
         nominal.checked_add(correction).ok_or(TimeError::Overflow {
             what: "duration in samples",
@@ -319,8 +313,7 @@ impl Clock {
 
     /// The run's fit, in index order; empty before the first stamp.
     ///
-    /// Only the last piece, which is open, may still change ([`Placement::Lock`]
-    /// replaces all of them).
+    /// Only the last piece, which is open, may still change ([`Placement::Lock`] replaces all of them).
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -330,7 +323,7 @@ impl Clock {
         Ok(pieces)
     }
 
-    /// The pieces of [`Clock::pieces`] that are final.
+    /// The final pieces of [`Clock::pieces`].
     pub fn closed_pieces(&self) -> &[Piece] {
         self.state.as_ref().map_or(&[], |s| &s.closed)
     }

@@ -1,53 +1,44 @@
-//! Where a stamped stretch of samples belongs: the only gap logic there is.
+//! Placement of stamped blocks of samples: all gap logic of the project.
 //!
-//! The paper's listing 3.2 compares a file's stamp with the expected end of the
-//! one before. So does this, with its defects mended: the first file is no gap;
-//! the tolerance holds in both directions and is never below the stamps'
-//! resolution; the expectation is the fitted line, not the last stamp; gaps and
-//! steps never enter the rate.
+//! As the paper's listing 3.2, compares a stamp with the expected end of the file before, with corrections: the first
+//! file is not a gap; the tolerance applies in both directions and is at least the stamps' resolution; the expectation
+//! is the fitted line, not the last stamp; gaps and steps never enter the rate.
 //!
-//! One stamp alone cannot tell an outlier from a step: both disagree with the
-//! line. The one after it can, where the caller knows it (`next`): if it agrees
-//! with the old line, or is at least four times nearer to it, the stamp was an
-//! outlier. Without `next` every disagreement is taken at its word; nothing is
-//! lost then either, since a backward stamp opens a run and the return is a gap.
-//! Only below 2.5 periods it must then be a whole number of samples, as losses
-//! are and late stamps are not.
+//! A single stamp cannot tell an outlier from a step. If the caller knows the `next` one and it agrees with the old
+//! line, or is at least four times nearer to it, the stamp is an outlier. Without `next` a disagreement counts, at no
+//! loss: a backward stamp opens a run, and the return is a gap. Below 2.5 periods it must be a whole number of samples,
+//! as losses are and late stamps are not.
 //!
-//! Early in a signal, before scatter and rate are known, half a sample beyond the
-//! stamps' resolution is a gap as well: a rate that nobody has measured does not
-//! explain lost samples away.
+//! Before scatter and rate are known, half a sample beyond the stamps' resolution is a gap, too: an unmeasured rate
+//! does not explain lost samples.
 
 use super::config::{COARSE_NS, COVER, GUESS_NS, LATENCY_NS, PRIOR_SIGMA, ROOM, WANDER};
 use super::fit::{HiddenGap, Slope};
 use super::{Clock, Placement, RunState, Stamp};
 use crate::{Fixed, TimeError, civil};
 
-/// Clocks without battery start here: Unix, GPS, DOS and common RTC epochs.
+/// Start dates of clocks without battery: Unix, GPS, DOS and common RTC epochs.
 const EPOCHS: [(i32, u32, u32); 4] = [(1970, 1, 1), (1980, 1, 1), (1980, 1, 6), (2000, 1, 1)];
-/// A clock that runs since its epoch has not run longer than this, days.
+/// Maximum uptime of a clock since its epoch, days.
 const EPOCH_DAYS: i64 = 30;
-/// A first stamp further back than this is a clock step, not a missing lock, ns.
+/// A first stamp farther back is a clock step, not a missing lock, ns.
 const LOCK_REACH_NS: f64 = 60e9;
 const LEAP_NS: f64 = 1e9;
-/// Resolutions that a stamp may be off by without anything having happened.
+/// Resolutions that a stamp may be off.
 const SPAN: f64 = 2.5;
-/// Periods below which one stamp alone must say that whole samples are missing,
-/// once the scatter of stamps is known.
+/// With a known scatter, a single stamp off by fewer periods must be off by whole samples.
 const EARLY: f64 = 2.5;
-/// Stamps finer than this share of a period can tell one sample from none.
+/// Stamps finer than this fraction of a period resolve single samples.
 const FINE: f64 = 0.2;
-/// Samples since the last stamp over which even a poor crystal gains or loses no
-/// more than two.
+/// Samples over which a poor crystal gains or loses at most two.
 const SHORT: f64 = 2.0 / (COVER * PRIOR_SIGMA);
-/// Times the worst scatter of a few stamps that later ones may be off.
+/// Allowed deviation of later stamps, in multiples of the largest scatter of the first few.
 const SEEN: f64 = 30.0;
 
 impl Clock {
-    /// Where `samples` samples stamped `stamp` belong; changes nothing.
+    /// Places `samples` samples stamped `stamp`; changes nothing.
     ///
-    /// `next` is the stamp of the recording after this one, where the caller
-    /// knows it: it tells a wrong stamp from a real step.
+    /// `next`, if known, is the stamp of the following recording: it tells a wrong stamp from a step.
     ///
     /// # Errors
     /// [`TimeError::BadResolution`], [`TimeError::Overflow`].
@@ -105,9 +96,8 @@ impl Clock {
         })
     }
 
-    /// Whether a run's second stamp, though a wrong nominal rate could explain
-    /// it, is a step: the one after it then keeps the same distance, where a
-    /// wrong rate would have doubled it.
+    /// Whether a run's second stamp is a step, although a wrong nominal rate could explain it: the next stamp then has
+    /// the same offset, where a wrong rate would double it.
     fn early_step(
         &self,
         run: &RunState,
@@ -121,10 +111,10 @@ impl Clock {
         };
         let mut tight = self.tolerance(run, stamp);
         if !self.is_short(run, 0) {
-            // Over a long time a crystal within its limits moves by this much, too.
+            // Over a long time a crystal within tolerance drifts by as much.
             tight = tight.max((EARLY * self.period()).min(LATENCY_NS));
         }
-        // Half as much again, for jitter that is not known yet.
+        // Half as much again for unknown jitter.
         tight *= 1.5;
         if off.abs() <= tight {
             return Ok(false);
@@ -136,10 +126,9 @@ impl Clock {
         Ok(more.abs() <= tight && (more - by_rate).abs() > tight)
     }
 
-    /// Whether early stamps lie a whole number of samples off the ticks that the
-    /// first stamp set, to within their own last digit. Chance hardly does that,
-    /// and two times running never, so these samples were lost or repeated,
-    /// though a wrong nominal rate could hide as many.
+    /// Whether early stamps are off by whole samples from the ticks of the first stamp, to their last digit. That is
+    /// hardly chance, and never twice in a row: samples were lost or repeated, even if a wrong nominal rate could
+    /// explain it.
     fn on_tick(
         &self,
         run: &RunState,
@@ -150,8 +139,8 @@ impl Clock {
     ) -> Result<bool, TimeError> {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let early = self.early();
-        // Where jitter cannot reach half a period, only a wrong rate could deceive,
-        // and that the next stamp tells. Over a short time not even a rate does.
+        // Where jitter is below half a period, only a wrong rate can mislead, which the next stamp shows. Over a short
+        // time not even a rate can.
         let share = match next {
             _ if self.is_short(run, 0) && !self.learned.jitter.exceeds(resolution) => FINE,
             Some(_) if 6.0 * GUESS_NS <= period => FINE,
@@ -159,7 +148,7 @@ impl Clock {
             None => 0.001,
         };
         let fine = resolution <= share * period;
-        // Two stamps are each rounded; a line through more may lie half a width off.
+        // Two stamps are each rounded; a line through more may be off by half a width.
         let widths = if run.points == 1 { 1.0 } else { 1.5 };
         let mut slack = widths * resolution + 2.0;
         if self.is_short(run, 0) {
@@ -175,14 +164,13 @@ impl Clock {
         let more = self.next_off(run, samples, next)? - off;
         let elapsed = (run.stretch.x_of(run.end) - run.stretch.fit.last.x).max(1.0);
         let by_rate = off * (samples as f64 * period) / elapsed;
-        // As far off again is what a wrong rate does, but no clock's rate is as wrong as lost samples soon make it look.
+        // Twice the offset suggests a wrong rate, but lost samples soon imply an impossible one.
         let is_rate =
             off.abs() <= COVER * PRIOR_SIGMA * elapsed && (more - by_rate).abs() <= 0.5 * period;
         Ok(strays(more, period) <= slack && !is_rate)
     }
 
-    /// Whether a disagreement beyond the slip may be believed without a second
-    /// stamp: it is large, or a whole number of samples.
+    /// Whether a disagreement beyond the slip counts without a second stamp: it is large, or whole samples.
     fn whole(&self, run: &RunState, stamp: &Stamp, off: f64) -> bool {
         let Slope { value, half } = run.stretch.rate(&self.learned);
         let period = self.period() * (1.0 + value);
@@ -192,7 +180,7 @@ impl Clock {
             || strays(off, period) <= exact
     }
 
-    /// The next stamp's distance from the line, ns.
+    /// Distance of the next stamp from the line, ns.
     fn next_off(&self, run: &RunState, samples: u64, next: &Stamp) -> Result<f64, TimeError> {
         let overflow = TimeError::Overflow { what: "index" };
         let after = run.end.checked_add_unsigned(samples).ok_or(overflow)?;
@@ -201,7 +189,7 @@ impl Clock {
         Ok(minus(next, expected)?.to_f64())
     }
 
-    /// What the stamp after this one reveals, if anything.
+    /// Placement that the following stamp implies, if any.
     fn look_ahead(
         &self,
         run: &RunState,
@@ -222,8 +210,7 @@ impl Clock {
         Ok((agrees && lone_first).then_some(Placement::Lock))
     }
 
-    /// Largest disagreement that is neither gap nor step, `ahead` samples after
-    /// the end.
+    /// Largest disagreement that is neither gap nor step, `ahead` samples after the end.
     fn slip(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         match self.config.gap_slip_ns {
             Some(slip) if slip >= SPAN * resolution(run, stamp) => slip,
@@ -231,11 +218,11 @@ impl Clock {
         }
     }
 
-    /// What the rate's uncertainty amounts to since the last stamp, ns.
+    /// Time uncertainty from the rate since the last stamp, ns.
     fn drift(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         let mut half = run.stretch.rate(&self.learned).half;
         if self.learned.running.points <= 2 {
-            // Two stamps make a rate, but a gap between them would make it too.
+            // The rate from two stamps is unreliable: there may be a gap between them.
             half = half.max(COVER * PRIOR_SIGMA);
         }
         if self.early() && self.is_short(run, ahead) {
@@ -257,15 +244,13 @@ impl Clock {
         self.elapsed(run, ahead) <= SHORT * self.period()
     }
 
-    /// Whether the scatter of stamps is still to be learned, and nothing stated
-    /// stands in for it.
+    /// Whether the scatter is unknown and no tolerance is configured.
     fn early(&self) -> bool {
         self.config.gap_slip_ns.is_none() && !self.learned.jitter.known()
     }
 
-    /// How far early stamps of many digits may be off because a busy system wrote
-    /// them late, ns. 0 where their resolution says all that is to be expected,
-    /// and where such latencies do not reach half a sample.
+    /// Possible latency of early stamps of high resolution, ns; 0 if their resolution says it all, or such latencies
+    /// stay below half a sample.
     fn early_latency(&self, run: &RunState, stamp: &Stamp) -> f64 {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let exact = resolution >= GUESS_NS || self.steady(run, stamp).is_some();
@@ -279,8 +264,8 @@ impl Clock {
         SPAN * resolution + latency + self.drift(run, stamp, 0)
     }
 
-    /// The gap that a stamp which follows on may hide, if it disagrees by more than
-    /// its resolution explains and a sample or more could be missing.
+    /// The gap that a contiguous stamp may hide: it disagrees by more than its resolution, and a sample or more could
+    /// be missing.
     pub(super) fn hidden_gap(
         &self,
         run: &RunState,
@@ -303,7 +288,7 @@ impl Clock {
         Ok((!explained && reach >= least).then_some(HiddenGap { reach, least }))
     }
 
-    /// The part of the slip that does not grow with time.
+    /// The constant part of the slip.
     fn tolerance(&self, run: &RunState, stamp: &Stamp) -> f64 {
         let scatter = self.scatter(run, stamp);
         let period = self.period();
@@ -320,7 +305,7 @@ impl Clock {
                 }
             }
             None => {
-                // Rounding that is wider than a sample hides jitter of samples.
+                // A resolution wider than a sample hides jitter of samples.
                 let resolution = resolution(run, stamp);
                 if resolution > period {
                     scatter
@@ -331,11 +316,10 @@ impl Clock {
         }
     }
 
-    /// How far a stamp may lie off the line by its resolution and its jitter, ns.
+    /// How far a stamp may be off the line by resolution and jitter, ns.
     fn scatter(&self, run: &RunState, stamp: &Stamp) -> f64 {
-        // Line and stamp may lie at opposite ends of what a resolution allows: one
-        // width between them, half a width from the stamp to its centre; and rounding
-        // may hide jitter of another half to either side.
+        // One width, since line and stamp may lie at opposite ends of the resolution; half a width to the stamp's
+        // centre; and jitter of half a width to either side that rounding may hide.
         let resolution = resolution(run, stamp);
         let jitter = if self.steady(run, stamp).is_some() {
             0.0
@@ -349,7 +333,7 @@ impl Clock {
         SPAN * resolution + 3.0 * jitter
     }
 
-    /// Half-width of the rate where fine stamps keep to its ticks.
+    /// Half-width of the rate if fine stamps keep to its ticks.
     fn steady(&self, run: &RunState, stamp: &Stamp) -> Option<f64> {
         let resolution = resolution(run, stamp);
         let fine = resolution <= FINE * self.period();
@@ -360,7 +344,7 @@ impl Clock {
         1e9 / self.config.reference().to_f64()
     }
 
-    /// A gap's length in samples at the running rate, at least one.
+    /// Gap length in samples at the current rate, at least one.
     fn gap_samples(&self, gap: Fixed) -> Result<u64, TimeError> {
         u64::try_from(self.samples_in(gap)?.round().max(1)).map_err(|_| TimeError::Overflow {
             what: "gap in samples",
@@ -368,7 +352,7 @@ impl Clock {
     }
 }
 
-/// The coarser resolution of a stamp and the one before it, ns.
+/// The coarser resolution of a stamp and the one before, ns.
 fn resolution(run: &RunState, stamp: &Stamp) -> f64 {
     stamp.resolution.to_f64().max(run.stretch.fit.last.width)
 }

@@ -1,4 +1,4 @@
-//! [`Stretch`]: the gap-free end of a run, its open piece and what closes it.
+//! [`Stretch`]: the gap-free end of a run, with its open piece.
 
 use super::Stamp;
 use super::config::{HARD_SLOPE, WANDER};
@@ -7,25 +7,25 @@ use super::learned::Learned;
 use super::left_out::LeftOut;
 use crate::{Fixed, Piece, Rate, RunId, TimeError};
 
-/// Samples since the last gap. Coordinates of its fit are relative to `origin`,
-/// a line at the reference rate through the first stamp.
+/// Samples since the last gap. Coordinates are relative to `origin`, a line at the reference rate through the first
+/// stamp.
 #[derive(Clone, Debug)]
 pub(crate) struct Stretch {
     origin: Piece,
-    /// First index of the open piece, and its civil time where already fixed.
+    /// First index of the open piece, and its civil time if fixed.
     start: i64,
     start_civil: Option<Fixed>,
     pub(crate) fit: Fit,
-    /// Extremes of the stamps' `y`.
+    /// Range of the stamps' `y`.
     range: (f64, f64),
-    /// A stamp that the fit refused; the next one tells whether it was alone.
+    /// A stamp that the fit rejected; the next one tells whether it is an outlier.
     pending: Option<Obs>,
-    /// Stamps of the open piece that stay out of the fit: before the last one in it, and behind.
+    /// Stamps of the open piece excluded from the fit: before its last stamp, and behind.
     left_out: LeftOut,
     left_out_behind: LeftOut,
 }
 
-/// A stamp's facts, as [`Stretch`] needs them.
+/// A stamp with its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamped {
     pub(crate) index: i64,
@@ -34,8 +34,8 @@ pub(crate) struct Stamped {
 }
 
 impl Stretch {
-    /// Starting with a stamp; `start` precedes it only where earlier stamps of
-    /// the run were thrown out. `not_before`: index and time of the end before a gap.
+    /// Starts with a stamp; `start` precedes it only if earlier stamps of the run were discarded. `not_before`: index
+    /// and time of the end before a gap.
     pub(crate) fn new(
         run: RunId,
         reference: Rate,
@@ -52,8 +52,8 @@ impl Stretch {
             width: stamp.resolution.to_f64(),
         };
         let floor = not_before.map(|(end, t)| {
-            // A gap keeps a tenth of the duration that its indices stand for, or half of
-            // what the stamp says: index is at least a sample, also where time is less.
+            // A gap keeps a tenth of its indices' duration, or half of what the stamp says: it may have an index
+            // without time.
             let samples = (i128::from(stamp.index) - i128::from(end)).max(1) as f64;
             let tenth = 0.1 * samples * origin.ns_per_sample();
             let lasted = stamp.civil.checked_sub(t).map_or(0.0, Fixed::to_f64);
@@ -81,7 +81,7 @@ impl Stretch {
         })
     }
 
-    /// Let the open piece begin earlier: samples whose own stamps were wrong.
+    /// Moves the start of the open piece back over samples whose stamps were wrong.
     pub(crate) fn reach_back(&mut self, start: i64) {
         self.start = self.start.min(start);
     }
@@ -91,7 +91,7 @@ impl Stretch {
         (i128::from(index) - i128::from(self.origin.index)) as f64 * self.origin.ns_per_sample()
     }
 
-    /// Civil time expected of an index after the last stamp.
+    /// Expected civil time of an index after the last stamp.
     pub(crate) fn predict(&self, index: i64, learned: &Learned) -> Result<Fixed, TimeError> {
         let (x, width) = (self.x_of(index), self.fit.last.width);
         let line = self
@@ -102,9 +102,9 @@ impl Stretch {
         self.civil(index, y)
     }
 
-    /// What a stamp says of its sample's time, to be compared with [`predict`](Self::predict): the middle of its last
-    /// digit, but the stamp itself where the line, too, goes through the stamps and not through their middles. Half a
-    /// resolution between the two would make a gap a sample too long where stamps are as coarse as the samples.
+    /// Time of a stamped sample, to compare with [`predict`](Self::predict): the middle of its last digit, or the stamp
+    /// itself if the line goes through the stamps. Mixing both would add half a resolution, a whole sample if stamps
+    /// are that coarse.
     pub(crate) fn time_of(&self, stamp: &Stamp, learned: &Learned) -> Result<Fixed, TimeError> {
         let width = self.fit.last.width;
         let as_written =
@@ -115,7 +115,7 @@ impl Stretch {
         stamp.centre()
     }
 
-    /// The present slope: the running one, or the corridor's where it is sharper.
+    /// Current slope: the running one, or the corridor's if that is sharper.
     pub(crate) fn rate(&self, learned: &Learned) -> Slope {
         let width = self.fit.last.width;
         let (running, fit) = (learned.slope(width), self.fit.slope(learned.scatter(width)));
@@ -133,7 +133,7 @@ impl Stretch {
         }
     }
 
-    /// A stamp that follows on; pieces that it completes go to `closed`.
+    /// Adds a contiguous stamp; completed pieces go to `closed`.
     pub(crate) fn take(
         &mut self,
         stamp: Stamped,
@@ -161,7 +161,7 @@ impl Stretch {
         let scatter = learned.scatter(width);
         let off = self.fit.off(&obs, scatter);
         let Some(refused) = self.pending.take() else {
-            // One stamp far off is a latency or a fault; it waits for the next one.
+            // A single stamp far off may be latency or an error; it waits for the next.
             if off.is_none() && self.fit.add(obs, scatter) {
                 learned.add_rate(&obs);
                 self.catch_up();
@@ -176,14 +176,14 @@ impl Stretch {
         };
         let alone = off.is_none() && self.fit.add(obs, scatter);
         if alone {
-            // The refused stamp stood alone: it stays out.
+            // The rejected stamp was an outlier: exclude it.
             learned.add_rate(&obs);
             self.left_out_behind.add(&refused);
             self.catch_up();
             return Ok(());
         }
         if !together {
-            // One far off to either side: neither says anything about the line.
+            // Off in opposite directions: the line stands.
             self.left_out_behind.add(&refused);
             self.pending = Some(obs);
             return Ok(());
@@ -201,13 +201,13 @@ impl Stretch {
         self.turn(refused, obs, learned, closed)
     }
 
-    /// The stamps left out so far lie before the fit's last one, or the piece that they are part of begins.
+    /// Excluded stamps so far belong to the fit's range, or to the piece that begins.
     fn catch_up(&mut self) {
         let behind = std::mem::take(&mut self.left_out_behind);
         self.left_out.merge(&behind);
     }
 
-    /// Two stamps in a row left the line: it ends, and another goes on from there.
+    /// Two stamps in a row left the line: end it, and start another there.
     fn turn(
         &mut self,
         refused: Obs,
@@ -251,7 +251,7 @@ impl Stretch {
         Ok(())
     }
 
-    /// End the open piece before `index`; the next one starts where it ended.
+    /// Ends the open piece before `index`; the next one starts where it ended.
     pub(crate) fn close(
         &mut self,
         index: i64,
@@ -276,10 +276,10 @@ impl Stretch {
         scatter: Scatter,
         closed: &mut Vec<Piece>,
     ) -> Result<Obs, TimeError> {
-        // Time must not stand still, however large the step within the slip.
+        // Time must advance, however large the step.
         let y = to.centre().max(from.y - 0.9 * (to.x - from.x));
         let slope = (y - from.y) / (to.x - from.x).max(1.0);
-        // Nobody knows where between the two the step was.
+        // The step may be anywhere between the two.
         let step = y - from.y - rate * (to.x - from.x);
         let civil = self.civil(from.index, from.y)?;
         let (num, den) = self.ratio(slope);
@@ -315,7 +315,7 @@ impl Stretch {
         })
     }
 
-    /// The open piece as fitted now; `upto`: how far its uncertainty must hold.
+    /// The open piece as fitted now; its uncertainty must hold up to `upto`.
     pub(crate) fn piece(
         &self,
         end: Option<i64>,
@@ -331,7 +331,7 @@ impl Stretch {
         };
         let (num, den) = self.ratio(line.slope.value);
         let mut left_out = self.left_out;
-        // Stamps behind the fit's last one are part of this piece unless it ends there.
+        // Excluded stamps behind the fit's last one belong to this piece unless it ends there.
         if end.is_none_or(|end| end > self.fit.last.index) {
             left_out.merge(&self.left_out_behind);
             self.pending.iter().for_each(|obs| left_out.add(obs));
@@ -354,15 +354,14 @@ impl Stretch {
         civil.ok_or(TimeError::Overflow { what: "civil time" })
     }
 
-    /// Nanoseconds per sample at a slope, as a ratio: the reference's own for
-    /// slope zero, else a float's exact value.
+    /// Nanoseconds per sample at a slope, as a ratio: the reference's for slope zero, else a float's exact value.
     fn ratio(&self, slope: f64) -> (u64, u64) {
         if slope == 0.0 {
             return (self.origin.num, self.origin.den);
         }
         let mut num = self.origin.ns_per_sample() * (1.0 + slope);
         let mut den = 1u64;
-        // Doubling is exact; 53 bits of mantissa are whole below 2^53.
+        // Doubling is exact; the 53-bit mantissa becomes whole.
         while num.fract() != 0.0 && den < 1 << 61 {
             (num, den) = (num * 2.0, den * 2);
         }
