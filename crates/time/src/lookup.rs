@@ -1,4 +1,4 @@
-//! From civil time back to an index: choosing the run, then the sample.
+//! Lookup of a civil time: finds the run, then the sample.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::empirical::{RunPieces, civil_end};
 use crate::line::Line;
 use crate::{Empirical, Fixed, RunId, RunSpan, Time, TimeError};
 
-/// How a civil time between two samples becomes an index.
+/// Rounding of a civil time between two samples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Round {
     /// The nearest sample, the default: inverts `time_of`.
@@ -16,18 +16,18 @@ pub enum Round {
     Floor,
     /// The first sample whose (rounded) time is not before the given one.
     Ceil,
-    /// Only a time that `time_of` gives for a recorded sample; else an error.
+    /// Only a time that `time_of` returns for a recorded sample; else an error.
     Exact,
 }
 
-/// Which run to take where two cover one civil time.
+/// Choice between two runs that cover a civil time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Prefer {
     /// The run that starts first in civil time.
     First,
     /// The run that starts last in civil time.
     Last,
-    /// This run, also outside its span (by extrapolation).
+    /// This run, extrapolated outside its span.
     Run(RunId),
 }
 
@@ -36,55 +36,52 @@ pub enum Prefer {
 pub struct Lookup {
     /// Rounding.
     pub round: Round,
-    /// What to do where runs overlap; `None`: an error naming both.
+    /// Choice where runs overlap; `None`: an error.
     pub prefer: Option<Prefer>,
 }
 
-/// Where a civil time lies on the index axis.
+/// Position of a civil time on the index axis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct IndexAt {
-    /// The index, rounded as asked.
+    /// The rounded index.
     pub index: i64,
     /// The unrounded position, to 2^-32 of a sample.
     pub position: Fixed,
     /// The run.
     pub run: RunId,
-    /// Whether the time lies between the ends of a gap (within a run or between
-    /// runs), so that the index is address space. Extrapolation before the first
-    /// and after the last sample is not flagged: compare with the signal's bounds.
+    /// Whether the time lies in a gap (within or between runs), so that the index has no sample. Not set for
+    /// extrapolation before the first and after the last sample: compare with the signal's bounds.
     pub in_gap: bool,
 }
 
-/// A stretch of civil time with one line, from the time that was looked up to `until`.
+/// Civil times from the one looked up to `until`, on one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CivilStretch {
     pub(crate) line: Line,
     pub(crate) run: RunId,
     pub(crate) in_gap: bool,
-    /// The stretch ends before this time.
+    /// Exclusive end.
     pub(crate) until: Fixed,
-    /// Where the next run begins, for a gap between runs.
+    /// Start of the next run, for a gap between runs.
     next_run: Option<(i64, RunId)>,
 }
 
 impl Empirical {
     /// Index of a civil time.
     ///
-    /// Recorded samples win over gaps. Inside a gap the index interpolates
-    /// between its ends; before the first and after the last run it extrapolates.
+    /// Recorded samples take precedence over gaps. The index interpolates inside a gap, and extrapolates before the
+    /// first and after the last run.
     ///
     /// # Errors
-    /// [`TimeError::Ambiguous`] where two runs cover the time and nothing is
-    /// preferred, [`TimeError::UnknownRun`], [`TimeError::NotOnSample`] and
-    /// [`TimeError::InGap`] for [`Round::Exact`], [`TimeError::Overflow`].
+    /// [`TimeError::Ambiguous`] if two runs cover the time and none is preferred, [`TimeError::UnknownRun`],
+    /// [`TimeError::NotOnSample`] and [`TimeError::InGap`] for [`Round::Exact`], [`TimeError::Overflow`].
     pub fn index_of(&self, civil: Fixed, lookup: Lookup) -> Result<IndexAt, TimeError> {
         let stretch = self.civil_stretch(civil, lookup.prefer)?;
         self.index_in(&stretch, civil, lookup.round)
     }
 
-    /// Index of a time that may remember its run, which then wins over
-    /// `lookup.prefer`: exactly inverts [`Empirical::time_of`]. A run of another
-    /// origin (see [`Empirical::with_timebase`]) is ignored.
+    /// Index of a time; the run that it remembers overrides `lookup.prefer`: exactly inverts [`Empirical::time_of`]. A
+    /// run of another origin (see [`Empirical::with_timebase`]) is ignored.
     ///
     /// # Errors
     /// As [`Empirical::index_of`].
@@ -152,7 +149,7 @@ impl Empirical {
         }
     }
 
-    /// The line that answers for `civil`, and how far it does.
+    /// The line for `civil`, and its extent.
     pub(crate) fn civil_stretch(
         &self,
         civil: Fixed,
@@ -164,7 +161,7 @@ impl Empirical {
         let started = self.runs.partition_point(|r| r.civil <= civil);
         let mut until = self.runs.get(started).map_or(Fixed::MAX, |r| r.civil);
         let (mut chosen, mut gap): (Option<CivilStretch>, Option<CivilStretch>) = (None, None);
-        // Later starts first; stop where no earlier run reaches this far.
+        // Later starts first; stop when no earlier run extends this far.
         for k in (0..started).rev() {
             if self.runs[self.latest[k] as usize].civil_end <= civil {
                 break;
@@ -220,7 +217,7 @@ impl Empirical {
         })
     }
 
-    /// One run as if it were alone.
+    /// By one run alone.
     fn stretch_in_run(&self, group: RunPieces, civil: Fixed) -> Result<CivilStretch, TimeError> {
         let of_run = &self.order[group.first..group.first + group.count];
         let started = of_run.partition_point(|&p| self.pieces[p as usize].civil <= civil);

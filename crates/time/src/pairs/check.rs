@@ -1,12 +1,12 @@
-//! Which points make a metric: at least two, in order, of a map that never turns back.
+//! Validation of points: at least two, in order, of a monotonic map.
 
 use super::options::PointPair;
 use crate::{Fixed, TimeError};
 
-/// Fewest points whose scatter says how uncertain they are.
+/// Points needed to estimate an uncertainty from scatter.
 pub(super) const LEAST_SCATTERED: usize = 5;
 
-/// Checks what no fit can mend.
+/// Checks points before the fit.
 ///
 /// # Errors
 /// [`TimeError::TooFewPoints`], [`TimeError::UnsortedPoints`], [`TimeError::NegativeUncertainty`],
@@ -44,7 +44,7 @@ pub(super) fn check_points(points: &[PointPair]) -> Result<(), TimeError> {
     }
 }
 
-/// Checks that the map goes one way: no point in use turns back by more than the uncertainties allow.
+/// Checks that points in use are monotonic, within their uncertainties.
 ///
 /// # Errors
 /// [`TimeError::NotMonotone`] with the two points.

@@ -1,24 +1,24 @@
-//! Points that disagree with those around them, and how much the others scatter.
+//! Outliers among points, and the scatter of the others.
 //!
-//! A point is compared with what the points before it say, and with what those behind it say: the line through five of
-//! them by the median of their slopes, which one wrong point in five does not move. It is an outlier if both disagree
-//! with it in one direction by far more than points do as a rule. Where a clock changes its rate, one side still agrees;
-//! where its rate changes slowly, the point is far from both lines, but near the line between its neighbours.
+//! A point is compared with two lines, through five points before and five behind it, by medians of their slopes, which
+//! tolerate one wrong point in five. It is an outlier if it differs from both in the same direction by far more than is
+//! typical. If the clock's rate steps, one side still agrees; if it drifts, the point is near the line between its
+//! neighbours.
 
-/// Points on each side of one that is judged.
+/// Points on each side.
 const SIDE: usize = 5;
-/// Fewest of them that say anything.
+/// Minimum of them.
 const LEAST_SIDE: usize = 3;
-/// Fewest points among which outliers are looked for.
+/// Minimum of points for detection.
 const LEAST: usize = 8;
-/// Disagreement of an outlier in multiples of the third quartile of all: 5.7 standard deviations of Gaussian scatter.
+/// Threshold in multiples of the third quartile: 5.7 standard deviations of Gaussian scatter.
 const FAR: f64 = 5.0;
-/// The same of its distance from the line between its neighbours.
+/// Threshold of the distance from the line between neighbours.
 const FAR_BESIDE: f64 = 3.0;
-/// No more than one point in so many is an outlier: beyond that, nothing says which are.
+/// At most one point in so many is an outlier: beyond that they cannot be told apart.
 const MOST: usize = 4;
 
-/// A point that may be an outlier: coordinates, and its half-width where that is stated.
+/// A point: coordinates, and its stated half-width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) x: f64,
@@ -33,7 +33,7 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     if points.len() < LEAST {
         return out;
     }
-    // Where several lie close together, the worst is taken out first: the others may only look wrong beside it.
+    // Of several close together, remove the worst first: it may distort the others.
     loop {
         let left: Vec<Candidate> = used.iter().map(|&at| points[at]).collect();
         let excess: Vec<f64> = (0..left.len()).map(|at| disagreement(&left, at)).collect();
@@ -61,7 +61,7 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     }
 }
 
-/// By how much a point disagrees with those on both sides of it, beyond what uncertainties explain.
+/// Disagreement of a point with both sides, beyond the uncertainties.
 fn disagreement(points: &[Candidate], at: usize) -> f64 {
     let before = &points[at.saturating_sub(SIDE)..at];
     let behind = &points[at + 1..(at + 1 + SIDE).min(points.len())];
@@ -83,8 +83,8 @@ fn disagreement(points: &[Candidate], at: usize) -> f64 {
     }
 }
 
-/// Distance of a point from the line through the two points next to it. Twice that where these are on both sides of it,
-/// since one of them may be as wrong.
+/// Distance of a point from the line through its two nearest points; doubled if they are on both sides, since either
+/// may be wrong.
 fn off_neighbours(points: &[Candidate], at: usize) -> f64 {
     let last = points.len() - 1;
     let (a, b, weight) = match at {
@@ -102,7 +102,7 @@ struct MedianLine {
     x: f64,
     y: f64,
     slope: f64,
-    /// Typical distance of two of the points.
+    /// Typical distance between two of the points.
     reach: f64,
 }
 
@@ -125,8 +125,8 @@ fn median_line(points: &[Candidate]) -> Option<MedianLine> {
     Some(MedianLine { x, y, slope, reach })
 }
 
-/// Half-width of the interval around a point that holds the truth, as the points scatter about the lines between their
-/// neighbours: five standard deviations, or twice the upper decile if outliers or long tails make that more.
+/// Half-width of a point's interval from its scatter about the lines between neighbours: five standard deviations, or
+/// twice the upper decile if larger (outliers, long tails).
 pub(super) fn scatter(points: &[Candidate]) -> f64 {
     let mut off: Vec<f64> = interpolation_errors(points).map(f64::abs).collect();
     if off.is_empty() {
@@ -137,8 +137,8 @@ pub(super) fn scatter(points: &[Candidate]) -> f64 {
     (5.0 * sigma).max(2.0 * off[off.len() * 9 / 10])
 }
 
-/// Whether points scatter at random by more than their stated uncertainties, which are wrong then. A clock that wanders
-/// leaves the line between neighbours, too, but to one side for a while.
+/// Whether random scatter exceeds the stated uncertainties. A wandering clock also leaves the line between neighbours,
+/// but to one side for a while.
 pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     let beyond = points.windows(3).filter(|three| {
         let [a, b, c] = [three[0], three[1], three[2]];
@@ -152,7 +152,7 @@ pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     if beyond.count() * MOST <= points.len() {
         return false;
     }
-    // Of independent points, errors of neighbours have a correlation of -2/3.
+    // Independent points have a correlation of neighbouring errors of -2/3.
     let off: Vec<f64> = interpolation_errors(points).collect();
     let together: f64 = off.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let square: f64 = off.iter().map(|off| off * off).sum();
