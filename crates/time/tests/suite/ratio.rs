@@ -1,4 +1,4 @@
-//! Ratios of grids, and timebases of what was resampled, against arithmetic in wide integers.
+//! Ratios of grids and resampled timebases, against wide integers.
 
 use isochrony_time::{Rate, Ratio, TimeError, TimebaseId};
 use proptest::prelude::*;
