@@ -1,9 +1,8 @@
-//! Throughput of expressions against loops fused by hand; run with `cargo bench -p isochrony-expr`.
+//! Throughput of expressions against loops fused by hand: `cargo bench -p isochrony-expr --bench expressions`.
 //!
-//! The loops are compiled for the same instruction set, compute in the same types and add in the
-//! same lanes. Every pair is run interleaved and reported as median and spread (10 to 90 %) of the
-//! ratio. Results are asserted to be equal; without `--bench` (as `cargo test` runs it) each case
-//! runs once on little data.
+//! The loops are compiled for the same instruction set, with the same types and lanes. Pairs run interleaved and report
+//! median and spread (10 to 90 %) of their ratio. Results are asserted to be equal; without `--bench` (as under `cargo
+//! test`) each case runs once on little data.
 
 mod hand;
 

@@ -1,8 +1,7 @@
-//! Throughput of random expressions against loops fused by hand; run with `cargo bench -p
-//! isochrony-expr --bench fused`.
+//! Throughput of random expressions against loops fused by hand: `cargo bench -p isochrony-expr --bench fused`.
 //!
-//! Expressions and loops are those of a seed (`bench/grammar.py` draws others), for samples of 16 bits,
-//! f32 and f64 in windows of 4,096. Results are asserted to be equal to the bit; pairs run interleaved.
+//! Generated from a seed by `bench/grammar.py`, for i16, f32 and f64 samples in windows of 4,096. Results are asserted
+//! to be bit-equal; pairs run interleaved.
 
 mod hand;
 #[path = "fused/made.rs"]
@@ -11,7 +10,7 @@ mod made;
 use hand::{Case, noise, quantile};
 
 fn main() {
-    // 12 bits, as of an instrument, or numbers between minus one and one.
+    // 12 bits, as from an instrument, or numbers between -1 and 1.
     let counts = |i: usize| noise(i) >> 4;
     let single = |i: usize| f32::from(noise(i) >> 4) / 2048.0;
     let double = |i: usize| f64::from(noise(i) >> 4) / 2048.0;

@@ -1,7 +1,6 @@
-//! Expressions in files: `{"nodes": [{"op": "input"}, {"op": "mean", "args": [0]}, ...]}`.
+//! JSON form of expressions: `{"nodes": [{"op": "input"}, {"op": "mean", "args": [0]}, ...]}`.
 //!
-//! Constants are text (`"value": "2.5"`), because not every parser of numbers gives back the
-//! bits that were written.
+//! Constants are text (`"value": "2.5"`), since not every JSON parser preserves their bits.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -28,7 +27,7 @@ struct Written {
     dtype: Option<DType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Which input, where it is not the first.
+    /// Index of the input, if not the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input: Option<u8>,
 }

@@ -7,7 +7,6 @@ use isochrony_segment::{Bool8, Complex, Complex32, Complex64, DType, dispatch};
 use super::map::{Map1, Narrow, UnaryFn, run1, samples, samples_mut};
 use super::number::Order;
 
-/// Conversion to the output's dtype.
 pub(super) struct Cast;
 
 macro_rules! numbers {
@@ -94,10 +93,10 @@ complex! {
     Complex64 => Complex64, f64;
 }
 
-/// Samples that are converted by two loops at once.
+/// Samples per step of a two-step conversion.
 const AT_ONCE: usize = 256;
 
-/// By way of a dtype that has all values of `A`.
+/// Through a dtype that has all values of `A`.
 fn by_way<A: Pod, M: Pod, B: Pod>(isa: Isa, a: &[u8], out: &mut [u8])
 where
     Cast: Map1<A, M> + Map1<M, B>,
@@ -112,10 +111,9 @@ where
     }
 }
 
-/// The conversion; none from complex to real numbers, which would lose the imaginary part.
+/// The conversion; None from complex to real, which would lose the imaginary part.
 ///
-/// Integers go by way of i64 and singles by way of f64, which have all their values, so that there are not a hundred
-/// loops; chains convert what they take themselves.
+/// Integers convert through i64 and f32 through f64, which are lossless: fewer loops. Chains convert directly.
 pub(crate) fn cast(from: DType, to: DType) -> Option<UnaryFn> {
     macro_rules! integer {
         ($from:ident) => {
@@ -159,7 +157,6 @@ pub(crate) fn cast(from: DType, to: DType) -> Option<UnaryFn> {
     })
 }
 
-/// A conversion to the same dtype.
 fn copy(_isa: Isa, a: &[u8], out: &mut [u8]) {
     out.copy_from_slice(a);
 }

@@ -1,4 +1,4 @@
-//! Loops over tiles: operations, where their operands are, and which loops there are.
+//! Loops over tiles for combinations of operations and operand locations.
 
 #![allow(unsafe_code)] // Results may lie where operands were, which slices cannot say.
 
@@ -8,21 +8,20 @@ use isochrony_segment::DType;
 use super::chain::{Code, Place, Step};
 use super::walk::Lane;
 
-/// What a loop reads and writes: pointers to tiles, and how many bytes off the next one is.
+/// Pointers to tiles, with strides in bytes.
 pub(super) struct Operands {
     pub(super) tiles: usize,
     pub(super) from: (*const u8, usize),
     /// Of the first operation.
     pub(super) x: (*const u8, usize),
-    /// Of the second one.
+    /// Of the second operation.
     pub(super) y: (*const u8, usize),
-    /// The second one of a choice.
+    /// Second operand of a selection.
     pub(super) z: (*const u8, usize),
     pub(super) to: *mut u8,
 }
 
 impl Operands {
-    /// Those of one tile.
     pub(super) fn tile(&self, tile: usize) -> Self {
         let at = |of: (*const u8, usize)| (of.0.wrapping_add(tile * of.1), of.1);
         Self {
@@ -38,11 +37,11 @@ impl Operands {
 
 pub(super) type LoopFn = fn(Isa, &Operands);
 
-/// Where an operand is.
+/// Location of an operand.
 pub(super) trait Kind {
     type Held<'a, V: Tile + 'a>: Copy;
 
-    /// What is loaded before the loop.
+    /// Loaded before the loop.
     ///
     /// # Safety
     /// There is a tile, which is not written while the result lives.
@@ -70,7 +69,7 @@ impl Kind for Number {
 
     #[inline(always)]
     unsafe fn hold<'a, V: Tile + 'a>(level: V::Level, at: *const V::Memory) -> V::Operand<'a> {
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's contract.
         V::number(level, unsafe { &*at })
     }
 
@@ -96,7 +95,7 @@ impl Kind for Any {
         _held: (),
         at: *const V::Memory,
     ) -> V::Operand<'a> {
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's contract.
         V::operand(level, unsafe { &*at })
     }
 }
@@ -114,8 +113,8 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
         z,
         to,
     } = *operands;
-    // SAFETY: operands have at least as many tiles, or one if the next is no way off; numbers are never written; no
-    // other reference lives longer than an operation. Bytes are aligned to lines, or to samples of a block.
+    // SAFETY: operands have at least as many tiles, or one and a stride of zero; numbers are never written; no other
+    // reference outlives an operation. Bytes are aligned to cache lines, or to samples of a block.
     unsafe {
         let at = |of: (*const u8, usize), tile: usize| of.0.add(tile * of.1).cast::<V::Memory>();
         let held = (
@@ -142,15 +141,15 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
     }
 }
 
-/// An operation; `z` is the other operand of a choice.
+/// An operation; `z` is the other operand of a selection.
 pub(super) trait Apply {
-    /// Whether it does anything.
+    /// False for [`Nothing`].
     const DOES: bool = true;
 
     fn apply<V: Tile>(tile: &mut V, x: V::Operand<'_>, z: V::Operand<'_>);
 }
 
-/// What leaves the accumulator as it is.
+/// Leaves the accumulator unchanged.
 pub(super) struct Nothing;
 
 impl Apply for Nothing {
@@ -206,7 +205,6 @@ fn is_number(place: Place) -> bool {
     matches!(place, Place::Number(_))
 }
 
-/// The loop of one operation on a dtype.
 pub(super) fn one(dtype: DType, step: &Step) -> LoopFn {
     match dtype {
         DType::F32 => one_of::<f32>(step),
@@ -214,7 +212,6 @@ pub(super) fn one(dtype: DType, step: &Step) -> LoopFn {
     }
 }
 
-/// The loop of two operations, if there is one.
 pub(super) fn two(dtype: DType, first: &Step, second: &Step) -> Option<LoopFn> {
     match dtype {
         DType::F32 => two_of::<f32>(first, second),
@@ -249,7 +246,7 @@ fn one_of<T: Lane>(step: &Step) -> LoopFn {
     )
 }
 
-/// Where both operands are numbers all that is common, where one lies in memory what is most common.
+/// Numbers as operands for all common pairs; memory for the most common ones.
 fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
     macro_rules! pairs {
         ($x:ident $y:ident, [$($first:ident)*], $seconds:tt) => {

@@ -1,11 +1,10 @@
-//! Loops over blocks: one operation applied to each sample, compiled for every instruction set.
+//! Elementwise loops over blocks, compiled for every instruction set.
 //!
-//! Operations are types, not closures, so that a loop over each is one function whose address a
-//! program can keep. Operands are bytes; blocks are aligned and whole, which programs see to.
+//! Operations are types, not closures, so each loop is a function with an address. Operands are aligned bytes of whole
+//! samples.
 //!
-//! There are some hundreds of operations on dtypes, so each is compiled once for each instruction set that is worth it
-//! ([`Levels`]) and for arrays of 64 samples only: a number is written out as one, and what is left of a block is
-//! filled up to one.
+//! To limit hundreds of loops, each is compiled only for worthwhile instruction sets ([`Levels`]) and for arrays of 64
+//! samples: numbers are repeated, and the rest of a block is padded.
 
 use std::marker::PhantomData;
 
@@ -13,7 +12,7 @@ use bytemuck::{AnyBitPattern, NoUninit, Pod};
 use isochrony_dsp::{Isa, Kernel, Level};
 use isochrony_segment::Bool8;
 
-/// One sample of any dtype, in the first bytes.
+/// A sample of any dtype, in the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(16))]
 pub(crate) struct Value(pub(crate) [u8; 16]);
@@ -31,20 +30,20 @@ impl Value {
     }
 }
 
-/// An operand: a block of samples, or one for all.
+/// An operand: a block of samples, or a single value.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     Block(&'a [u8]),
     Value(Value),
 }
 
-/// Samples that a loop takes at once.
+/// Samples per step.
 const AT_ONCE: usize = 64;
 
-/// An operand in arrays.
+/// An operand as arrays.
 struct Arrays<'a, T> {
     block: Option<&'a [T]>,
-    /// The number, or what is left of the block.
+    /// The repeated number, or the padded rest of the block.
     array: [T; AT_ONCE],
 }
 
@@ -63,7 +62,7 @@ impl<'a, T: Pod> Arrays<'a, T> {
         }
     }
 
-    /// The array that begins with a sample.
+    /// Array that starts at a sample.
     #[inline(always)]
     fn at(&mut self, from: usize) -> &[T; AT_ONCE] {
         if let Some(block) = self.block {
@@ -77,7 +76,7 @@ impl<'a, T: Pod> Arrays<'a, T> {
     }
 }
 
-/// Fills a block array by array; `each` gets where an array begins.
+/// Fills a block by arrays; `each` gets the start of an array.
 #[inline(always)]
 fn in_arrays<O: Pod>(out: &mut [O], mut each: impl FnMut(usize, &mut [O; AT_ONCE])) {
     let (arrays, rest) = out.as_chunks_mut::<AT_ONCE>();
@@ -89,18 +88,18 @@ fn in_arrays<O: Pod>(out: &mut [O], mut each: impl FnMut(usize, &mut [O; AT_ONCE
     rest.copy_from_slice(&last[..rest.len()]);
 }
 
-/// Which instruction sets a loop is compiled for.
+/// Instruction sets that a loop is compiled for.
 pub(super) trait Levels {
     fn run<K: Kernel>(isa: Isa, kernel: K) -> K::Output;
 }
 
-/// All: functions that take tens of instructions.
+/// All: for functions of tens of instructions.
 pub(super) struct All;
 
-/// Up to AVX2: what memory is slower than.
+/// Up to AVX2: for loops bound by memory.
 pub(super) struct Narrow;
 
-/// The baseline: what only ever computes values of windows, since chains do it for samples.
+/// The baseline: for values of windows only; samples use chains.
 pub(super) struct Plain;
 
 impl Levels for All {
@@ -138,12 +137,11 @@ pub(crate) type UnaryFn = fn(Isa, &[u8], &mut [u8]);
 pub(crate) type BinaryFn = fn(Isa, Source<'_>, Source<'_>, &mut [u8]);
 pub(crate) type SelectFn = fn(Isa, Source<'_>, Source<'_>, Source<'_>, &mut [u8]);
 
-/// An operation on one sample. All must be `#[inline(always)]`.
+/// An elementwise operation. Must be `#[inline(always)]`.
 ///
-/// Where vectors have no way for some arguments, `map` leaves them open, `is_rare` tells which they
-/// are, and `map_rare` computes those.
+/// Where vectors cannot compute some arguments, `is_rare` detects these and `map_rare` computes them.
 pub(super) trait Map1<A, O> {
-    /// Whether an argument can be rare.
+    /// Whether arguments can be rare.
     const SOME_RARE: bool = false;
 
     fn map(a: A) -> O;
@@ -159,7 +157,7 @@ pub(super) trait Map1<A, O> {
     }
 }
 
-/// An operation on two samples, as [`Map1`].
+/// A binary elementwise operation, as [`Map1`].
 pub(super) trait Map2<A, O> {
     const SOME_RARE: bool = false;
 
@@ -271,7 +269,7 @@ impl<F: Map2<A, O>, A: Pod, O: Pod> Kernel for Run2<'_, F, A, O> {
     }
 }
 
-/// `where`: the condition is a bool, the other two have the output's dtype.
+/// `where`: the condition is a bool; the others have the output's dtype.
 pub(super) fn select<T: Pod>(
     isa: Isa,
     condition: Source<'_>,

@@ -1,4 +1,4 @@
-//! Which loop computes an operation on a dtype.
+//! Selects the loop of an operation on a dtype.
 
 mod cast;
 mod chain;
@@ -203,7 +203,7 @@ tests2! {
     NotEqual, |a, b| !a.equals(b);
 }
 
-/// Runs an expression for the Rust type of a dtype out of a list of kinds; gives None for others.
+/// Evaluates an expression for the Rust type of a dtype of certain kinds; None for others.
 macro_rules! among {
     ($dtype:expr, bool int float complex, $T:ident => $body:expr) => {
         dispatch!($dtype, $T => Some($body))
@@ -248,7 +248,7 @@ macro_rules! among {
     }};
 }
 
-/// The loop for an operation on samples of a dtype, if the dtype has it.
+/// Loop of a unary operation, if the dtype supports it.
 pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
     macro_rules! function {
         ($map:ident) => {
@@ -305,10 +305,9 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
     }
 }
 
-/// The loop for an operation on two operands of a dtype, if the dtype has it; whether the
-/// operands have to change places, too.
+/// Loop of a binary operation, if the dtype supports it, and whether to swap operands.
 pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
-    // Of floats chains do these for samples.
+    // For floats, chains do these for samples.
     macro_rules! test {
         ($map:ident) => {
             match dtype {
@@ -370,7 +369,6 @@ pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
     run.map(|run| (run, swapped))
 }
 
-/// The loop for `where` on samples of a dtype.
 pub(crate) fn select(dtype: DType) -> SelectFn {
     dispatch!(dtype, T => map::select::<T> as SelectFn)
 }

@@ -1,4 +1,4 @@
-//! Operations on one and two operands: dtypes found, operands converted.
+//! Types unary and binary operations, and converts their operands.
 
 use isochrony_segment::DType;
 
@@ -6,7 +6,7 @@ use super::{Action, Done, Lowering, fits};
 use crate::promote::{self, Signature};
 use crate::{Binary, ExprError, Unary, widen};
 
-/// What integer arithmetic does with results that its operands' dtype does not hold.
+/// Handling of integer overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IntegerOverflow {
     Widen,
@@ -83,7 +83,7 @@ impl Lowering<'_> {
         Ok(Done { place, weak })
     }
 
-    /// The dtype of integer arithmetic that does not wrap.
+    /// Dtype of integer arithmetic without wrapping.
     fn widened(&self, op: Binary, args: &[Done]) -> Option<DType> {
         let [a, b] = [args[0], args[1]];
         let strong = if a.weak { b } else { a };

@@ -1,4 +1,4 @@
-//! Operations that remember what came before: running means, hysteresis, the value before, counters.
+//! Types stateful operations: running means, hysteresis, previous values, counters.
 
 use isochrony_segment::DType;
 
@@ -7,7 +7,7 @@ use crate::promote::{self, Operand, Refusal};
 use crate::{ExprError, Memory, Scalar, Shape, Type};
 
 impl Lowering<'_> {
-    /// An operation over windows, in their order.
+    /// Types an operation over windows in order.
     pub(super) fn memory(
         &mut self,
         at: usize,

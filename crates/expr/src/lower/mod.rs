@@ -1,5 +1,4 @@
-//! From what was written to what is computed: types found, conversions written out, operations
-//! without a loop of their own replaced by those that have one.
+//! Lowers expressions: finds types, inserts conversions, and replaces operations without a loop.
 
 mod arithmetic;
 mod memory;
@@ -15,21 +14,21 @@ use crate::{Binary, ExprError, Graph, Input, Op, Reduction, RowField, Scalar, Sh
 use arithmetic::IntegerOverflow;
 pub(crate) use nodes::{Action, Nodes, TypedNode};
 
-/// An expression ready to be planned: `root` is the result.
+/// A lowered expression; `root` is the result.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     pub(crate) nodes: Nodes,
     pub(crate) root: usize,
 }
 
-/// What a written node became.
+/// Lowered form of a node.
 #[derive(Debug, Clone, Copy)]
 struct Done {
     place: usize,
     weak: bool,
 }
 
-/// Types an expression for samples of its inputs, which are calibrated first unless they are values already.
+/// Lowers an expression of samples, calibrating inputs first if needed.
 pub(crate) fn lower(graph: &Graph, inputs: &[Input<'_>]) -> Result<Lowered, ExprError> {
     let mut lowering = Lowering::new(graph);
     for (place, input) in inputs.iter().enumerate() {
@@ -38,7 +37,7 @@ pub(crate) fn lower(graph: &Graph, inputs: &[Input<'_>]) -> Result<Lowered, Expr
     lowering.lower()
 }
 
-/// Types an expression of the fields of rows.
+/// Lowers an expression of row fields.
 pub(crate) fn lower_rows(graph: &Graph, fields: &[RowField]) -> Result<Lowered, ExprError> {
     let mut lowering = Lowering::new(graph);
     lowering.fields = Some(fields);
@@ -48,9 +47,9 @@ pub(crate) fn lower_rows(graph: &Graph, fields: &[RowField]) -> Result<Lowered, 
 struct Lowering<'a> {
     graph: &'a Graph,
     nodes: Nodes,
-    /// Where the values of each input are.
+    /// Nodes of the inputs' values.
     inputs: Vec<usize>,
-    /// The fields, if it is an expression of rows.
+    /// The fields, for an expression of rows.
     fields: Option<&'a [RowField]>,
     done: Vec<Done>,
 }
@@ -66,7 +65,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Adds an input and, where it is calibrated, what makes values of its counts.
+    /// Adds an input and its calibration, if any.
     fn input(&mut self, place: usize, input: &Input<'_>) {
         let mut source = self.nodes.input(place, input.dtype, input.shape);
         if let Some(calibration) = input.calibration.filter(|c| !c.is_identity()) {
@@ -77,7 +76,7 @@ impl<'a> Lowering<'a> {
                 DType::F64
             };
             let calibrate = Action::Calibrate(scale.to_bits(), offset.to_bits());
-            // Inputs have a shape of their own, so nothing is folded here and a loop exists.
+            // Inputs are never constant, so nothing is folded, and the loop exists.
             let values = self.nodes.push(calibrate, &[source], physical);
             source = values.unwrap_or(source);
         }
@@ -151,7 +150,7 @@ impl<'a> Lowering<'a> {
         self.refused(at, op, args, Refusal::Unsupported { mend })
     }
 
-    /// Converts an operand; a number without a dtype of its own must fit.
+    /// Converts an operand; a number without its own dtype must fit.
     fn cast(&mut self, at: usize, done: Done, dtype: DType) -> Result<usize, ExprError> {
         if done.weak
             && let Some(value) = self.weak_integer(done)
@@ -170,7 +169,6 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// The value of a Python integer.
     fn weak_integer(&self, done: Done) -> Option<i64> {
         let value = self.nodes.constant(done.place)?;
         let node = &self.nodes[done.place];
@@ -302,7 +300,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Whether an integer is a number of a dtype.
+/// Whether a dtype can represent an integer.
 fn fits(value: i64, dtype: DType) -> bool {
     match dtype {
         DType::I8 => i8::try_from(value).is_ok(),

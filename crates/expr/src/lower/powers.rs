@@ -1,7 +1,7 @@
-//! Powers with a constant exponent: products and roots, as NumPy has them and beyond.
+//! Powers with a constant exponent, as products and roots.
 //!
-//! NumPy squares for `** 2`, takes a root for `** 0.5` and divides for `** -1`; so do we, and we
-//! multiply up to the eighth power, which differs from NumPy's `pow` by a few units in the last place.
+//! NumPy squares for `** 2`, takes a root for `** 0.5` and divides for `** -1`. Products up to the eighth power differ
+//! from its `pow` by a few units in the last place.
 
 use isochrony_segment::DType;
 
@@ -9,11 +9,11 @@ use super::{Action, Done, Lowering};
 use crate::promote::promote;
 use crate::{Binary, ExprError, Scalar, Shape, Unary};
 
-/// The highest power that is multiplied out.
+/// Highest power computed by products.
 const MOST: i64 = 8;
 
 impl Lowering<'_> {
-    /// The power where the exponent is a constant that has a way of its own.
+    /// The power, if its constant exponent has a special form.
     pub(super) fn power(
         &mut self,
         at: usize,
@@ -62,7 +62,7 @@ impl Lowering<'_> {
         Ok(Some(Done { place, weak }))
     }
 
-    /// Integer powers need an exponent that is known not to be negative.
+    /// Integer powers need a non-negative constant exponent.
     fn check_exponent(&self, at: usize, exponent: Done) -> Result<(), ExprError> {
         let node = &self.nodes[exponent.place];
         let signed = node.dtype.is_integer() && !node.dtype.is_unsigned();

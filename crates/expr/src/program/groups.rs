@@ -1,9 +1,9 @@
-//! Which nodes of a pass are steps of one chain.
+//! Groups the nodes of a pass into chains.
 //!
-//! Operations on singles, or on doubles, that vectors have instructions for are *of* that dtype; comparisons are of
-//! what they compare, truth of what it joins. Such a node is stored only if somebody needs it in memory: the result, a
-//! reduction, a loop that is not a chain, a chain of the other dtype, or several chains. All others are steps of the
-//! one chain that needs them. So chains have one result each and cannot wait for one another in a circle.
+//! Vectorisable operations on f32 or f64 belong to chains of that dtype; comparisons to that of their operands, boolean
+//! operations to that of theirs. A node is stored only if needed in memory: by the result, a reduction, a loop, a chain
+//! of the other dtype, or several chains. Others are steps of the one chain that needs them. So chains have one result,
+//! and no cyclic dependencies.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,47 +17,47 @@ use super::needs::{Conditions, Gathers, arguments};
 use super::plan::Planner;
 use super::writer::{Number, Writer};
 
-/// Most nodes of a chain: writing one recurses along them.
+/// Maximum nodes per chain: writing recurses.
 const MOST_NODES: usize = 256;
 
-/// A chain and what it reads.
+/// A chain and its inputs.
 #[derive(Debug, Clone)]
 pub(crate) struct Fused {
     pub(crate) chain: Chain,
-    /// Nodes whose blocks it reads.
+    /// Nodes of its blocks.
     pub(crate) blocks: Vec<usize>,
-    /// The first one is one.
+    /// The first is one.
     pub(crate) numbers: Vec<Number>,
 }
 
-/// Chains by the place of their result.
+/// Chains by their result.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     pub(crate) fused: HashMap<usize, Fused>,
-    /// Nodes that chains compute on the way, which need no step of their own.
+    /// Inner nodes of chains, without a step of their own.
     pub(crate) inner: HashSet<usize>,
 }
 
-/// Where the value of a node is.
+/// Location of a node's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Home {
     /// In memory.
     Stored,
     /// In the chain with this result.
     Within(usize),
-    /// In every chain that needs it: it is a conversion of something stored.
+    /// In every chain that needs it: a conversion of a stored value.
     Anywhere,
 }
 
-/// What a pass looks like to chains.
+/// Locations of a pass's values.
 pub(super) struct Homes {
     pub(super) of: HashMap<usize, Home>,
-    /// The dtype that each node's chain computes in.
+    /// Chain dtype of each node.
     pub(super) kinds: HashMap<usize, DType>,
 }
 
 impl Planner<'_> {
-    /// The dtype of the chains that a node can be a step of.
+    /// Chain dtype of a node, if any.
     fn kind(&self, place: usize, kinds: &HashMap<usize, DType>) -> Option<DType> {
         let node = self.node(place);
         let float = |dtype| matches!(dtype, DType::F32 | DType::F64).then_some(dtype);
@@ -89,7 +89,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a node converts what is stored: a step of its own takes a simpler loop.
+    /// Whether a node converts a stored value: as a step of its own it has a simpler loop.
     pub(super) fn converts(&self, place: usize) -> bool {
         match self.node(place).action {
             Action::Calibrate(..) => true,
@@ -131,7 +131,7 @@ impl Planner<'_> {
             let kind = kinds.get(&place);
             let asked =
                 result == Some(place) || gathers.contains_key(&place) || split.contains(&place);
-            // The chain that a user is a step of; None if the user needs memory.
+            // Chain of a user; None if the user needs memory.
             let chain = |user: &usize| {
                 let user = *user;
                 let root = match of.get(&user)? {
@@ -163,7 +163,6 @@ impl Planner<'_> {
         Homes { of, kinds }
     }
 
-    /// Chains among the nodes of a pass.
     pub(super) fn groups(
         &self,
         nodes: &[usize],
@@ -184,7 +183,7 @@ impl Planner<'_> {
                         if let Some(fused) = Writer::new(self, &homes, place).write() {
                             groups.fused.insert(place, fused);
                         } else {
-                            // Too large: all that it computes on the way is stored.
+                            // Too large: store its inner nodes.
                             let within = |of: &Home| *of == Home::Within(place);
                             let inner = homes.of.iter().filter(|(_, of)| within(of));
                             let before = split.len();

@@ -1,11 +1,9 @@
-//! Comparisons of a monotone chain as a comparison of what the chain begins with.
+//! Rewrites comparisons of monotonic chains as comparisons of stored samples.
 //!
-//! `(s - mean) / std > 3` is true exactly for the samples from some sample value on, because
-//! rounded sums, products and quotients with a number are monotone, too. That value is found
-//! once a window, by going back through the chain and trying neighbours with the very operations that the
-//! loops would use; the loop then compares samples as they are stored. Results are the same to the
-//! bit, NaN included, which no comparison holds for. Where a number in the chain would make it not
-//! monotone (a deviation of zero, infinity, NaN) the window takes the ordinary steps.
+//! `(s - mean) / std > 3` is true exactly from some sample value on, since rounded sums, products and quotients with a
+//! number are monotonic. The threshold is found once per window by inverting the chain and testing neighbours with the
+//! loops' own operations; then a loop compares stored samples. Results are bit-equal; NaN never passes. If a number
+//! makes the chain non-monotonic (zero deviation, infinity, NaN), the window takes the ordinary steps.
 
 use isochrony_segment::DType;
 
@@ -15,10 +13,10 @@ use crate::kernels::Value;
 use super::search::{before, least, limits, rank, unrank};
 use super::steps::Operand;
 
-/// Shortest window for which finding thresholds pays.
+/// Shortest window for which thresholds pay off.
 pub(crate) const SHORTEST: usize = 128;
 
-/// One operation on a value `u` that is being looked for.
+/// An operation on the unknown `u`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Monotone {
     /// `u + c`
@@ -33,9 +31,9 @@ pub(crate) enum Monotone {
     Div,
     /// `-u`
     Neg,
-    /// `|u|`: monotone on either side of zero.
+    /// `|u|`: monotonic on either side of zero.
     Abs,
-    /// `u` in a float dtype that has all its values.
+    /// Widening to a float dtype with all values of `u`.
     Widen,
 }
 
@@ -43,12 +41,12 @@ pub(crate) enum Monotone {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) operation: Monotone,
-    /// Dtype of `u`; the operation is computed in it.
+    /// Dtype of `u` and of the computation.
     pub(crate) dtype: DType,
     pub(crate) number: Operand,
 }
 
-/// A comparison with a number of a chain of operations, the last one first.
+/// A comparison of a chain, last operation first, with a number.
 #[derive(Debug, Clone)]
 pub(crate) struct Predicate {
     pub(crate) compare: Binary,
@@ -58,12 +56,12 @@ pub(crate) struct Predicate {
     pub(crate) links: Vec<Link>,
 }
 
-/// The samples for which a predicate holds; NaN is in none.
+/// Samples for which a predicate holds; never NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Interval {
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// What lies outside is meant.
+    /// The complement is meant.
     pub(crate) outside: bool,
 }
 
@@ -82,7 +80,6 @@ const NOWHERE: Interval = Interval {
     outside: false,
 };
 
-/// Reads a real number of a dtype.
 fn real(value: Value, dtype: DType) -> f64 {
     match dtype {
         DType::I8 => value.get::<i8>().into(),
@@ -125,7 +122,7 @@ impl Link {
         }
     }
 
-    /// About where the operation gives `y`.
+    /// Approximate inverse.
     fn back(&self, y: f64, c: f64) -> f64 {
         match self.operation {
             Monotone::Add => y - c,
@@ -138,7 +135,7 @@ impl Link {
         }
     }
 
-    /// The numbers that the operation takes into an interval; None if it is not monotone.
+    /// The preimage of an interval; None if not monotonic.
     fn preimage(&self, of: Interval, c: f64) -> Option<Interval> {
         let uses_number = !matches!(
             self.operation,
@@ -149,7 +146,7 @@ impl Link {
             return None;
         }
         if of.low > of.high {
-            // Its ends may be neighbours that a narrower dtype takes for one.
+            // Both ends may convert to the same number of a narrower dtype.
             return Some(of.emptied());
         }
         if self.operation == Monotone::Abs {
@@ -161,7 +158,7 @@ impl Link {
             _ => false,
         };
         let (first, last) = limits(self.dtype);
-        // What has to be reached from below, and what must not be passed; infinity is neither.
+        // Lower and upper target for `u`, ascending; infinite ones are not targets.
         let (reach, pass) = if falls {
             (-of.high, -of.low)
         } else {
@@ -205,7 +202,7 @@ impl Link {
         })
     }
 
-    /// Both sides of zero whose magnitudes lie in an interval without one of its ends.
+    /// Both sides of zero whose magnitudes lie in a one-sided interval.
     fn sides(&self, of: Interval) -> Option<Interval> {
         if of.outside {
             return None;
@@ -232,19 +229,18 @@ impl Link {
     }
 }
 
-/// Predicates on the same base that must all hold.
+/// Predicates on the same base, all of which must hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Condition(pub(crate) Vec<Predicate>);
 
 impl Condition {
-    /// Whether it compares samples as they are, but for their dtype.
+    /// Whether it compares samples unchanged except for widening.
     pub(crate) fn only_widens(&self) -> bool {
         let mut links = self.0.iter().flat_map(|predicate| &predicate.links);
         links.all(|link| link.operation == Monotone::Widen)
     }
 
-    /// The values of the base for which all hold, given the numbers of this window; None where a
-    /// chain is not monotone.
+    /// Values of the base for which all hold, given this window's numbers; None if a chain is not monotonic.
     pub(crate) fn interval(&self, number: impl Fn(Operand, DType) -> Value) -> Option<Interval> {
         let mut all: Option<Interval> = None;
         for predicate in &self.0 {
@@ -268,8 +264,8 @@ impl Condition {
 }
 
 impl Predicate {
-    /// The values of the base for which the comparison holds, given the numbers of this window;
-    /// None where the chain is not monotone.
+    /// Values of the base for which the comparison holds, given this window's numbers; None if the chain is not
+    /// monotonic.
     pub(crate) fn interval(&self, number: impl Fn(Operand, DType) -> Value) -> Option<Interval> {
         let c = real(number(self.number, self.dtype), self.dtype);
         let below = Interval {

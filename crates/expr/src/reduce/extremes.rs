@@ -1,5 +1,5 @@
-//! Smallest and largest samples, and how many are not zero. Exact in any order: which of equal samples
-//! was kept could show only in the sign of zero, which is made plus.
+//! Minima, maxima and counts of non-zero samples. Exact in any order: only the sign of zero could differ, and it is
+//! cleared.
 
 use std::marker::PhantomData;
 
@@ -27,7 +27,7 @@ macro_rules! limited {
 
 limited!(i8 i16 i32 i64 u8 u16 u32);
 
-/// Extremes of integers so far.
+/// Running extremes of integers.
 pub(crate) struct Whole<T, const MIN: bool, const MAX: bool> {
     min: T,
     max: T,
@@ -105,7 +105,7 @@ impl Unbounded for f64 {
     const NAN: Self = f64::NAN;
 }
 
-/// Extremes of floats so far, in as many lanes as registers have room for with the sums.
+/// Running extremes of floats, in as many lanes as registers allow beside the sums.
 pub(crate) struct Real<T, const LANES: usize, const MIN: bool, const MAX: bool> {
     min: [T; LANES],
     max: [T; LANES],
@@ -129,8 +129,8 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
 {
     type Output = ();
 
-    /// Of NaN nothing is smaller or larger, so it leaves no trace in extremes but in a sum of the block, which costs
-    /// less than to look for it. Where the sum is NaN, infinities may have met: then it is looked for.
+    /// Comparisons ignore NaN, but a sum of the block shows it, which is cheaper than a test. A NaN sum may also come
+    /// from infinities: then samples are tested.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
         let Extend { reducer, samples } = self;
@@ -197,12 +197,12 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
             Reduction::Min => fold(self.min, |a, b| if b.less(a) { b } else { a }),
             _ => fold(self.max, |a, b| if a.less(b) { b } else { a }),
         };
-        // Makes -0.0, which may or may not have been first among equals, 0.0.
+        // Turns -0.0 into 0.0, since the order of equals is arbitrary.
         Value::of(found.plus(T::default()))
     }
 }
 
-/// How many samples so far, and how many of them are not zero.
+/// Number of samples, and of non-zero ones.
 pub(crate) struct Truth<T> {
     count: u64,
     seen: u64,

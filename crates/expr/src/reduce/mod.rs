@@ -1,14 +1,12 @@
-//! Reductions: what a window leaves behind while its blocks pass.
+//! Reductions of windows, block by block.
 //!
-//! A [`Reducer`] gathers what several reductions of the same samples need, so that each block is
-//! read once for all of them. What a reduction gives does not depend on which others are asked
-//! for, nor on how the window is cut into blocks:
-//! - integers up to 32 bits: exact sums, mean and deviation rounded once from them;
-//! - floats: [`lanes::LANES`] sums in f64; sample `i` of a window belongs to lane `i % LANES`,
-//!   and the lanes are added up in a fixed tree. NumPy adds pairwise in the samples' own type, so
-//!   that results differ from its by rounding;
-//! - mean and deviation of floats sum the deviations from the window's first sample, which keeps
-//!   digits where the mean is far from zero.
+//! A [`Reducer`] serves several reductions of the same samples, so each block is read once. A result does not depend on
+//! other reductions, nor on how the window is cut into blocks:
+//! - integers up to 32 bits: exact sums; mean and deviation are rounded once;
+//! - floats: [`lanes::LANES`] sums in f64; sample `i` of a window belongs to lane `i % LANES`, and lanes are added in a
+//!   fixed tree. NumPy adds pairwise in the samples' type, so results differ by rounding;
+//! - mean and deviation of floats sum deviations from the window's first sample, which preserves digits if the mean is
+//!   large.
 
 mod complex;
 mod exact;
@@ -21,30 +19,29 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
 use crate::Reduction;
 use crate::kernels::Value;
 
-/// Gathers one window.
+/// Reduces one window.
 pub(crate) trait Reducer: Send + Sync {
-    /// Begins a window.
+    /// Starts a window.
     fn reset(&mut self);
 
-    /// Adds the next samples of the window.
+    /// Adds samples.
     fn update(&mut self, isa: Isa, block: &[u8]);
 
-    /// Adds samples of which is known already how many pass; only what counts is ever told.
+    /// Adds samples by the number that pass; for counts only.
     fn tally(&mut self, _passing: u64, _seen: u64) {}
 
-    /// A reduction of the window so far, in its result's dtype.
+    /// A reduction so far, in its result's dtype.
     fn finish(&self, wanted: Reduction) -> Value;
 }
 
-/// How to make a reducer.
+/// Creates a reducer.
 pub(crate) type Make = fn() -> Box<dyn Reducer>;
 
 fn make<R: Reducer + Default + 'static>() -> Box<dyn Reducer> {
     Box::new(R::default())
 }
 
-/// The reducers that together give the wanted reductions of samples of a dtype: for each how to
-/// make it and which of them it gives.
+/// Reducers for the wanted reductions of a dtype: constructors, and the reductions of each.
 pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Reduction>)> {
     let mut left: Vec<Reduction> = wanted.to_vec();
     let mut found = Vec::new();
