@@ -1,11 +1,11 @@
-//! Every operation gives the same bits on every instruction set, wherever a stretch is cut: also where
-//! vectors have no way and samples are computed one by one.
+//! Every operation gives the same bits on every instruction set and for any chunking, even for samples that vectors
+//! cannot compute.
 
 use isochrony_expr::{Binary, Expr, Frames, Isa, Op, Program, Unary};
 use isochrony_segment::{DType, Sample, dispatch};
 use proptest::prelude::*;
 
-/// Samples from bits: numbers near and far, of both signs, whole ones, limits, NaN.
+/// Numbers near and far, of both signs, integers, limits, NaN.
 fn samples<T: Sample>(raw: &[u64]) -> Vec<T> {
     let edges = [
         0.0,
@@ -48,8 +48,7 @@ fn samples<T: Sample>(raw: &[u64]) -> Vec<T> {
     raw.iter().map(|&raw| one(raw)).collect()
 }
 
-/// Bits of each part of each result, those of any NaN the same: which one comes of two is the CPU's
-/// affair.
+/// Bits of each component of each result, with one NaN for all: which NaN results from two depends on the CPU.
 fn bits<T: Sample>(program: &Program, isa: Isa, pieces: &[&[T]]) -> Vec<u64> {
     let (mut scratch, mut state) = (program.scratch_on(isa), program.state());
     let dtype = program.output().dtype;
@@ -103,7 +102,7 @@ fn check<T: Sample>(raw: &[u64], cut: usize) -> Result<usize, TestCaseError> {
     let (head, tail) = samples.split_at(cut.min(samples.len()));
     let mut checked = 0;
     for expr in expressions() {
-        // What NumPy or signals have no result for is another test's matter.
+        // Other tests cover unsupported operations.
         let Ok(program) = Program::compile(&expr, T::DTYPE) else {
             continue;
         };
@@ -144,7 +143,7 @@ proptest! {
     }
 }
 
-/// Says which were there: what a CPU lacks is not tested on it.
+/// Shows which were compared: those that the CPU lacks are not tested.
 #[test]
 fn names_the_instruction_sets_that_were_compared() {
     let names: Vec<&str> = Isa::available().iter().map(|isa| isa.name()).collect();
@@ -152,7 +151,7 @@ fn names_the_instruction_sets_that_were_compared() {
     assert_eq!(names[0], "baseline");
 }
 
-/// The result of a walk lies where an operand of its second operation was.
+/// The result of a walk overwrites an operand of its second operation.
 #[test]
 fn a_choice_may_take_the_place_of_its_own_operands() {
     let s = Expr::input();

@@ -1,4 +1,4 @@
-//! Known answers, worked out by hand or taken from NumPy.
+//! Known answers, by hand or from NumPy.
 
 use isochrony_expr::{Expr, ExprError, Frames, Program, Shape};
 use isochrony_segment::{Bool8, Calibration, Complex32, Complex64, DType, Sample};
@@ -71,7 +71,7 @@ fn reductions_of_floats_propagate_nan() {
     assert_eq!(all::<_, f64>(&s().mean(), &infinite), [f64::INFINITY]);
     assert!(all::<_, f64>(&s().std(), &infinite)[0].is_nan());
     assert_eq!(all::<_, f64>(&s().min(), &infinite), [1.0]);
-    // NaN is not zero.
+    // NaN is non-zero.
     assert_eq!(all::<_, Bool8>(&s().all(), &samples), [true.into()]);
 }
 
@@ -110,7 +110,7 @@ fn floor_division_of_floats_is_numpys() {
         [3.0, -4.0, 0.0]
     );
     assert_eq!(all::<_, f64>(&(s() % 2), &samples)[..3], [1.0, 1.0, 1.0]);
-    // 1 / 0.1 rounds to 10, yet 0.1 is a little more than a tenth.
+    // 1 / 0.1 rounds to 10, although 0.1 exceeds a tenth.
     assert_eq!(all::<_, f64>(&s().floordiv(0.1), &[1.0f64]), [9.0]);
     assert_eq!(
         all::<_, f64>(&(s() % 0.1), &[1.0f64]),
@@ -236,7 +236,7 @@ fn memories_follow_windows_and_forget_at_breaks() {
     let on: Vec<bool> = on.into_iter().map(bool::from).collect();
     assert_eq!(on, [false, true, true, false, true, true]);
 
-    // The mean of a window against the running mean of those before it.
+    // The mean of a window against the running mean of earlier ones.
     let rises = mean.gt(mean.ewm(0.5).previous(f64::INFINITY));
     let program = Program::compile(&rises, DType::F64).unwrap();
     assert!(program.is_stateful() && program.needs_windows());

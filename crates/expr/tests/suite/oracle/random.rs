@@ -1,14 +1,14 @@
-//! Random expressions that NumPy and we both take.
+//! Random expressions that NumPy and this crate support.
 
 use isochrony_expr::{Binary, Expr, Memory, Op, Reduction, Scalar, Unary};
 use isochrony_segment::{Complex64, DType};
 
 use super::result;
 
-/// Which operations may occur.
+/// Allowed operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ops {
-    /// Those whose results have no rounding of their own choice: equal bits are demanded.
+    /// Those with uniquely rounded results: bits must be equal.
     Exact,
     /// All.
     All,
@@ -72,7 +72,7 @@ fn allowed(op: Op, ops: Ops, kinds: &[&str]) -> bool {
         ) => !exact && !complex,
         Op::Unary(Unary::Angle) => !exact,
         Op::Unary(Unary::Round | Unary::Rint) => !complex,
-        // Of integers only with a constant.
+        // Integers only with a constant.
         Op::Binary(Binary::Pow) => !exact && float && !complex,
         Op::Binary(Binary::Arctan2 | Binary::Hypot) => !exact,
         Op::Reduce(Reduction::Sum | Reduction::Mean) => !(exact && (float || complex)),
@@ -95,12 +95,12 @@ fn result_of(op: Op, kinds: &[&str]) -> Option<DType> {
     }
 }
 
-/// An expression for samples of a dtype that takes one step per choice.
+/// An expression for samples of a dtype, one step per choice.
 pub(crate) fn expression(input: DType, ops: Ops, choices: &[u32]) -> Expr {
     expression_of(&[(input, true)], ops, choices)
 }
 
-/// The same of several inputs: the dtype of each, and whether it has a value for each sample or for each window.
+/// For several inputs: dtype of each, and whether it has a value per sample or per window.
 pub(crate) fn expression_of(inputs: &[(DType, bool)], ops: Ops, choices: &[u32]) -> Expr {
     let input = |(place, &(dtype, per_sample)): (usize, &(DType, bool))| Known {
         expr: Expr::input_at(place as u8),
@@ -113,7 +113,7 @@ pub(crate) fn expression_of(inputs: &[(DType, bool)], ops: Ops, choices: &[u32])
             known.push(next);
         }
     }
-    // The last that depends on samples; there is always the input.
+    // The last that depends on samples; the input always does.
     let last = known
         .into_iter()
         .rev()
@@ -122,7 +122,7 @@ pub(crate) fn expression_of(inputs: &[(DType, bool)], ops: Ops, choices: &[u32])
 }
 
 fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
-    // Mostly the latest, so that expressions grow deep.
+    // Mostly the latest, for deep expressions.
     let pick = |bits: u32| -> &Known {
         let back = [0, 0, 0, 1, 1, 2, 3, bits as usize / 8][bits as usize % 8];
         &known[known.len() - 1 - back.min(known.len() - 1)]
@@ -216,7 +216,7 @@ fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
 fn apply(op: Op, args: &[Known], ops: Ops) -> Option<Known> {
     let kinds: Vec<&str> = args.iter().map(|known| known.kind).collect();
     let weak = |kind: &str| ["int", "float", "complex"].contains(&kind);
-    // Numbers without a dtype among themselves are Python's business.
+    // Without a dtype, numbers are Python's.
     if kinds.iter().all(|kind| weak(kind)) || !allowed(op, ops, &kinds) {
         return None;
     }
@@ -225,7 +225,7 @@ fn apply(op: Op, args: &[Known], ops: Ops) -> Option<Known> {
         Op::Reduce(_) => WINDOW,
         _ => args.iter().map(|known| known.shape).max()?,
     };
-    // The table is that of NumPy, whose integers wrap.
+    // NumPy's integers wrap.
     let expr = Expr::apply(op.wrapping(), args.iter().map(|known| known.expr.clone())).ok()?;
     Some(Known {
         expr,
