@@ -1,8 +1,8 @@
 //! Throughput of power spectra and window features against a plain loop over realfft: `cargo bench -p isochrony-dsp
 //! --bench spectrum`.
 //!
-//! Pairs run interleaved and report median and spread of their ratio. Results are asserted; without `--bench` (as under
-//! `cargo test`) each case runs once on little data.
+//! Pairs run interleaved; median and spread of their ratio are reported. Results are asserted; without `--bench` each
+//! case runs once.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Throughput of window statistics against a plain loop: `cargo bench -p isochrony-dsp --bench stats`.
 //!
-//! Pairs run interleaved and report median and spread of their ratio. Results are asserted; without `--bench` (as under
-//! `cargo test`) each case runs once on little data.
+//! Pairs run interleaved; median and spread of their ratio are reported. Results are asserted; without `--bench` each
+//! case runs once.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -59,8 +59,8 @@ fn reverse_each<const N: usize>(bytes: &mut [u8]) {
 
 /// Calibrates counts: `value = count * scale + offset`, in two roundings.
 ///
-/// Same bits as [`Calibration::apply`], compiled for this CPU. `out` is as long as `counts`: f64 for real samples,
-/// complex f64 with a real offset for complex ones.
+/// Same bits as [`Calibration::apply`], compiled for this CPU. `out` is as long as `counts`: f64, or complex f64 with a
+/// real offset.
 ///
 /// # Errors
 /// [`DspError::OutputLength`] if the lengths differ.
@@ -123,8 +123,8 @@ value_type! {
     Complex32, Complex64, |x| Complex32::new(x.re as f32, x.im as f32), |x| x.to_physical();
 }
 
-/// Converts counts to values of any [`ValueType`]: [`calibrate`], rounded once more. If the calibration is the
-/// identity, counts are rounded once, and the sign of zero is kept.
+/// Converts counts to any [`ValueType`]: [`calibrate`], rounded once more. Without calibration, counts are rounded
+/// once, and the sign of zero is kept.
 ///
 /// # Errors
 /// [`DspError::OutputLength`] if the lengths differ.
@@ -168,7 +168,6 @@ impl<T: Sample, V: ValueType> Kernel for ValueKernel<'_, T, V> {
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
         if (T::DTYPE, V::DTYPE) == (DType::I64, DType::F32) && self.calibration.is_identity() {
-            // Through f64 they would be rounded twice.
             let counts: &[i64] = bytemuck::cast_slice(self.counts);
             let out: &mut [f32] = bytemuck::cast_slice_mut(self.out);
             let pairs = out.iter_mut().zip(counts);

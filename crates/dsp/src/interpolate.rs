@@ -52,7 +52,6 @@ impl Interpolation {
     #[must_use]
     pub fn value(self, samples: &[f64], at: usize, part: f64) -> f64 {
         match self {
-            // Exact at both ends.
             Self::Linear => samples[at] * (1.0 - part) + samples[at + 1] * part,
             Self::Cubic => {
                 let near = &samples[at - 1..at + 3];

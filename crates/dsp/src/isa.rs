@@ -1,7 +1,7 @@
 //! Instruction sets: kernels are compiled for each, and selected at run time.
 //!
-//! [`Isa::run`] inlines a [`Kernel`], whose `run` is `#[inline(always)]`, into a function compiled for the instruction
-//! set. An [`Isa`] other than the baseline exists only if the CPU has it.
+//! [`Isa::run`] inlines a [`Kernel`] into a function compiled for the instruction set. An [`Isa`] exists only if the
+//! CPU has it.
 #![allow(unsafe_code)] // Calling a function that uses instructions beyond the target's baseline.
 
 #[cfg(target_arch = "x86_64")]
@@ -68,7 +68,6 @@ impl Level for Baseline {
     }
 }
 
-/// AVX2 alone.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
@@ -89,7 +88,6 @@ impl Level for Avx2 {
     }
 }
 
-/// AVX2 and AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(());
@@ -104,7 +102,6 @@ impl Level for Avx512 {
     type F32 = Avx2F32;
     type F64 = Avx2F64;
 
-    /// AVX-512 implies AVX2.
     #[inline(always)]
     fn tiles(self) -> Avx2 {
         Avx2(())

@@ -1,8 +1,8 @@
 //! Tapers: window functions that reduce spectral leakage.
 //!
-//! [`Taper::periodic`] factors, with the window's length as period, are for spectra; [`Taper::symmetric`] ones, with
-//! equal ends, for filters. Names and values are SciPy's: a periodic taper of n is the symmetric one of n + 1 without
-//! its last factor; one sample has the factor 1.
+//! [`Taper::periodic`], with the window's length as period, is for spectra; [`Taper::symmetric`], with equal ends, for
+//! filters. Names and values are SciPy's: a periodic taper of n is the symmetric one of n + 1 without its last factor;
+//! one sample has the factor 1.
 //!
 //! The first half is computed with [`math`](crate::math) and mirrored: exactly symmetric, with the same bits
 //! everywhere.
@@ -51,7 +51,6 @@ pub enum Taper {
     },
 }
 
-/// Tapers without a parameter.
 const PLAIN: [(&str, Taper); 8] = [
     ("boxcar", Taper::Boxcar),
     ("bartlett", Taper::Bartlett),
@@ -92,7 +91,6 @@ impl Taper {
         }
     }
 
-    /// Factors of `width` samples, symmetric about `span / 2`.
     fn factors(self, width: usize, span: usize) -> Vec<f64> {
         if matches!(self, Self::Boxcar) {
             return vec![1.0; width];
@@ -223,8 +221,8 @@ impl FromStr for Taper {
     }
 }
 
-/// Whether overlapping windows with these factors, one every `hop` samples, add up to a constant (COLA), so that
-/// overlap-add restores a signal.
+/// Whether windows with these factors, one every `hop` samples, add up to a constant (COLA), so that overlap-add
+/// restores a signal.
 ///
 /// Sums may differ by `tolerance` of their median; SciPy's `check_COLA` uses 1e-10.
 ///

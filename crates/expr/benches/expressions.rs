@@ -1,8 +1,7 @@
 //! Throughput of expressions against loops fused by hand: `cargo bench -p isochrony-expr --bench expressions`.
 //!
-//! The loops are compiled for the same instruction set, with the same types and lanes. Pairs run interleaved and report
-//! median and spread (10 to 90 %) of their ratio. Results are asserted to be equal; without `--bench` (as under `cargo
-//! test`) each case runs once on little data.
+//! Loops have the same instruction set, types and lanes. Pairs run interleaved; median and spread (10 to 90 %) of their
+//! ratio are reported. Results are asserted to be equal; without `--bench` each case runs once.
 
 mod hand;
 

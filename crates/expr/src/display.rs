@@ -1,7 +1,7 @@
 //! Formats expressions as Python.
 //!
-//! Omits parentheses that Python's precedence makes redundant. Large expressions name parts that are shared or very
-//! long, so text is linear in operations: `t1 = s + s; t2 = t1 * t1; t2 + t2`.
+//! Omits redundant parentheses. Large expressions name shared or very long parts, so text is linear in operations: `t1
+//! = s + s; t2 = t1 * t1; t2 + t2`.
 
 use std::fmt;
 
@@ -119,7 +119,6 @@ fn write(op: Op, args: &[&Text]) -> Text {
 }
 
 impl Graph {
-    /// Text of one node, for messages.
     pub(crate) fn text_of(&self, root: usize) -> String {
         let nodes = &self.nodes()[..=root];
         let mut uses = vec![0usize; nodes.len()];

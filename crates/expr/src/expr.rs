@@ -13,7 +13,7 @@ mod operators;
 /// An untyped expression of samples.
 ///
 /// Built from [`Expr::input`] by operators (`+ - * / % & | ^ !` and unary minus) and methods with NumPy's names;
-/// Python's `//`, `**` and comparisons are methods. Cloning is cheap, and shared parts are computed once. Equality is
+/// Python's `//`, `**` and comparisons are methods. Cloning is cheap, shared parts are computed once, equality is
 /// structural.
 ///
 /// ```

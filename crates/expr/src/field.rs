@@ -30,7 +30,6 @@ impl Name {
         self.0
     }
 
-    /// Whether Python allows it behind a dot.
     fn is_identifier(self) -> bool {
         let mut letters = self.0.chars();
         letters

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 
 use crate::{ExprError, Op};
 
-/// Indices of earlier nodes.
 pub(crate) type Arguments = SmallVec<[usize; 3]>;
 
 /// An operation and its arguments.

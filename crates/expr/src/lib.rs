@@ -7,27 +7,25 @@
 //! structurally, and is saved as JSON with stable names.
 //!
 //! **Compiled.** [`Program::compile`] types it by NumPy's rules (NEP 50), inserts conversions, folds constants, and
-//! determines whether a value is per sample, per window or constant ([`Shape`]). If NumPy's result has a dtype that
-//! signals cannot have, the error says what to convert first. The plan has *stages*: window values are computed as
-//! columns over many windows, and one pass over the samples of each window computes all that the stage's reductions, or
-//! the result, need.
+//! finds whether a value is per sample, per window or constant ([`Shape`]). If NumPy's result has a dtype that signals
+//! cannot have, the error says what to convert. The plan has *stages*: window values are computed as columns over many
+//! windows, then one pass over the samples of each window computes what the stage's reductions, or the result, need.
 //!
-//! A comparison of a monotonic chain of the samples becomes a comparison of stored samples with thresholds, found once
-//! per window (`program/threshold.rs`), with the same bits.
+//! Comparisons of a monotonic chain become comparisons of stored samples with a threshold, found once per window
+//! (`program/threshold.rs`), with the same bits.
 //!
 //! [`RowProgram`] compiles expressions of row fields ([`Expr::field`]), with the same types and loops.
 //!
 //! **Run.** An interpreter passes blocks of about 1,000 samples, in the L1 cache, from loop to loop. Float arithmetic,
 //! comparisons and selections form chains, packed in pairs into vector loops (`kernels/chain.rs`); other operations
-//! have a loop each. Loops are compiled for several instruction sets and called once per block. [`Scratch`] holds all
-//! memory, so running does not allocate; [`State`] holds what persists between windows, and the engine resets it at
-//! breaks.
+//! have a loop each. Loops are compiled for several instruction sets. [`Scratch`] holds all memory, so running does not
+//! allocate; [`State`] persists between windows, and the engine resets it at breaks.
 //!
 //! Invariants:
 //! - nodes come after their arguments, in [`Graph`] and everything derived from it;
 //! - a loop never writes to a register that it reads;
-//! - the same samples give the same bits on any CPU, for any blocks and runs: sums have fixed lanes from the window's
-//!   first sample, without fused multiply-add or C library functions whose last bit may vary;
+//! - the same samples give the same bits on any CPU, for any blocks and runs: sums have fixed lanes, without fused
+//!   multiply-add or C library functions whose last bit may vary;
 //! - constants are folded by the loops for samples.
 //!
 //! Differences from NumPy: sums are in f64, in another order; logarithms, exponentials and angles may differ in the

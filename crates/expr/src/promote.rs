@@ -1,5 +1,5 @@
-//! Type promotion: NumPy 2's rules (NEP 50) for the dtypes of signals, tested against a table from NumPy. Integer
-//! arithmetic follows them only if it wraps; see [`crate::widen`].
+//! Type promotion: NumPy 2's rules (NEP 50) for the dtypes of signals. Integer arithmetic follows them only if it
+//! wraps; see [`crate::widen`].
 
 use isochrony_segment::DType;
 
@@ -18,7 +18,6 @@ impl Operand {
     }
 }
 
-/// Why there is no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Unsupported in NumPy, or deliberately here.

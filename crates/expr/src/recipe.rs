@@ -27,7 +27,6 @@ struct Written {
     dtype: Option<DType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Index of the input, if not the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input: Option<u8>,
 }

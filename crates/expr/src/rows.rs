@@ -1,7 +1,7 @@
 //! Expressions of row fields: `(r.mean > 3) & (r["std"] < 2)`.
 //!
-//! A [`RowProgram`] takes columns of a table instead of samples. Types and loops are those of
-//! [`Program`](crate::Program); blocks of 1,024 rows pass through registers, reused after their last read.
+//! A [`RowProgram`] takes columns of a table, with the types and loops of [`Program`](crate::Program); blocks of 1,024
+//! rows pass through registers, reused after their last read.
 
 use isochrony_dsp::Isa;
 use isochrony_segment::DType;
@@ -12,7 +12,6 @@ use crate::lower::{Action, lower_rows};
 use crate::program::{Lines, bytes, bytes_mut, lines};
 use crate::{Expr, ExprError};
 
-/// Rows per block.
 const BLOCK: usize = 1024;
 
 /// A field of the rows.

@@ -1,9 +1,9 @@
 //! Widening of integer arithmetic, so that no result wraps.
 //!
 //! `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers give the operands' common dtype if it holds every possible
-//! result, else the narrowest signed dtype that does: the sum of two int16 is int32, and so is their quotient (-32768
-//! // -1); `abs` of uint8 stays uint8. int64 is the widest, so results beyond it wrap: of int64 operands, products of
-//! two uint32 (up to 2^64 - 2^33 + 1), and powers.
+//! result, else the narrowest signed dtype that does: int32 for the sum of two int16 and for their quotient (-32768 //
+//! -1); uint8 for `abs` of uint8. int64 is the widest, so results beyond it wrap: of int64 operands, products of two
+//! uint32, and powers.
 //!
 //! Ranges of dtypes count, not values, except for a constant exponent or divisor: int16 // 2 stays int16. A Python
 //! integer has the dtype of its operand, or the narrowest that holds it.
@@ -13,7 +13,6 @@ use isochrony_segment::DType;
 use crate::promote::promote_types;
 use crate::{Binary, Unary};
 
-/// Least and greatest value.
 #[derive(Debug, Clone, Copy)]
 struct IntegerRange {
     least: i128,
@@ -252,7 +251,6 @@ mod tests {
         }
     }
 
-    /// Exhaustive over pairs of 8-bit values.
     #[test]
     fn no_result_of_eight_bits_is_outside_its_dtype() {
         let values = |dtype: DType| {

@@ -40,7 +40,7 @@ impl SigSeg {
     }
 
     /// Calls `each` with all samples in order, in slices as long as the buffers allow; unaligned samples pass through a
-    /// block on the stack. Does not allocate.
+    /// stack block. Does not allocate.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`].
@@ -108,8 +108,7 @@ impl SigSeg {
         Self::new(buffer, self.start(), self.dtype(), self.stream_id())
     }
 
-    /// The samples for writing, copied first if shared, mapped or scattered, so that other segments over the same
-    /// memory do not change.
+    /// The samples for writing, copied first if shared, mapped or scattered, so other segments do not change.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`], [`SegmentError::OutOfMemory`].

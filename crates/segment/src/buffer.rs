@@ -1,6 +1,6 @@
 //! Reference-counted memory: mapped, owned or foreign.
 //!
-//! A [`Buffer`] is a view (address and length) with a counted reference to the owner of the memory. Only owned memory,
+//! A [`Buffer`] is a view (address and length) with a counted reference to the memory's owner. Only owned memory,
 //! aligned to [`ALIGNMENT`], is ever written, and only while it has a single reference.
 #![allow(unsafe_code)] // Views into memory whose owner is counted apart from the view need raw pointers.
 
@@ -36,8 +36,8 @@ pub enum BufferKind {
     Foreign,
 }
 
-/// One aligned allocation. References to its bytes live only as long as borrows of a `Buffer` or `BufferMut`, so all
-/// access goes through `ptr`.
+/// One aligned allocation. References to its bytes live only as long as borrows of its owner, so all access goes
+/// through `ptr`.
 struct Aligned {
     ptr: NonNull<u8>,
     len: usize,
@@ -278,7 +278,7 @@ impl Buffer {
     }
 
     /// The bytes for writing: in place if this is the only reference to owned memory, otherwise of a copy that replaces
-    /// this view. Other views do not change.
+    /// this view.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].

@@ -30,8 +30,8 @@ pub fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
     }
 }
 
-/// Returns the pages of memory about to be freed, which an allocator might keep in this thread's arena. Afterwards the
-/// contents are zeros or unchanged.
+/// Returns the pages of memory about to be freed, which an allocator might keep in this thread's arena; contents become
+/// undefined but initialised.
 pub fn give_pages_back(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {

@@ -1,8 +1,8 @@
 //! Segments: shared, contiguous views of regularly sampled signals.
 //!
 //! A [`SigSeg`] is a short list of reference-counted [`Buffer`]s with a start index, a length, a [`DType`] and an
-//! interned [`StreamId`] for name, timebase, rate and calibration. Slicing, joining and cloning copy no samples; a
-//! segment of one buffer needs no heap memory.
+//! interned [`StreamId`] for name, timebase, rate and calibration. Slicing, joining and cloning copy no samples; one
+//! buffer needs no heap memory.
 //!
 //! Invariants:
 //! - a segment has no gaps: its samples have the indices `start..start + len`;

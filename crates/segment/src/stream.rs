@@ -1,8 +1,8 @@
 //! Streams: common properties of a signal's samples, interned as a number.
 //!
 //! The table only grows, and entries live as long as the process, so a [`StreamId`] is looked up without a lock: in
-//! chunks of doubling size that never move, found by the id's highest bit. Insertion takes a mutex, which also guards
-//! the map from stream to id. Meant for thousands of signals.
+//! chunks of doubling size that never move, found by the id's highest bit. Insertion takes a mutex. Meant for thousands
+//! of signals.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
@@ -14,8 +14,8 @@ use crate::Calibration;
 /// Name, timebase, nominal rate and calibration of a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stream {
-    /// Name of the signal, for errors. Streams with equal fields are one stream, and timebase ids are local to a graph:
-    /// signals of a store include its path, so that those of two stores differ.
+    /// Name of the signal, for errors. Streams with equal fields are one stream, and timebase ids are local to a graph,
+    /// so names from a store include its path.
     pub name: String,
     /// Timebase of segment indices.
     pub timebase: TimebaseId,

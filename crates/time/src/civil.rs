@@ -127,7 +127,7 @@ pub fn complete_date(text: &str) -> Cow<'_, str> {
 }
 
 /// As [`parse`], with the resolution of the digits in nanoseconds: one second for `...:07`, one microsecond for
-/// `...:07.000128`, one day for a date. A year or month alone is an error: in a file it is likely some other number.
+/// `...:07.000128`, one day for a date. A year or month alone is an error: in a file it is likely another number.
 ///
 /// # Errors
 /// [`TimeError::BadCivil`].

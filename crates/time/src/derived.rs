@@ -102,12 +102,10 @@ impl Derived {
             })
     }
 
-    /// As [`forward`](Self::forward), exact.
     pub(crate) fn forward_exact(&self, value: &Exact) -> Exact {
         value.on_line(Fixed::ZERO, self.offset, self.num.into(), self.den.into())
     }
 
-    /// As [`backward`](Self::backward), exact.
     pub(crate) fn backward_exact(&self, value: &Exact) -> Exact {
         value.on_line(self.offset, Fixed::ZERO, self.den.into(), self.num.into())
     }

@@ -93,7 +93,6 @@ pub(crate) struct IndexStretch {
     pub(crate) line: Line,
     pub(crate) run: RunId,
     pub(crate) in_gap: bool,
-    /// The range `[from, to)`.
     pub(crate) from: i64,
     pub(crate) to: i64,
 }
@@ -103,8 +102,8 @@ impl Empirical {
     ///
     /// # Errors
     /// [`TimeError::Empty`] without pieces, [`TimeError::ZeroSlope`], [`TimeError::BadPiece`] if pieces overlap or are
-    /// unordered, civil time runs backwards within a run, a slope is outside 2^-16..2^62 ns per sample, or an
-    /// uncertainty is NaN or negative.
+    /// unordered, civil time runs backwards, a slope is outside 2^-16..2^62 ns per sample, or an uncertainty is NaN or
+    /// negative.
     pub fn from_runs(pieces: Vec<Piece>) -> Result<Self, TimeError> {
         if pieces.is_empty() {
             return Err(TimeError::Empty);
@@ -218,8 +217,8 @@ impl Empirical {
         self.time_on(self.stretch_at(index)?, index)
     }
 
-    /// End of an index range that excludes `index`, in civil time: as [`Empirical::time_of`], but by the clock of the
-    /// samples before it, even if a run or gap begins there.
+    /// Civil time of the end of an index range that excludes `index`: as [`Empirical::time_of`], but by the clock of
+    /// the samples before it.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] if the result leaves [`Fixed`].
@@ -230,12 +229,10 @@ impl Empirical {
         self.time_on(self.stretch_at(Fixed::from_int(last))?, index)
     }
 
-    /// As [`Empirical::time_of`], exact.
     pub(crate) fn time_of_exact(&self, index: &Exact) -> Result<Time<Exact>, TimeError> {
         self.time_on_exact(self.stretch_at(index.floor_fixed()?)?, index)
     }
 
-    /// As [`Empirical::end_of`], exact.
     pub(crate) fn end_of_exact(&self, index: &Exact) -> Result<Time<Exact>, TimeError> {
         let last = index.ceil_i64().and_then(|end| end.checked_sub(1));
         let last = last.ok_or(TimeError::Overflow { what: "index" })?;
@@ -327,7 +324,6 @@ impl Empirical {
         })
     }
 
-    /// Pieces of a run, in index order.
     pub(crate) fn pieces_of(&self, run: RunId) -> impl Iterator<Item = &Piece> {
         let at = self.by_run.binary_search_by_key(&run, |known| known.run);
         let (first, count) = at.map_or((0, 0), |at| (self.by_run[at].first, self.by_run[at].count));
@@ -335,14 +331,12 @@ impl Empirical {
         order.iter().map(|&piece| &self.pieces[piece as usize])
     }
 
-    /// Next piece of the same run.
     pub(crate) fn next_in_run(&self, piece: usize) -> Option<usize> {
         let next = *self.order.get(self.rank[piece] as usize + 1)? as usize;
         (self.pieces[next].run == self.pieces[piece].run).then_some(next)
     }
 }
 
-/// Civil time after a piece's last sample.
 pub(crate) fn civil_end(piece: &Piece) -> Result<Fixed, TimeError> {
     piece
         .end

@@ -60,7 +60,6 @@ impl Exact {
         bits(&nearest)
     }
 
-    /// Rounds down to a [`Fixed`].
     pub(crate) fn floor_fixed(&self) -> Result<Fixed, TimeError> {
         bits(&self.scaled())
     }
@@ -94,7 +93,6 @@ impl Exact {
         Self(&self.0 - &other.0)
     }
 
-    /// Absolute value.
     pub(crate) fn magnitude(&self) -> Self {
         let zero = Self::from(0);
         if *self < zero {

@@ -1,7 +1,7 @@
 //! [`Fixed`]: an integer and a 32-bit binary fraction in an `i128`.
 //!
-//! 95 bits of integer part hold nanoseconds of the years -9999 to 9999 (68 bits) and sample indices (63 bits).
-//! Operations that could overflow are checked; none saturates or wraps.
+//! The 95-bit integer part holds nanoseconds of the years -9999 to 9999 and sample indices. Overflow is checked;
+//! nothing saturates or wraps.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::TimeError;
 
-/// Number of fraction bits.
 const FRAC: u32 = 32;
 const ONE: i128 = 1 << FRAC;
 

@@ -142,8 +142,8 @@ impl Graph {
     /// Converts along the shortest path (fewest metrics). Ratios are composed exactly; the value is rounded once, at
     /// the end.
     ///
-    /// The value in an index timebase may be fractional; it is whole for a time that came from a sample of that
-    /// timebase. `in_gap` is set if any step was interpolated in a gap.
+    /// The value in an index timebase is whole if the time came from one of its samples, else perhaps fractional.
+    /// `in_gap` is set if any step was interpolated in a gap.
     ///
     /// # Errors
     /// [`TimeError::UnknownTimebase`], [`TimeError::Unreachable`], and those of [`crate::Empirical::index_of_time`].
@@ -189,7 +189,6 @@ impl Graph {
         })
     }
 
-    /// See [`Range::convert`].
     pub(crate) fn convert_range(
         &self,
         range: Range<Exact>,

@@ -1,12 +1,12 @@
 //! Exact time for sampled signals.
 //!
 //! A [`Time`] is a [`Fixed`] value (units of 2^-32 in 128 bits) in a named [`Timebase`]: samples of an index timebase,
-//! or UTC nanoseconds since 1970. Three kinds of metric join timebases: [`Derived`], a rational linear map;
-//! [`Empirical`], the piecewise-linear fit of stamped recordings; [`PointMetric`], fitted to pairs of points from a
-//! user. A [`Graph`] converts along the shortest path.
+//! or UTC nanoseconds since 1970. Metrics join timebases: [`Derived`], a rational linear map; [`Empirical`], the
+//! piecewise-linear fit of stamped recordings; [`PointMetric`], fitted to pairs of points. A [`Graph`] converts along
+//! the shortest path.
 //!
-//! [`Clock`] turns the stamps of consecutive recordings into placements (contiguous, gap, step) and into the [`Piece`]s
-//! of an empirical metric. It has all gap logic of the project.
+//! [`Clock`] turns the stamps of consecutive recordings into placements (contiguous, gap, step) and [`Piece`]s of an
+//! empirical metric.
 //!
 //! Invariants:
 //! - no intermediate result overflows: products have 256 bits;

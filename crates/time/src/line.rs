@@ -46,7 +46,6 @@ impl Line {
             })
     }
 
-    /// Exact civil time of an index.
     pub(crate) fn civil_at_exact(&self, index: &Exact) -> Result<Exact, TimeError> {
         if self.den == 0 {
             return Err(TimeError::Overflow {
@@ -87,7 +86,6 @@ impl Line {
             })
     }
 
-    /// Samples per nanosecond.
     pub(crate) fn slope(&self) -> f64 {
         self.den as f64 / self.num as f64
     }

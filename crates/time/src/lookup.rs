@@ -49,8 +49,8 @@ pub struct IndexAt {
     pub position: Fixed,
     /// The run.
     pub run: RunId,
-    /// Whether the time lies in a gap (within or between runs), so that the index has no sample. Not set for
-    /// extrapolation before the first and after the last sample: compare with the signal's bounds.
+    /// Whether the time lies in a gap (within or between runs), where indices have no sample. Not set for extrapolation
+    /// beyond the first and last sample.
     pub in_gap: bool,
 }
 
@@ -60,7 +60,6 @@ pub(crate) struct CivilStretch {
     pub(crate) line: Line,
     pub(crate) run: RunId,
     pub(crate) in_gap: bool,
-    /// Exclusive end.
     pub(crate) until: Fixed,
     /// Start of the next run, for a gap between runs.
     next_run: Option<(i64, RunId)>,
@@ -217,7 +216,6 @@ impl Empirical {
         })
     }
 
-    /// By one run alone.
     fn stretch_in_run(&self, group: RunPieces, civil: Fixed) -> Result<CivilStretch, TimeError> {
         let of_run = &self.order[group.first..group.first + group.count];
         let started = of_run.partition_point(|&p| self.pieces[p as usize].civil <= civil);
@@ -253,7 +251,6 @@ impl Empirical {
         })
     }
 
-    /// Civil time of an index by one run's pieces alone.
     fn time_in_run(&self, run: RunId, index: i64) -> Result<Fixed, TimeError> {
         let group = self.group(run)?;
         let of_run = &self.order[group.first..group.first + group.count];

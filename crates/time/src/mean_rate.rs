@@ -17,10 +17,9 @@ pub struct MeanRate {
 impl Empirical {
     /// Mean rate of a run; `None` if it is unknown or still grows ([`Empirical::closed_at`] ends it).
     ///
-    /// Samples and civil time are summed over the run without gaps. The duration of a contiguous range is as uncertain
-    /// as both ends, plus the excess uncertainty of pieces between (a step bridged within the slip is time without
-    /// samples). Clocks are within 350 ppm of `nominal`, as the estimator assumes: a larger uncertainty is cut to that,
-    /// unless the stamps contradict it.
+    /// Samples and civil time are summed without gaps. The duration of a contiguous range is as uncertain as both ends,
+    /// plus the excess uncertainty of pieces between (bridged steps). Clocks are assumed within 350 ppm of `nominal`: a
+    /// larger uncertainty is cut to that, unless the stamps contradict it.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

@@ -29,7 +29,6 @@ impl Edge {
         if id == self.from { self.to } else { self.from }
     }
 
-    /// Converts from either end.
     pub(crate) fn apply(&self, time: &Time<Exact>) -> Result<Time<Exact>, TimeError> {
         let forward = time.timebase == self.from;
         let timebase = if forward { self.to } else { self.from };
@@ -66,7 +65,6 @@ impl Edge {
                 })
             }
             Metric::Empirical(metric) => {
-                // Ignore runs of other clocks.
                 let run = time.run.filter(|_| time.origin == Some(self.from));
                 let prefer = run.map(Prefer::Run);
                 // Lines begin and end at rounded times: rounding down finds the right one.

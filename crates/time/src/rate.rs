@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::wide::{best_u64_ratio, gcd, mul_div_round};
 use crate::{Fixed, TimeError};
 
-/// Nanoseconds per second.
 const NS: u128 = 1_000_000_000;
 
 /// An exact sample rate `num / den` in samples per second, reduced and positive.

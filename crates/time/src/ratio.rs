@@ -132,7 +132,6 @@ impl Ratio {
     /// beyond 64 bits.
     #[must_use]
     pub fn place(self, index: i64) -> Option<(i64, u64)> {
-        // 63 bits each.
         let product = i128::from(index) * i128::from(self.down);
         let up = i128::from(self.up);
         let whole = i64::try_from(product.div_euclid(up)).ok()?;

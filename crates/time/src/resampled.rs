@@ -2,8 +2,7 @@
 //!
 //! A resampled timebase is defined by its origin and a ratio: index `j` lies exactly at `j * down / up` of the origin,
 //! independent of clocks and gaps. Equal compositions share a timebase: halving twice is a quarter, up two and down two
-//! is the origin. Ids have the highest bit and the last four set, unlike those of signals and their view levels. The
-//! table only grows, with the ratios in use.
+//! is the origin. Ids have the highest bit and the last four set, unlike those of signals and their view levels.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,8 +1,7 @@
 //! [`SampleCount`]: the exact number of samples in a duration in seconds.
 //!
-//! 0.07 s means seven hundredths of a second, not the nearest float: at 100 Hz these are 7 samples, but the product of
-//! floats is 7.000000000000001. So a float stands for its shortest decimal, as in [`Rate`], and the product with a rate
-//! is a rational.
+//! 0.07 s means seven hundredths, not the nearest float: at 100 Hz these are 7 samples, but the product of floats is
+//! 7.000000000000001. So a float stands for its shortest decimal, as in [`Rate`].
 
 use ethnum::U256;
 
@@ -77,7 +76,6 @@ impl SampleCount {
     /// The duration in steps of `hop` samples, such as windows.
     #[must_use]
     pub fn per(self, hop: u64) -> Self {
-        // 191 and 64 bits.
         let den = self.den * U256::from(hop.max(1));
         Self { den, ..self }
     }

@@ -110,7 +110,6 @@ impl Time<Exact> {
 }
 
 impl<V> Time<V> {
-    /// Another value of the same timebase and run.
     pub(crate) fn with<W>(&self, value: W) -> Time<W> {
         Time {
             value,

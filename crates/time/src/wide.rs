@@ -41,7 +41,6 @@ fn wide_div(a: i128, b: i128, d: i128) -> (I256, I256) {
 /// Ratios are stored as signed 64-bit columns.
 const MAX_PART: u128 = i64::MAX as u128;
 
-/// Greatest common divisor.
 pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         (a, b) = (b, a % b);

@@ -15,11 +15,11 @@ pub enum Kind {
     Correlation,
     /// Correlation divided by the product of the windows' norms: from -1 to 1, zero if a window is zero.
     Coefficient,
-    /// Generalised cross-correlation with phase transform (Knapp and Carter 1976): all frequencies have equal weight,
-    /// so the peak is as sharp as the band allows. A pure delay of a signal that fills the band peaks at 1.
+    /// Generalised cross-correlation with phase transform (Knapp and Carter 1976): equal weight for all frequencies, so
+    /// the peak is as sharp as the band allows. The pure delay of a signal that fills the band peaks at 1.
     Phat {
-        /// Added to each cross-power before dividing by it, as a fraction (from 0) of the largest in the band: weak
-        /// frequencies get less weight.
+        /// Added to the denominator, as a fraction (from 0) of the largest cross-power in the band: weak frequencies
+        /// get less weight.
         regularise: f64,
         /// The band as fractions of the sample rate, from 0 to 0.5, both ends included.
         band: (f64, f64),

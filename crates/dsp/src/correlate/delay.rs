@@ -12,8 +12,7 @@ use crate::spectrum::Precision;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refine {
     /// Parabola through the highest value and its neighbours. Biased towards the nearer sample, most at a third of the
-    /// way to the next one: up to 0.011 samples for a flat band up to a sixth of the sample rate, 0.026 up to a
-    /// quarter, 0.12 up to half.
+    /// way: up to 0.011 samples for a flat band up to a sixth of the rate, 0.026 up to a quarter, 0.12 up to half.
     Parabola,
     /// Peak of the band-limited function through all values: unbiased, apart from noise and edge effects.
     BandLimited,
@@ -71,8 +70,8 @@ impl<T: Precision> Delays<T> {
         })
     }
 
-    /// Lag of the second window: the highest peak, refined if it has neighbours on both sides. NaN if a window has NaN
-    /// or nothing correlates (a window of zeros).
+    /// Lag of the second window at the highest peak, refined if it has neighbours on both sides. NaN if a window has
+    /// NaN, or nothing correlates.
     pub fn of(&mut self, x: &[T], y: &[T]) -> Delay {
         self.correlator.row(x, y, &mut self.row);
         let mut highest = 0;

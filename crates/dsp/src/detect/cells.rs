@@ -31,12 +31,12 @@ pub enum Noise {
 
 /// Ratio of power to a threshold over the surrounding noise, for a given probability of false alarms.
 ///
-/// Input: a stream of non-negative powers. Output: the ratio of each to its threshold; 1 or more is a detection. The
-/// result of number i comes with number i + [`lag`](Self::lag). The first [`skip`](Self::skip) results of a contiguous
-/// range, whose training cells are incomplete, are 0. The threshold is a factor times the mean, or an order statistic,
-/// of `training` cells before the number (and as many behind it, with [`Sides::Both`]), excluding `guard` cells next to
-/// it. The probability holds for any noise power that is equal in all cells. A positive number above cells of zeros is
-/// infinite, zero among zeros is 0. NaN affects its own result and those whose training cells include it.
+/// Input: a stream of non-negative powers. Output: their ratios to a threshold; 1 or more is a detection. The result of
+/// number i comes with number i + [`lag`](Self::lag); the first [`skip`](Self::skip) results of a contiguous range are
+/// 0. The threshold is a factor times the mean, or an order statistic, of `training` cells before the number (and as
+/// many behind it, with [`Sides::Both`]), without `guard` cells next to it. The probability holds for any noise power
+/// that is equal in all cells. A positive number above zeros is infinite, zero among zeros is 0. NaN affects its own
+/// result and those with it in training.
 ///
 /// Source: Finn and Johnson (1968); Rohling (1983); factors as in [`odds`].
 ///
@@ -119,8 +119,8 @@ impl CellCfar {
     /// Detector with `pfa` false alarms per number and `training` cells on each side.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1, there are no training cells, degrees are 0,
-    /// the rank is out of range, or there are more than 2^28 cells.
+    /// [`DspError::Parameter`] for a probability outside 1e-15 to 0.1, no training cells, 0 degrees, a rank out of
+    /// range, or more than 2^28 cells.
     pub fn new(
         pfa: f64,
         training: usize,
@@ -283,7 +283,6 @@ impl CellCfar {
     }
 }
 
-/// Ratio of a number to its threshold.
 #[inline(always)]
 fn level(tested: f64, threshold: f64, missing: &mut u64) -> f64 {
     if *missing > 0 {

@@ -6,7 +6,7 @@
 //! - [`Triggers`]: ranges from exceeding one threshold to falling below another.
 //!
 //! State is kept between calls: results have the same bits however the stream is cut. Nothing allocates per sample.
-//! Thresholds for a probability of false alarms are in [`odds`].
+//! [`odds`] has the thresholds.
 
 mod cells;
 mod noise;

@@ -6,16 +6,15 @@ use crate::running::Real;
 
 /// Distance of numbers from noise whose mean and deviation are estimated online.
 ///
-/// Input: a stream of numbers, such as scores of windows. Output: the distance of each from the noise mean, divided by
-/// the detection threshold: 1 or more is a detection. 0 during the first `memory` numbers, and where the noise has no
-/// deviation and the number equals its mean.
+/// Input: a stream of numbers, such as scores of windows. Output: distance from the noise mean over that of detection:
+/// 1 or more is a detection. 0 for the first `memory` numbers, and where the deviation and the distance are zero.
 ///
 /// The model is an exponentially weighted mean and variance with a time constant of `memory` numbers (equal weights at
-/// first). Detected numbers do not enter it; the bias from cutting the tail is corrected for Gaussian noise. After
-/// `timeout` detections in a row all numbers enter until one is not detected, so a lasting step becomes the new noise.
+/// first), without detected numbers; the bias of the cut tail is corrected for Gaussian noise. After `timeout`
+/// detections in a row all numbers enter until one is not detected, so a lasting step becomes the new noise.
 ///
-/// For a probability of false alarms the threshold is that of Student's t, since mean and deviation are estimates with
-/// a weight of (2 memory - 1) numbers. NaN gives NaN, an infinity itself; neither enters the model.
+/// For a probability of false alarms the threshold is that of Student's t, since mean and deviation are estimates from
+/// an effective (2 memory - 1) numbers. NaN gives NaN, an infinity itself; neither enters the model.
 ///
 /// Source: Girod et al., *XStream* (2008), section II; Trifa, *A framework for bird songs detection* (2006).
 ///
@@ -43,7 +42,6 @@ pub struct NoiseCfar {
     variance: f64,
     /// Detection threshold, in deviations above the mean.
     limit: f64,
-    /// Detections in a row.
     detected: u64,
 }
 

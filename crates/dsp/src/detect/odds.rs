@@ -1,8 +1,7 @@
 //! Detection thresholds for a given probability of false alarms.
 //!
-//! All are tails of F distributions: ratios of powers, each a sum of squares of Gaussian numbers. Computed by the
-//! continued fraction of the incomplete beta function (DLMF 8.17.22), relative error below 1e-11, and inverted by
-//! bisection; once per detector.
+//! All are tails of F distributions, by the continued fraction of the incomplete beta function (DLMF 8.17.22) with a
+//! relative error below 1e-11, inverted by bisection once per detector.
 
 use crate::DspError;
 use crate::math::{exp, ln, ln_1p};
@@ -27,14 +26,13 @@ fn ln_gamma(x: f64) -> f64 {
     HALF_LN_TAU + (x + 0.5) * ln(top) - top + ln(0.999_999_999_999_809_9 + sum)
 }
 
-/// Continued fraction of the incomplete beta function for x below (a + 1) / (a + b + 2), by Lentz's method.
+/// Continued fraction of the incomplete beta function for x < (a + 1) / (a + b + 2), by Lentz's method.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let away = |value: f64| {
         if value.abs() < 1e-300 { 1e-300 } else { value }
     };
     let (mut c, mut d) = (1.0, 1.0 / away(1.0 - (a + b) * x / (a + 1.0)));
     let mut result = d;
-    // Needs about sqrt(a + b) terms.
     for m in 1..100_000 {
         let m = f64::from(m);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
@@ -105,7 +103,7 @@ fn checked(operator: &'static str, pfa: f64) -> Result<f64, DspError> {
 /// Factor for the mean of `cells` cells: a noise cell exceeds the product with probability `pfa`.
 ///
 /// A cell is the mean of `degrees` squares of Gaussian numbers: 2 for the power of complex noise or of a spectral bin
-/// (exponentially distributed; the factor is N (pfa^(-1/N) - 1)), 1 for the square of a real number.
+/// (the factor is N (pfa^(-1/N) - 1)), 1 for the square of a real number.
 ///
 /// Source: Finn and Johnson, *Adaptive detection mode with threshold control* (1968), extended by the F distribution.
 ///
@@ -140,8 +138,8 @@ pub fn of_rank(pfa: f64, cells: usize, rank: usize) -> Result<f64, DspError> {
     Ok(falls_to(pfa, tail))
 }
 
-/// Standard deviations by which a Gaussian number exceeds the mean with probability `pfa`, if mean and deviation are
-/// estimated from others with a weight of `count` (Student's t).
+/// Standard deviations by which a Gaussian number exceeds the mean with probability `pfa`, with mean and deviation
+/// estimated from `count` others (Student's t).
 ///
 /// # Errors
 /// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.

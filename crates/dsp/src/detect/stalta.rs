@@ -29,10 +29,9 @@ fn at_least(value: f64, least: f64) -> f64 {
 /// Ratio of the mean squares of the last `sta` and the last `lta` samples.
 ///
 /// Input: a stream of numbers. Output: the ratio for each sample, 0 for the first `lta - 1` samples; no delay. A
-/// long-term average below the least normal f64 (2.2e-308) counts as that, so silence gives 0. Averages are sums of
-/// squares without subtraction ([`SlidingSum`]): relative error at most (sta + lta + 4) * 2^-53, independent of earlier
-/// samples. NaN affects the `lta` ratios whose windows contain it; an infinity, too: NaN while it is in both windows,
-/// then 0.
+/// long-term average below the least normal f64 (2.2e-308) counts as that, so silence gives 0. Relative error: at most
+/// (sta + lta + 4) * 2^-53, independent of earlier samples ([`SlidingSum`]). NaN and infinities affect the `lta` ratios
+/// whose windows contain them; an infinity gives NaN while in both windows, then 0.
 ///
 /// Source: Allen, *Automatic earthquake recognition and timing from single traces* (1978); conventions of ObsPy's
 /// `classic_sta_lta`.
@@ -107,7 +106,6 @@ impl ClassicStaLta {
     }
 }
 
-/// Ratios computed together.
 const LANES: usize = 4;
 /// Values between checks for subnormal averages.
 const TILE: usize = 64;
@@ -182,10 +180,9 @@ fn array<T: Copy>(numbers: &[T]) -> [T; LANES] {
 /// Ratio of exponentially weighted mean squares with time constants of `sta` and `lta` samples.
 ///
 /// Input: a stream of numbers. Output: the ratio s / l for each sample, 0 for the first `lta`; no delay. From 0, s
-/// grows by (x² - s) / sta and l by (x² - l) / lta at each sample after the first of a contiguous range. An average
-/// below the least normal f64 (2.2e-308) is 0 in s and counts as that number in l, so silence gives 0. The weight of a
-/// sample has a relative error of at most 2^-52 per sample of age, so rounding errors decay as samples do. NaN and
-/// infinities last to the end of the range.
+/// grows by (x² - s) / sta and l by (x² - l) / lta at each sample after a contiguous range's first. An average below
+/// the least normal f64 (2.2e-308) is 0 in s and that number in l, so silence gives 0. The weight of a sample has a
+/// relative error of at most 2^-52 per sample of age. NaN and infinities last to the end of the range.
 ///
 /// Source: Withers et al., *A comparison of select trigger algorithms for automated global seismic phase and event
 /// detection* (1998); conventions of ObsPy's `recursive_sta_lta`, including the first sample's.
@@ -200,7 +197,6 @@ fn array<T: Copy>(numbers: &[T]) -> [T; LANES] {
 /// ```
 #[derive(Debug, Clone)]
 pub struct RecursiveStaLta {
-    /// Weights of the newest sample.
     gains: [f64; 2],
     averages: [f64; 2],
     lta: usize,
@@ -248,8 +244,8 @@ impl RecursiveStaLta {
         }
     }
 
-    /// Computes ratios without checking each average for subnormal numbers, which would take longer than the rest.
-    /// False if one was subnormal: then the caller recomputes with checks.
+    /// Skips the check of each average for subnormal numbers, which takes longer than the rest. False if one was
+    /// subnormal: then recompute with checks.
     fn run_normal<T: Real>(&mut self, values: &[T], results: &mut [T]) -> bool {
         let ([sta_gain, lta_gain], [mut sta, mut lta]) = (self.gains, self.averages);
         let (sta_rest, lta_rest) = (1.0 - sta_gain, 1.0 - lta_gain);

@@ -31,10 +31,10 @@ impl Grid {
 
 /// Two-threshold trigger: ranges that start at `on` or above and continue at `off` or above.
 ///
-/// Input: numbers in order, with their indices. Output: half-open ranges in order, from the first index of the first
-/// number at or above `on` to the end of the last consecutive number at or above `off`. Ranges with at most `merge`
-/// indices between them are joined; then those of fewer than `least` indices are dropped. A range is emitted as soon as
-/// it cannot grow. NaN is below all thresholds.
+/// Input: numbers in order, with their indices. Output: half-open ranges in order, from the start of the first number
+/// at or above `on` to the end of the last consecutive one at or above `off`. Ranges with at most `merge` indices
+/// between them are joined, then those of fewer than `least` indices are dropped. A range is emitted once it cannot
+/// grow. NaN is below all thresholds.
 ///
 /// Source: ObsPy's `trigger_onset`, whose ends are inclusive.
 ///
@@ -103,7 +103,6 @@ impl Triggers {
         let mut k = 0;
         loop {
             if self.active {
-                // `active` starts with a range.
                 let stays = |value: &f64| *value >= self.off; // NaN does not
                 let falls = values[k..].iter().position(|value| !stays(value));
                 let end = falls.map_or(values.len(), |at| k + at);

@@ -7,10 +7,9 @@ use crate::spectrum::{Detrend, Forward, Inverse, Precision};
 
 /// Magnitude of the analytic signal of windows of one length (`abs(scipy.signal.hilbert(window))`).
 ///
-/// Each window is transformed by itself, as one period of a periodic signal: a step from its end to its beginning
-/// distorts both ends, by the order of that step and less farther inside. Overlapping windows of which only the middle
-/// is used avoid it. A sample that is NaN or infinite makes the whole envelope NaN. The mean contributes: detrend first
-/// to remove an offset.
+/// Each window is transformed as one period of a periodic signal: a step from its end to its beginning distorts both
+/// ends, less farther inside; overlap windows and use their middle to avoid it. A sample that is NaN or infinite makes
+/// the whole envelope NaN. The mean contributes: detrend first to remove an offset.
 pub struct Envelope<T: Precision> {
     forward: Forward<T>,
     inverse: Inverse<T>,

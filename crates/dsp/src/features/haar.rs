@@ -8,8 +8,8 @@ use crate::sums::lanes;
 /// Which part of the transform is output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HaarOutput {
-    /// Energy (sum of squares) of the details of each level, from the first, then of the last approximation: `levels +
-    /// 1` numbers that add up to the energy of the window.
+    /// Energy (sum of squares) of each level's details, from the first, then of the last approximation: `levels + 1`
+    /// numbers that add up to the window's energy.
     Energies,
     /// Details of the last level, `width / 2^levels` numbers: orthonormal differences of neighbouring means over
     /// `2^(levels - 1)` samples.
@@ -35,8 +35,7 @@ impl HaarOutput {
 /// are short and not sharp.
 ///
 /// For samples a, b the approximation is (a + b) / √2 and the detail (a - b) / √2; the next level transforms the
-/// approximations. Computed as sums and differences, scaled once at the end; a single level of details directly from
-/// block sums. Infinite if sums of `2^levels` samples overflow.
+/// approximations. Sums and differences are scaled once at the end. Infinite if sums of `2^levels` samples overflow.
 pub struct Haar<T> {
     width: usize,
     levels: usize,
@@ -114,7 +113,6 @@ pub(super) fn check_levels(width: usize, levels: usize) -> Result<(), DspError> 
     })
 }
 
-/// Length of a row.
 pub(super) fn bins(output: HaarOutput, width: usize, levels: usize) -> usize {
     match output {
         HaarOutput::Energies => levels + 1,
@@ -146,7 +144,7 @@ fn halve<T: Precision>(from: &[T], sums: &mut [T], differences: &mut [T]) {
 
 const LANES: usize = 8;
 
-/// Sum of samples: serial if they are few, else in lanes (sample `i` in lane `i % LANES`) that are added pairwise.
+/// Serial for few samples, else in lanes (sample `i` in lane `i % LANES`) that are added pairwise.
 #[inline(always)]
 fn sum<T: Precision>(samples: &[T]) -> T {
     let (chunks, rest) = samples.as_chunks::<LANES>();

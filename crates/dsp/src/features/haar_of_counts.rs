@@ -1,7 +1,6 @@
 //! The Haar wavelet transform of integer samples: exact sums in a wider integer, scaled once.
 //!
-//! Converting samples to f64 first takes three times as long as the sums, because of memory traffic. Integer sums are
-//! exact in any order.
+//! Converting samples to f64 first takes three times as long as the sums. Integer sums are exact in any order.
 
 use std::ops::{Add, Sub};
 
@@ -89,8 +88,8 @@ count! {
 
 /// As [`Haar`](super::Haar) of the values in f64, without converting each count.
 ///
-/// Without calibration, same bits as `Haar<f64>`: both are exact before scaling. With one, it is applied once, where
-/// `Haar<f64>` rounds every value: results differ by that rounding, which grows with the offset.
+/// Without calibration, same bits as `Haar<f64>`: both are exact before scaling. A calibration is applied once, where
+/// `Haar<f64>` rounds every value: results differ by that rounding, more for a larger offset.
 pub struct HaarOfCounts<T: Count> {
     width: usize,
     levels: usize,
@@ -187,7 +186,6 @@ struct Row<'a, T: Count> {
     out: &'a mut [f64],
 }
 
-/// Partial sums; a multiple of every vector width.
 const LANES: usize = 16;
 
 #[inline(always)]

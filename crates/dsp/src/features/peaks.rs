@@ -36,11 +36,11 @@ pub struct Peak<T> {
     pub value: T,
 }
 
-/// Finds peaks in a row: first its extreme value, then that of the row from `skip` positions behind it, and so on until
-/// `peaks` is full. None if the rest is empty or all NaN.
+/// Finds peaks in a row: its extreme value, then that of the row from `skip` positions behind it, and so on, to fill
+/// `peaks`. None if the rest is empty or NaN.
 ///
-/// Of equal values the first is the peak. A `skip` of 0 would find the same peak again and counts as 1. Source:
-/// XStream's `trimpeak` (Girod et al. 2008, figure 3).
+/// Of equal values the first is the peak. A `skip` of 0 counts as 1. Source: XStream's `trimpeak` (Girod et al. 2008,
+/// figure 3).
 ///
 /// ```
 /// use isochrony_dsp::features::{Extreme, Peak, trim_peaks};
@@ -103,7 +103,6 @@ impl<T: Precision, F: Fn(T) -> T> Kernel for FirstLargest<'_, T, F> {
         let largest = rest
             .iter()
             .fold(largest, |best, &value| larger(best, size(value)));
-        // First a group, vectorised; then the position in it.
         let is_in = |group: &[T; SIDE]| {
             let mut found = false;
             for &value in group {

@@ -32,14 +32,13 @@ impl Normalise {
 /// Most frequencies computed directly, and the longest window: beyond, a transform is faster.
 const FEW: usize = 8;
 const SHORT: usize = 64;
-/// Real and imaginary parts.
 const PARTS: usize = 2 * FEW;
 
 /// Detection score of XStream's DETECTAUDIO (Girod et al. 2008, section II): the weighted sum of a window's spectral
 /// magnitudes.
 ///
-/// If at most eight frequencies of a short window of real samples have a weight, only these are computed, as sums of
-/// products; otherwise a transform computes all. Results differ by rounding.
+/// At most eight weighted frequencies of a short real window are computed directly, as sums of products; otherwise a
+/// transform computes all. Results differ by rounding.
 pub struct Score<T: Precision> {
     few: Option<Few<T>>,
     forward: Forward<T>,
@@ -117,7 +116,6 @@ impl<T: Precision> Score<T> {
     }
 }
 
-/// A few frequencies of windows of one length.
 struct Few<T> {
     /// For each pair of samples: cosines of all frequencies, then sines.
     waves: Vec<[T; 2 * PARTS]>,
@@ -167,7 +165,6 @@ impl<T: Precision> Kernel for Sums<'_, T> {
         for (&samples, waves) in samples.iter().zip(&self.few.waves) {
             sums = with(sums, samples, waves);
         }
-        // Of an odd length, the last sample is alone.
         if let (&[sample], Some(waves)) = (last, self.few.waves.last()) {
             sums = with(sums, [sample, T::zero()], waves);
         }

@@ -59,12 +59,13 @@ impl Iir {
     /// Highest order.
     pub const MAX_ORDER: usize = 32;
 
-    /// Designs the filter for a sample rate in Hz: analog prototype, bilinear transform with prewarped corners,
-    /// second-order sections with each pole paired to the nearest zero, as SciPy's `iirfilter(output="sos")`.
+    /// Designs the filter for a rate in Hz: analog prototype, bilinear transform with prewarped corners, second-order
+    /// sections with nearest pole-zero pairing, as SciPy's `iirfilter(output="sos")`.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if a corner is not between zero and half the rate, corners do not ascend, or an order,
-    /// ripple or attenuation is out of range. [`DspError::Unstable`] if double precision cannot represent the filter.
+    /// [`DspError::Parameter`] for a corner not between zero and half the rate, corners that do not ascend, or an
+    /// order, ripple or attenuation out of range. [`DspError::Unstable`] if double precision cannot represent the
+    /// filter.
     ///
     /// ```
     /// use isochrony_dsp::filter::{Band, Family, Iir};
@@ -166,8 +167,8 @@ fn one_frequency(
 /// Notch: removes one frequency; attenuates by 3 dB or more within `hz / q`. As SciPy's `iirnotch`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] if the frequency is not between zero and half the rate, or `q` is so low that the band is
-/// wider than half the rate.
+/// [`DspError::Parameter`] for a frequency not between zero and half the rate, or a `q` whose band is wider than half
+/// the rate.
 pub fn notch(operator: &'static str, hz: f64, q: f64, rate: f64) -> Result<Sections, DspError> {
     let (cosine, gain) = one_frequency(operator, hz, q, rate)?;
     Sections::new(

@@ -1,7 +1,7 @@
 //! Elliptic integrals and functions of a real argument, for elliptic filters.
 //!
 //! By the arithmetic-geometric mean (Abramowitz and Stegun 16.4, 17.6). The parameter `m` and its complement `m1 = 1 -
-//! m` are both passed, so that neither loses digits near zero.
+//! m` are both passed, to keep digits near zero.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
@@ -17,7 +17,6 @@ pub(super) fn quarter_period(m1: f64) -> f64 {
     FRAC_PI_2 / a
 }
 
-/// Jacobi's functions sn, cn and dn of `u`.
 pub(super) fn jacobi(u: f64, m: f64, m1: f64) -> (f64, f64, f64) {
     let (mut a, mut b) = ([1.0; STEPS + 1], m1.sqrt());
     let mut c = [m.sqrt(); STEPS + 1];

@@ -1,8 +1,8 @@
 //! FIR filters applied to a signal in pieces.
 //!
-//! Few taps: products and sums of 32 or 64 results in parallel, each adding the oldest sample first, so its bits depend
-//! on its samples alone. Many taps: overlap-save, with blocks at fixed distances from the first sample, however the
-//! signal is cut; results come a block later.
+//! Few taps: sums of products, 32 or 64 results in parallel, oldest sample first, so a result's bits depend on its
+//! samples alone. Many taps: overlap-save, with blocks at fixed distances from the first sample, however the signal is
+//! cut; results come a block later.
 //!
 //! State: the samples that later results need, stored in one row before the new block.
 
@@ -50,7 +50,6 @@ const FFT_FROM: usize = 80;
 #[derive(Clone)]
 pub struct Fir<T: Precision> {
     direct: Direct<T>,
-    /// None: all results are direct.
     spectral: Option<Spectral<T>>,
 }
 
@@ -99,8 +98,7 @@ impl<T: Precision> Fir<T> {
         }
     }
 
-    /// Delay in results: the first results of a signal are padding, and as many zeros after the last sample flush the
-    /// rest.
+    /// Delay in results: a signal's first results are padding, and as many zeros after its last sample flush the rest.
     #[must_use]
     pub fn held(&self) -> usize {
         self.spectral.as_ref().map_or(0, Spectral::held)
@@ -114,8 +112,7 @@ impl<T: Precision> Fir<T> {
         }
     }
 
-    /// Filters the samples after those of the last call. `output` is as long as `input`, and its results are
-    /// [`held`](Self::held) samples behind it.
+    /// Filters the next samples. `output` is as long as `input`, and [`held`](Self::held) samples behind it.
     ///
     /// # Errors
     /// [`DspError::OutputLength`].
@@ -143,7 +140,6 @@ fn is_spectral(taps: usize, method: FirMethod) -> bool {
     }
 }
 
-/// Products and sums.
 #[derive(Debug, Clone)]
 struct Direct<T> {
     isa: Isa,

@@ -1,9 +1,9 @@
 //! FIR design by the window method.
 //!
 //! The impulse response of an ideal filter times a symmetric window, scaled to a gain of 1 in the middle of the pass
-//! band (at 0 Hz or half the rate if the band reaches there). Taps are symmetric: all frequencies are delayed by half
-//! the length. Source: A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 7.5; the
-//! Kaiser window's formulas are 7.75 and 7.76.
+//! band (or at 0 Hz or half the rate). Taps are symmetric: all frequencies are delayed by half the length. Source: A.
+//! V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 7.5; Kaiser's formulas are 7.75 and
+//! 7.76.
 
 use std::f64::consts::PI;
 
@@ -102,8 +102,8 @@ pub fn kaiser_taps(
 /// Designs taps by a window, as SciPy's `firwin`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] if there are no taps or too many, corners are out of range or do not ascend, or an even
-/// number of taps is to pass half the rate, which symmetric taps of even number cannot.
+/// [`DspError::Parameter`] for no taps or too many, corners out of range or not ascending, or an even number of taps
+/// that is to pass half the rate.
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, FirWindow, fir_window};
@@ -161,7 +161,6 @@ pub fn fir_window(
     };
     let tap = |k: usize| window.at(k, taps) * ideal(k as f64 - middle);
     let mut result: Vec<f64> = (0..taps).map(tap).collect();
-    // The second half mirrors the first to the bit.
     for k in 0..taps / 2 {
         result[taps - 1 - k] = result[k];
     }

@@ -10,7 +10,7 @@ use super::parameter_error;
 use crate::DspError;
 
 /// Designs an odd number of antisymmetric taps, delayed by half their number. The gain is 1 within `10^(-attenuation_db
-/// / 20)` from `low_hz` to half the rate less `low_hz`, and 0 at 0 and at half the rate.
+/// / 20)` from `low_hz` to half the rate less `low_hz`, and 0 at the ends.
 ///
 /// # Errors
 /// [`DspError::Parameter`] unless `low_hz` is above 0 and below a quarter of the rate, or if too many taps are needed.

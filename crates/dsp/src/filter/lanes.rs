@@ -1,12 +1,11 @@
 //! Up to four second-order sections in parallel, as lanes of a vector.
 //!
-//! While section 0 processes sample t, section k processes sample t - 4k, which section k-1 output four steps earlier:
-//! a step depends only on the last result, and four sections take as long as one. The skew is filled and drained within
-//! a call, by the same operations in one section at a time, so results do not depend on how the signal is cut.
+//! While section 0 processes sample t, section k processes sample t - 4k, output by section k-1 four steps earlier: a
+//! step depends only on the last result, so four sections take as long as one. The skew is filled and drained within a
+//! call, section by section with the same operations, so results do not depend on how the signal is cut.
 
 use super::sections::Section;
 
-/// Sections in parallel.
 pub(super) const LANES: usize = 4;
 /// Samples between one section and the next.
 const SKEW: usize = 4;
@@ -67,7 +66,6 @@ impl Group {
         }
     }
 
-    /// Runs one section over samples, in place.
     #[inline(always)]
     fn alone(&mut self, k: usize, samples: &mut [f64]) {
         let Section { b, a } = self.section(k);
@@ -143,8 +141,7 @@ pub(super) trait Vector: Copy {
     fn lane<const K: usize>(self) -> f64;
 }
 
-/// The steps in which all sections have a sample: sample t of section 0 to t = the last. Takes and returns the last
-/// outputs of each section.
+/// The steps in which all sections have a sample. Takes and returns their last outputs.
 #[inline(always)]
 fn steps<V: Vector, const LAST: usize>(
     level: V::Level,
@@ -176,7 +173,6 @@ fn steps<V: Vector, const LAST: usize>(
     [y1.store(), y2.store(), y3.store(), y4.store()]
 }
 
-/// Portable fallback.
 #[derive(Clone, Copy)]
 pub(super) struct Plain(Lane);
 

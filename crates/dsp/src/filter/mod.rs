@@ -1,12 +1,12 @@
 //! Linear filters: design, and application with state from call to call.
 //!
 //! - [`Iir`] designs recursive filters (Butterworth, Chebyshev, elliptic), [`notch`] and [`peak`] those of one
-//!   frequency. A design is [`Sections`], a cascade of second-order sections; [`SosFilter`] applies it, [`ZeroPhase`]
-//!   forward and backward.
+//!   frequency, as [`Sections`], a cascade of second-order sections; [`SosFilter`] applies it, [`ZeroPhase`] forward
+//!   and backward.
 //! - [`fir_window`], [`remez`] and [`hilbert()`] design FIR taps, and [`Fir`] applies them.
 //!
-//! Frequencies are in Hz, relative to the given rate; one at zero, or at or above half the rate, is an error. A result
-//! depends on its sample and those before, never on how the signal is cut or on the instruction set.
+//! Frequencies are in Hz, above zero and below half the given rate. A result depends on its sample and those before,
+//! never on how the signal is cut or on the instruction set.
 
 mod design;
 mod elliptic;

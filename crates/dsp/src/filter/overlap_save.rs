@@ -1,9 +1,8 @@
 //! FIR filters by overlap-save, for many taps.
 //!
-//! Two blocks of samples are the real and the imaginary part of one transform: since taps are real, so are both blocks
-//! of results, without untangling. Each block begins with the last samples of the one before, one fewer than taps;
-//! circular wrap-around falls on those and is dropped. Blocks lie at fixed distances from the first sample, so results
-//! do not depend on how samples arrive.
+//! Two blocks of samples are the real and the imaginary part of one transform: taps are real, so both blocks of results
+//! are, too. Each block starts with the last samples of the one before, one fewer than taps, where circular wrap-around
+//! falls; these are dropped. Blocks lie at fixed distances from the first sample, however samples arrive.
 
 use std::sync::Arc;
 
@@ -41,7 +40,6 @@ fn transform_length(taps: usize) -> usize {
     (times * taps).next_power_of_two().max(1024)
 }
 
-/// Bytes of a filter with so many taps, including twiddle factors.
 pub(super) fn bytes<T>(taps: usize) -> u64 {
     let length = transform_length(taps) as u64;
     let block = length + 1 - taps as u64;
@@ -81,7 +79,6 @@ impl<T: Precision> Spectral<T> {
         }
     }
 
-    /// Delay in results.
     pub(super) fn held(&self) -> usize {
         self.ready.len()
     }
@@ -111,7 +108,6 @@ impl<T: Precision> Spectral<T> {
         }
     }
 
-    /// Computes the results of two full blocks.
     fn transform(&mut self, reversed: &[T]) {
         let block = self.ready.len() / 2;
         let length = self.work.len();
@@ -177,7 +173,6 @@ impl<T: Precision> Kernel for Weave<'_, T> {
     }
 }
 
-/// Multiplies complex numbers elementwise.
 struct Products<'a, T> {
     values: &'a mut [Complex<T>],
     gains: &'a [Complex<T>],

@@ -1,7 +1,7 @@
 //! Poles and zeros of a digital filter as second-order sections.
 //!
-//! The pole nearest to the unit circle is paired with its nearest zero, and so on; sections run in reverse order, the
-//! sharpest last, and the first has the gain. As SciPy's `zpk2sos(pairing="nearest")`.
+//! The pole nearest to the unit circle takes the nearest zero, and so on; sections run in reverse order, and the first
+//! has the gain. As SciPy's `zpk2sos(pairing="nearest")`.
 
 use num_complex::Complex64;
 
@@ -44,7 +44,6 @@ fn polynomial(first: Complex64, second: Complex64) -> [f64; 3] {
 }
 
 impl Zpk {
-    /// The sections; there are as many zeros as poles.
     pub(super) fn sections(&self) -> Vec<Section> {
         // Odd orders get a pole and a zero at the origin, which cancel.
         let odd = self.poles.count() % 2;

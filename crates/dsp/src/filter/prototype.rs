@@ -10,7 +10,6 @@ use num_complex::Complex64;
 
 use super::elliptic::{arc_sc, degree, jacobi, quarter_period};
 
-/// Roots of a real polynomial.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Roots {
     pub(super) reals: Vec<f64>,
@@ -109,8 +108,8 @@ pub(super) fn chebyshev2(order: usize, attenuation_db: f64) -> Zpk {
     }
 }
 
-/// Equal ripple in both; the gain leaves the passband at the corner. None if passband and stopband gains are too far
-/// apart for double precision.
+/// Equal ripple in both; the gain leaves the passband at the corner. None if double precision cannot represent the
+/// range of gains.
 pub(super) fn elliptic(order: usize, ripple_db: f64, attenuation_db: f64) -> Option<Zpk> {
     let ripple = power_above_one(ripple_db);
     if order == 1 {

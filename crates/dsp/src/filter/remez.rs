@@ -1,11 +1,11 @@
 //! Equiripple FIR design: the Parks-McClellan algorithm.
 //!
 //! Symmetric taps have the response `c(f) P(cos 2 pi f)`, where `c` is 1 for an odd number of taps and `cos pi f` for
-//! an even one, and P is a polynomial. P is optimal if its error reaches its maximum with alternating sign at one more
-//! point than it has coefficients. The exchange alternates between the polynomial with equal errors at a set of points
-//! and the points where the error of that polynomial is extreme. Source: J. H. McClellan, T. W. Parks, L. R. Rabiner,
-//! "A computer program for designing optimum FIR linear phase digital filters", IEEE Trans. Audio Electroacoust. 21
-//! (1973), with barycentric interpolation (R. Pachón and L. N. Trefethen, BIT 49 (2009)).
+//! an even one, and P is a polynomial. P is optimal if its error is largest, with alternating sign, at one more point
+//! than it has coefficients. The exchange alternates between the polynomial with equal errors at a set of points and
+//! the extremes of its error. Source: J. H. McClellan, T. W. Parks, L. R. Rabiner, "A computer program for designing
+//! optimum FIR linear phase digital filters", IEEE Trans. Audio Electroacoust. 21 (1973), with barycentric
+//! interpolation (R. Pachón and L. N. Trefethen, BIT 49 (2009)).
 
 use std::f64::consts::PI;
 
@@ -33,7 +33,6 @@ pub struct FirBand {
     pub weight: f64,
 }
 
-/// A frequency of the grid.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     /// Cosine of its angle.
@@ -196,9 +195,9 @@ fn first_of_band(grid: &[Point], at: usize) -> bool {
 /// Designs symmetric taps with the least maximal weighted error over the bands, as SciPy's `remez`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] if bands do not ascend from 0 to half the rate, a weight is not positive, there are fewer
-/// than 3 taps or more than 2,048, or an even number is to pass half the rate; [`DspError::NotConverged`] if the
-/// exchange finds no optimum.
+/// [`DspError::Parameter`] for bands that do not ascend from 0 to half the rate, weights that are not positive, fewer
+/// than 3 taps or more than 2,048, or an even number that is to pass half the rate; [`DspError::NotConverged`] if no
+/// optimum is found.
 ///
 /// ```
 /// use isochrony_dsp::filter::{FirBand, remez};

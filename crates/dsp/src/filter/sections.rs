@@ -35,7 +35,6 @@ impl Section {
         }
     }
 
-    /// Whether both poles are inside the unit circle.
     fn is_stable(&self) -> bool {
         let [a1, a2] = self.a;
         let finite = self.b.iter().chain(&self.a).all(|x| x.is_finite());
@@ -98,8 +97,8 @@ impl Sections {
 
     /// Samples after which the rest of the impulse response is below `rel_err` of the whole; `u64::MAX` if never.
     ///
-    /// From the farthest pole, at radius r, as if all `m` poles lay there on the real axis: then the rest after n
-    /// samples is the probability of fewer than m events at rate `n (1 - r)`.
+    /// As if all `m` poles lay at the largest radius r on the real axis: then the rest after n samples is the
+    /// probability of fewer than m events at rate `n (1 - r)`.
     #[must_use]
     pub fn settling(&self, rel_err: f64) -> u64 {
         let radius = self.0.iter().map(Section::radius).fold(0.0, f64::max);

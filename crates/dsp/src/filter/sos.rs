@@ -1,14 +1,14 @@
 //! A cascade of second-order sections applied to a signal in pieces.
 //!
-//! State: the last two inputs and outputs of each section (direct form I), in f64 for f32 samples, too. `w = b0 x + (b1
-//! x' + b2 x'')` depends on the input only, so the recursion is `y = (w - a2 y'') - a1 y'`: one product and one
-//! difference per sample.
+//! State: the last two inputs and outputs of each section (direct form I), in f64. `w = b0 x + (b1 x' + b2 x'')`
+//! depends on the input only, so the recursion `y = (w - a2 y'') - a1 y'` takes one product and one difference per
+//! sample.
 //!
-//! Up to four sections run in parallel (`lanes.rs`), more of them in groups of four over blocks that fit the cache.
-//! Bits do not depend on how the signal is cut.
+//! Up to four sections run in parallel (`lanes.rs`), more in groups of four over blocks that fit the cache. Bits do not
+//! depend on how the signal is cut.
 //!
-//! Every 4,096 samples from the first, numbers below 1e-200 are set to zero: otherwise trailing zeros would leave
-//! denormal numbers in the recursion, a hundred times as slow.
+//! Every 4,096 samples, counted from the first, numbers below 1e-200 are cleared: trailing zeros would leave denormal
+//! numbers, a hundred times as slow.
 
 use isochrony_segment::DType;
 
@@ -110,7 +110,6 @@ impl SosFilter {
             let count = self.advance(input.len());
             let (now, later) = input.split_at(count);
             let (out_now, out_later) = output.split_at_mut(count);
-            // f64 is filtered in place, f32 in a block.
             match bytemuck::try_cast_slice_mut(out_now) {
                 Ok(values) if T::DTYPE == DType::F64 => {
                     values.copy_from_slice(bytemuck::cast_slice(now));
@@ -170,7 +169,6 @@ impl SosFilter {
         count
     }
 
-    /// The state after a constant input.
     fn settle(&mut self, mut level: f64) {
         for group in &mut self.groups {
             for k in 0..group.count {
@@ -216,7 +214,6 @@ impl<T: Precision + Into<f64>> Kernel for Pass<'_, T> {
     }
 }
 
-/// All groups over a block of values.
 struct InPlace<'a> {
     groups: &'a mut [Group],
     values: &'a mut [f64],

@@ -38,7 +38,6 @@ impl Roots {
     }
 }
 
-/// The root of a conjugate pair above the real axis.
 fn above(root: Complex64) -> Complex64 {
     Complex64::new(root.re, root.im.abs())
 }

@@ -1,8 +1,7 @@
 //! Forward-backward recursive filtering: squared gain, zero phase.
 //!
-//! The backward pass of a block starts so far behind it that the unknown future has decayed to [`REL_ERR`]; that of the
-//! last block starts at the end. Blocks lie at fixed distances from the first sample, so results do not depend on how
-//! the signal is cut.
+//! The backward pass of a block starts so far behind it that the unknown future has decayed to [`REL_ERR`]; the last
+//! one starts at the end. Blocks lie at fixed distances from the first sample, however the signal is cut.
 //!
 //! State: forward results not yet used, at most a block and the settling time.
 
@@ -14,16 +13,15 @@ use crate::spectrum::Precision;
 
 /// Relative error from cutting the backward pass.
 pub const REL_ERR: f64 = 1e-12;
-/// Minimum block length.
 const LEAST_BLOCK: usize = 1 << 14;
 /// Maximum settling time in samples: twice as many are buffered.
 const MOST_SETTLING: u64 = 1 << 23;
 
-/// Filters forward and backward, as SciPy's `sosfiltfilt` with odd padding. A contiguous range shorter than the padding
-/// is padded by its length less one.
+/// Filters forward and backward, as SciPy's `sosfiltfilt` with odd padding, which is at most the length of a contiguous
+/// range less one.
 ///
 /// Results come [`lag`](Self::lag) samples late, the last by [`finish`](Self::finish). NaN and infinities make the
-/// whole range NaN, from up to a lag before them.
+/// range NaN, from up to a lag before them.
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, Family, Iir, ZeroPhase};
@@ -42,7 +40,6 @@ const MOST_SETTLING: u64 = 1 << 23;
 pub struct ZeroPhase {
     forward: SosFilter,
     backward: SosFilter,
-    /// Padding at either end, in samples.
     pad: usize,
     settling: usize,
     block: usize,
@@ -51,7 +48,6 @@ pub struct ZeroPhase {
     begun: bool,
     /// Last raw samples, for the padding at the end.
     last: Vec<f64>,
-    /// Results of the last block.
     ready: Vec<f64>,
     work: Vec<f64>,
 }
@@ -104,8 +100,8 @@ impl ZeroPhase {
         self.begun = false;
     }
 
-    /// Filters the samples after those of the last call. `output` is as long as `input`, with the results for samples a
-    /// [`lag`](Self::lag) before; the first lag of results is undefined.
+    /// Filters the next samples. `output` is as long as `input`, with the results for samples a [`lag`](Self::lag)
+    /// before; the first lag of results is undefined.
     ///
     /// # Errors
     /// [`DspError::OutputLength`].
@@ -120,7 +116,6 @@ impl ZeroPhase {
         let (mut input, mut output) = (input, output);
         while !input.is_empty() {
             let filled = self.passed.len();
-            // Up to the start of the filter, the end of the block, or the end of the results at hand.
             let until = if !self.begun {
                 self.pad + 1
             } else if filled < self.settling {
@@ -149,7 +144,7 @@ impl ZeroPhase {
     }
 
     /// Ends the signal: results for its last [`lag`](Self::lag) samples. Those of a shorter signal are at the end of
-    /// `output`, the rest is undefined.
+    /// `output`.
     ///
     /// # Errors
     /// [`DspError::OutputLength`] unless `output` is as long as the lag.
@@ -162,7 +157,6 @@ impl ZeroPhase {
         }
         let count = self.passed.len();
         let (before, end) = output.split_at_mut(output.len() - count);
-        // Results of the last block that are not output yet.
         let given = self.block - before.len().min(self.block);
         for (result, value) in before.iter_mut().zip(&self.ready[given..]) {
             *result = T::of(*value);
@@ -217,7 +211,6 @@ impl ZeroPhase {
         self.forward.process_in_place(&mut self.passed);
     }
 
-    /// Computes a block of results from the block and the settling time behind it.
     fn make_block(&mut self) {
         let work = &mut self.work[..self.block + self.settling];
         for (value, passed) in work.iter_mut().zip(self.passed.iter().rev()) {

@@ -56,7 +56,6 @@ fn scaled(value: f64, shifted: f64) -> f64 {
 #[inline(always)]
 pub(super) fn exp_of_sum(x: f64, low: f64) -> f64 {
     let within = limited(x, LEAST, MOST);
-    // Outside the limits `low` is not small.
     let low = pick(within == x, low, 0.0);
     let (shifted, r, rest) = reduced(within, low);
     let (sum, lost) = fast_two_sum(1.0, r);

@@ -47,7 +47,6 @@ fn tail(f: f64) -> (f64, f64) {
     (half, s * (half + z * series))
 }
 
-/// Handles arguments that are not positive and finite.
 #[inline(always)]
 fn checked(x: f64, value: f64) -> f64 {
     let edge = pick(x > 0.0, f64::INFINITY, f64::NAN);

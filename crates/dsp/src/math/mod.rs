@@ -1,10 +1,10 @@
 //! Vectorisable elementary functions with the same bits on every instruction set.
 //!
-//! Each is branch-free: additions, products, quotients, bit operations and selections, without fused multiply-add or
-//! table look-ups. The C library is not used: its last bits depend on the CPU.
+//! Each is branch-free, without fused multiply-add or tables. The C library is not used: its last bits depend on the
+//! CPU.
 //!
-//! Special values (signed zeros, infinities, NaN, subnormals) are those of C and NumPy. Errors are checked against
-//! exact arithmetic in `tests/math.rs`; bounds in units of the last place:
+//! Special values (signed zeros, infinities, NaN, subnormals) are those of C and NumPy. Errors are tested against exact
+//! arithmetic (`tests/math.rs`); bounds in units of the last place:
 //!
 //! | function | f64 | f32 |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //!
 //! Single precision is computed in double precision with shorter polynomials and rounded once.
 //!
-//! Some arguments of `sin`, `cos`, `tan`, `pow` and `fmod` need other, long code, as predicates like `is_far` tell:
-//! loops compute all samples the short way and redo those.
+//! Some arguments of `sin`, `cos`, `tan`, `pow` and `fmod` need other code, as predicates like `is_far` tell: loops
+//! recompute those.
 //!
 //! Methods: Cody and Waite, *Software Manual for the Elementary Functions* (1980), for range reduction; Dekker, *A
 //! floating-point technique for extending the available precision* (1971), for exact sums and products; polynomials

@@ -20,7 +20,6 @@ fn ln_in_two(x: f64) -> (f64, f64) {
     const THIRDS: f64 = 2.0 / 3.0;
     const THIRDS_LOW: f64 = f64::from_bits(0x3c85_5555_5555_5555);
     let (k, f) = parts(x);
-    // s = f / (2 + f) as two f64.
     let (below, below_low) = fast_two_sum(2.0, f);
     let s = f / below;
     let (back, back_low) = two_product(s, below);
@@ -54,8 +53,7 @@ fn ln_in_two(x: f64) -> (f64, f64) {
     fast_two_sum(total, lost + (low + k * LN_2_LOW))
 }
 
-/// The special cases of C's and NumPy's `pow` for bases that are zero, infinite, negative or NaN, given the power of
-/// the magnitude.
+/// Special cases of C's and NumPy's `pow` (base zero, infinite, negative or NaN), given the power of the magnitude.
 #[inline(always)]
 fn signed(base: f64, exponent: f64, value: f64) -> f64 {
     let size = base.abs();

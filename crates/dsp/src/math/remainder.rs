@@ -2,7 +2,6 @@
 
 use super::{pick, two_product};
 
-/// Maximum quotient.
 const MOST: f64 = 1_125_899_906_842_624.0; // 2^50
 const MOST_F32: f64 = 268_435_456.0; // 2^28: 24 bits times this is exact
 

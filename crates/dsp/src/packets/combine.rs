@@ -3,7 +3,6 @@
 use super::{CHECK_BYTES, residual, word, words};
 use crate::DspError;
 
-/// Lower bound of error rates.
 const LEAST_RATE: f64 = 1e-9;
 
 /// Maximum number of bits searched: a million combinations.
@@ -30,12 +29,11 @@ pub enum Recovery {
 
 /// Recovers packets from copies with errors.
 ///
-/// Takes the intact copy of the receiver with the lowest error rate. Without one, bits in which copies differ are voted
-/// on: within a cluster a copy weighs ln((1 - p) / p), with p its receiver's error rate; the cluster's decision weighs
-/// as much as its best copy, since errors within a cluster are correlated. This is the likelier bit if receivers of a
-/// cluster err together, and clusters independently. If the result fails the checksum, all combinations of the bits
-/// with the closest votes are tried, and the likeliest that passes is taken (Chase 1972). A wrong packet passes once in
-/// 2^(32 - searched) tries.
+/// Takes the intact copy of the best receiver. Without one, bits in which copies differ are voted on: within a cluster
+/// a copy weighs ln((1 - p) / p), with p its receiver's error rate; the cluster's decision weighs as much as its best
+/// copy, since its errors are correlated. This is the likelier bit if clusters err independently. If the result fails
+/// the checksum, all combinations of the bits with the closest votes are tried, and the likeliest that passes is taken
+/// (Chase 1972). A wrong packet passes once in 2^(32 - searched) tries.
 ///
 /// ```
 /// use isochrony_dsp::packets::{Combiner, Recovery};
@@ -59,7 +57,6 @@ pub struct Combiner {
     voters: Vec<Voter>,
     /// Receivers by ascending error rate.
     order: Vec<usize>,
-    /// Residual of each bit.
     syndromes: Vec<u32>,
     search: u32,
     /// Mask of the bits in which copies differ.
@@ -83,11 +80,11 @@ struct Disputed {
 
 impl Combiner {
     /// For packets of `bytes` bytes, checksum included; `clusters` and `error_rates` (wrong bits per bit, at least
-    /// 1e-9) have one number per receiver. `search`: number of bits to search, up to 20; 0: none.
+    /// 1e-9) are per receiver. `search`: number of bits to search, 0 to 20.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if there is no receiver, packets have fewer than 5 bytes, rates are not as many as
-    /// receivers, a rate is outside 0 to 0.5, or `search` is above 20.
+    /// [`DspError::Parameter`] for no receiver, packets of fewer than 5 bytes, another number of rates, a rate outside
+    /// 0 to 0.5, or a `search` above 20.
     pub fn new(
         bytes: usize,
         clusters: &[u32],
@@ -143,8 +140,7 @@ impl Combiner {
         })
     }
 
-    /// Recovers a packet into `packet` from its copies, one per receiver, None if it has none. If it is lost, `packet`
-    /// has the vote.
+    /// Recovers a packet into `packet` from its copies, one per receiver or None. A lost packet is the vote.
     ///
     /// # Panics
     /// If the numbers of copies and receivers differ, or a length is not that of a packet.
@@ -175,7 +171,6 @@ impl Combiner {
         }
     }
 
-    /// Decides the bits in which copies differ.
     fn vote(&mut self, best: &[u8], copies: &[Option<&[u8]>], packet: &mut [u8]) {
         self.differ.fill(0);
         for copy in copies.iter().flatten() {
@@ -274,7 +269,6 @@ impl Combiner {
     }
 }
 
-/// Residual of each bit of a packet.
 fn syndromes(bytes: usize) -> Vec<u32> {
     // Linear part of the CRC of one byte, which advances it over a byte of zeros.
     let zero = crc32fast::hash(&[0]);

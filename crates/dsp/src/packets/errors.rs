@@ -107,8 +107,7 @@ impl ErrorCounts {
     }
 
     /// Writes a square matrix, row by row: error rates on the diagonal, elsewhere the correlation of two receivers'
-    /// errors (phi coefficient, -1 to 1), over the packets of which both have a copy. NaN without such packets or
-    /// without errors of either.
+    /// errors (phi coefficient, -1 to 1), over common packets. NaN without such packets or without errors of either.
     ///
     /// # Panics
     /// If `matrix` does not have a number per pair.
@@ -132,7 +131,6 @@ impl ErrorCounts {
     }
 }
 
-/// Number of one bits.
 fn ones(words: impl Iterator<Item = u64>) -> u64 {
     words.map(|word| u64::from(word.count_ones())).sum()
 }

@@ -1,11 +1,11 @@
 //! Recovery of packets that several receivers heard with bit errors.
 //!
-//! Copies of a packet are byte strings of one length. The last four bytes are the CRC-32 of the rest, little-endian, as
-//! the FCS of Ethernet and 802.11; a copy that matches it is intact.
+//! Copies of a packet have one length. The last four bytes are the CRC-32 of the rest, little-endian, as the FCS of
+//! Ethernet and 802.11; a copy that matches it is intact.
 //!
 //! After the network monitor of Girod et al. (XStream, 2008, section II):
-//! - [`ErrorCounts`]: an intact copy shows the bit errors of all others, and so the correlation of receivers' errors.
-//!   Receivers close together suffer from the same interference.
+//! - [`ErrorCounts`]: an intact copy shows the bit errors of all others, and so the correlation of receivers' errors,
+//!   which is high for receivers close together.
 //! - [`Combiner`]: receivers with correlated errors form a cluster with one vote, as strong as its best receiver.
 //!
 //! Work is done on 64-bit words; single bits only where copies differ.

@@ -13,7 +13,6 @@ use crate::spectrum::Precision;
 
 /// Weights per group: a vector of f32.
 pub(super) const LANES: usize = VECTOR_BYTES / size_of::<f32>();
-/// Maximum weights per result.
 const MOST_TAPS: f64 = 1_048_576.0;
 /// Maximum weights stored as rows: a megabyte of f64.
 const MOST_KEPT: u64 = 1 << 17;
@@ -23,9 +22,7 @@ pub(super) fn taps_for(attenuation_db: f64, width: f64) -> f64 {
     ((attenuation_db - 7.95) / (2.285 * 2.0 * PI * width) + 3.0).ceil()
 }
 
-/// Whether each phase has a row of weights.
 pub(super) fn has_rows(spec: &Spec) -> bool {
-    // Rows are padded.
     let taps = taps_for(spec.attenuation_db, spec.stop - spec.pass) as u64;
     let all = spec
         .ratio
@@ -34,10 +31,8 @@ pub(super) fn has_rows(spec: &Spec) -> bool {
     spec.ratio.up() == 1 || all <= MOST_KEPT
 }
 
-/// Weights of all phases of a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Weights<T> {
-    /// Weights per result.
     pub(super) taps: usize,
     /// How many of them are at or before the sample at the result's position, for windows of a single result.
     pub(super) before: usize,
@@ -92,7 +87,6 @@ impl<T: Precision> Weights<T> {
     /// [`DspError::Parameter`] if it needs too many weights.
     pub(super) fn new(operator: &'static str, spec: &Spec) -> Result<Self, DspError> {
         if spec.ratio.is_one() {
-            // Copies samples.
             return Ok(Self {
                 taps: 1,
                 before: 1,
@@ -154,7 +148,7 @@ impl<T: Precision> Weights<T> {
 
 /// Cubics through the rows of four neighbouring phases, dense enough for the lowpass's accuracy.
 fn cubics<T: Precision>(lowpass: &Lowpass, taps: usize, spec: &Spec) -> Table<T> {
-    // The error of a cubic is at most 3 w^4 / 128 for a sine of w radians per phase; half the tolerance is left for it.
+    // A cubic's error is at most 3 w^4 / 128 for a sine of w radians per phase; half the tolerance is left for it.
     let error = 10f64.powf(-spec.attenuation_db / 20.0) / 2.0;
     let steepest = 2.0 * PI * spec.stop;
     let phases = (steepest / (error * 128.0 / 3.0).powf(0.25))

@@ -1,9 +1,8 @@
 //! Dot products of weights and samples, in an order that depends on the ratio alone.
 //!
-//! For integer upsampling, neighbouring results of one phase have neighbouring windows and are computed in parallel,
-//! one product each at a time, oldest sample first. Otherwise products of one result are accumulated in a vector from
-//! the window's first sample, then reduced; results of one phase share the loads of weights, and two neighbouring
-//! results those of one window.
+//! For integer upsampling, neighbouring results of one phase have neighbouring windows: they are computed in parallel,
+//! oldest sample first. Otherwise the products of a result are accumulated in a vector, then reduced; results of one
+//! phase share loads of weights, and two neighbouring results those of a window.
 
 use bytemuck::{Zeroable as _, cast_slice};
 
@@ -22,7 +21,6 @@ pub(super) const SPARE: usize = SIDE * VECTOR_BYTES / size_of::<f32>();
 
 /// Results whose windows start at sample `at` of `row` and advance by `down / up` samples.
 pub(super) struct Sums<'a, T> {
-    /// Weights per result.
     pub(super) taps: usize,
     /// A row of weights per turn, or cubics between so many phases.
     pub(super) weights: &'a [T],
@@ -63,7 +61,6 @@ impl<T: Precision> Kernel for Sums<'_, T> {
 }
 
 impl<'a, T: Precision> Sums<'a, T> {
-    /// Casts to the type that the numbers have.
     #[inline(always)]
     fn of<N: Precision>(self) -> Sums<'a, N> {
         Sums {
@@ -95,7 +92,6 @@ impl<'a, T: Precision> Sums<'a, T> {
     fn side_by_side<V: Vector<Number = T>>(self, level: V::Level) {
         let (taps, up) = (self.taps, self.up as usize);
         let side = SIDE * size_of::<V::Lane>() / size_of::<T>();
-        // Results of the first window before the first one wanted.
         let before = self.phase as usize;
         let windows = (before + self.results.len()).div_ceil(up);
         for from in (0..windows).step_by(side) {
@@ -147,7 +143,6 @@ impl<'a, T: Precision> Sums<'a, T> {
         while first < all {
             let paired = self.pairs && turn.is_multiple_of(2) && turn + 1 < up && first + 1 < all;
             let second_of_pair = self.pairs && turn % 2 == 1;
-            // The window of the result before.
             let back = whole + usize::from(phase < part);
             let mut from = if second_of_pair { at - back } else { at };
             let rows = &self.weights[turn * taps..];
@@ -254,7 +249,6 @@ fn ones<V: Vector>(numbers: &[V::Number]) -> &[V::Lane] {
     cast_slice(numbers)
 }
 
-/// Sums of eight windows by the same weights.
 #[inline(always)]
 fn alike<V: Vector>(
     level: V::Level,

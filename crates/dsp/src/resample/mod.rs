@@ -1,18 +1,17 @@
 //! Resampling on a grid that depends on the ratio, not on the recording.
 //!
-//! Output sample `j` lies at input index `j * down / up` ([`Ratio`]), in whatever contiguous range, wherever computing
-//! starts: any range on any worker gives the same samples. Each is a sum over the samples around it, weighted by a
-//! lowpass that stops at half the lower rate: a Kaiser-windowed sinc of even length, centred on the position, so there
-//! is no delay.
+//! Output sample `j` lies at input index `j * down / up` ([`Ratio`]), wherever computing starts: any range on any
+//! worker gives the same samples. Each is a sum over the samples around it, weighted by a lowpass that stops at half
+//! the lower rate: a Kaiser-windowed sinc of even length, centred on the position, without delay.
 //!
-//! - [`design`] computes weights from a [`Quality`]: a row per phase, or cubics between rows if there are too many
-//!   phases. Rows add up to 1, so constants are preserved.
+//! - [`design`] computes weights from a [`Quality`]: a row per phase, or cubics between rows if there are too many.
+//!   Rows add up to 1.
 //! - [`split`] divides large ratios into stages: coarse ones with wide transitions need few weights.
 //! - [`kernels`] computes the sums with [`vectors`]; [`Stage`](stage::Stage) buffers samples; [`Resampler`] is a chain
 //!   of stages.
 //!
 //! Weights are computed in f64 and applied in the samples' precision, in a fixed order: the same bits for any chunking
-//! and on every instruction set.
+//! and instruction set.
 
 mod design;
 mod kernels;
@@ -31,9 +30,9 @@ use crate::filter::parameter_error;
 
 /// Quality of the lowpass.
 ///
-/// Frequencies up to `passband` of half the lower rate pass within `10^(-attenuation_db / 20)` of 1; from that half on
-/// they are attenuated by `attenuation_db`, and so are aliases and images. Samples per result: about `(attenuation_db -
-/// 8) / (7.2 * (1 - passband))` at the lower rate, 128 by default.
+/// Frequencies up to `passband` of half the lower rate pass within `10^(-attenuation_db / 20)` of 1; from that half on,
+/// they, aliases and images are attenuated by `attenuation_db`. Samples per result: about `(attenuation_db - 8) / (7.2
+/// * (1 - passband))` at the lower rate, 128 by default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quality {
     /// Stopband attenuation in dB, 20 to 160.

@@ -19,8 +19,7 @@ const LEGAL: Range<i64> = -(1 << 62)..1 << 62;
 
 /// Resamples contiguous ranges, with state from call to call.
 ///
-/// Result `j` lies at index `j * down / up`; conventions are those of the module. NaN and infinities affect the results
-/// within [`reach`](Self::reach).
+/// Conventions are those of the module. NaN and infinities affect the results within [`reach`](Self::reach).
 ///
 /// ```
 /// use isochrony_dsp::resample::{Edges, Quality, Ratio, Resampler};
@@ -43,9 +42,7 @@ pub struct Resampler<T> {
     ratio: Ratio,
     edges: Edges,
     stages: Vec<Stage<T>>,
-    /// Buffers between stages.
     between: [Vec<T>; 2],
-    /// Index of the next result.
     next: i64,
     /// Index behind the last sample, and that sample; None before the first.
     end: i64,
@@ -145,7 +142,6 @@ impl<T: Precision> Resampler<T> {
     fn first(&mut self, start: i64) -> Option<i64> {
         let mut first = Some(start);
         if self.edges != Edges::Inside {
-            // Samples outside are synthesised.
             first = start.checked_sub_unsigned(self.reach().0);
         }
         for stage in &mut self.stages {
@@ -190,7 +186,6 @@ impl<T: Precision> Resampler<T> {
         let (Some(&first), Some(&last)) = (input.first(), input.last()) else {
             return Ok(());
         };
-        // Results of padding alone lie outside.
         self.continued(first, self.outside(input.len()), &mut []);
         self.last = Some(last);
         self.end = self.end.saturating_add_unsigned(input.len() as u64);

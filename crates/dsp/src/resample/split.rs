@@ -1,11 +1,11 @@
 //! Splits large ratios into stages.
 //!
-//! Cost depends on the narrowest transition and on the rate at which it is applied. When downsampling, a first stage
-//! may let alias what the last one stops: its transition is wide, and the narrow one runs at a lower rate. Upsampling
-//! is the reverse. Coarse stages have integer ratios, so positions stay exact.
+//! Cost depends on the narrowest transition and on its rate. When downsampling, a first stage may alias what the last
+//! one stops: its transition is wide, and the narrow one runs at a lower rate. Upsampling is the reverse. Coarse stages
+//! have integer ratios, so positions stay exact.
 //!
-//! With too many phases for stored rows, cubics cost several products per weight. Then a first stage with the narrow
-//! transition upsamples by a small integer, and the cubics get a wide transition.
+//! Cubics cost several products per weight. Therefore a first stage with the narrow transition upsamples by a small
+//! integer, and the cubics get a wide transition.
 
 use isochrony_time::Ratio;
 
@@ -24,7 +24,6 @@ const RESULT: f64 = 8.0;
 const FINE: u64 = 4;
 /// Maximum relative cost for which a split is worth another pass.
 const WORTH: f64 = 0.8;
-/// Maximum coarse stages.
 const STAGES: usize = 3;
 /// Maximum ratio between rates.
 pub(super) const MOST: f64 = 1_048_576.0;
@@ -104,7 +103,6 @@ impl Spec {
     }
 }
 
-/// Products per input or output sample, whichever are more.
 fn cost(stages: &[Spec]) -> f64 {
     let (mut dense, mut sum) = (1.0, 0.0);
     for stage in stages {
@@ -121,7 +119,6 @@ fn stages_of(spec: Spec, left: usize) -> Vec<Spec> {
         return vec![spec];
     }
     let most = (up.max(down) / up.min(down) / 2 + 1).min(COARSE);
-    // Two stages, and which of them may be split further.
     let coarse = (2..=most).filter_map(|by| match down > up {
         true => Some((spec.down_first(by)?, Some(1))),
         false => Some((spec.up_last(by)?, Some(0))),
@@ -183,7 +180,6 @@ mod tests {
     fn stages(up: u64, down: u64) -> Vec<(u64, u64)> {
         let ratio = Ratio::new(up, down).unwrap();
         let stages = split("resample", ratio, Quality::default()).unwrap();
-        // Each stage ends where the next begins.
         let all = stages
             .iter()
             .try_fold(Ratio::ONE, |all, stage| all.then(stage.ratio));
@@ -198,7 +194,6 @@ mod tests {
     fn small_ratios_are_one_stage_and_large_ones_cost_a_third() {
         assert_eq!(stages(2, 1), [(2, 1)]);
         assert_eq!(stages(160, 147), [(160, 147)]);
-        // Too many phases for a row each.
         assert_eq!(
             stages(500_000_021, 500_000_000),
             [(2, 1), (500_000_021, 1_000_000_000)]

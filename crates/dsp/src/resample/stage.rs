@@ -1,7 +1,7 @@
 //! One resampling stage: weights, and a buffer of samples.
 //!
-//! Positions are input indices, exact by [`Ratio`]. The row holds samples from index `base` on. A stage computes a
-//! result as soon as it has all its samples.
+//! Positions are exact input indices. The row holds samples from index `base` on. A result is computed as soon as it
+//! has all its samples.
 
 use std::sync::Arc;
 
@@ -71,7 +71,6 @@ impl<T: Precision> Stage<T> {
 
     /// Starts at a sample index; returns the first result's index, None if it overflows.
     pub(super) fn begin(&mut self, start: i64) -> Option<i64> {
-        // A result is complete if it has so many samples before it.
         let before = self.reach().0.cast_signed();
         let first = self.ratio.first_from(start.checked_add(before)?)?;
         (self.base, self.len) = (start, 0);
@@ -85,12 +84,10 @@ impl<T: Precision> Stage<T> {
         Some(result)
     }
 
-    /// Index behind the last sample.
     fn end(&self) -> i64 {
         self.base.saturating_add_unsigned(self.len as u64)
     }
 
-    /// Number of results after `samples` more samples.
     pub(super) fn ready(&self, samples: usize) -> usize {
         let behind = self.reach().1;
         let end = self.end().saturating_add_unsigned(samples as u64);
@@ -98,8 +95,8 @@ impl<T: Precision> Stage<T> {
         usize::try_from(end.unwrap_or(i64::MAX).saturating_sub(self.next)).unwrap_or(0)
     }
 
-    /// Takes samples and computes the results that become [`ready`](Self::ready), as far as there is room. Samples left
-    /// then are needed by later results only.
+    /// Takes samples and computes the results that become [`ready`](Self::ready), as far as there is room; then later
+    /// results need the rest.
     pub(super) fn process(&mut self, mut input: &[T], mut output: &mut [T]) {
         while !input.is_empty() {
             if self.len == self.row.len() - SPARE {
@@ -119,7 +116,6 @@ impl<T: Precision> Stage<T> {
         }
     }
 
-    /// Computes the next results, whose samples are all in the row.
     fn compute(&mut self, results: &mut [T]) {
         let count = results.len() as i64;
         // Not before the row's first sample, since it keeps what the next result needs.

@@ -4,7 +4,6 @@ use bytemuck::Pod;
 
 use crate::spectrum::Precision;
 
-/// Bytes of a vector.
 pub(super) const VECTOR_BYTES: usize = 32;
 
 /// A SIMD vector. All implementations give the same bits.
@@ -12,7 +11,6 @@ pub(super) trait Vector: Copy {
     /// Proof that its instructions are available.
     type Level: Copy;
     type Number: Precision;
-    /// The vector in memory.
     type Lane: Pod;
 
     fn load(level: Self::Level, lane: &Self::Lane) -> Self;
@@ -25,7 +23,6 @@ pub(super) trait Vector: Copy {
     fn sum(self) -> Self::Number;
 }
 
-/// Portable fallback: `N` numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Plain<T, const N: usize>([T; N]);
 

@@ -1,9 +1,9 @@
 //! Order statistics of numbers that are replaced one by one.
 //!
-//! Numbers lie in *slots*. Those below a rank are in a max-heap, the others in a min-heap, and each slot knows its heap
-//! position: replacing a number and reading those at the rank take O(log n) comparisons and no allocation. -0 is
-//! ordered before 0, so results do not depend on arrival order. Invariants: each used slot's position names the entry
-//! of the slot; after [`Ranked::divide`] no number of the lower heap exceeds one of the upper.
+//! Numbers below a rank are in a max-heap, the others in a min-heap, and each *slot* knows its number's heap position:
+//! replacing a number takes O(log n) comparisons and no allocation. -0 is before 0, so results do not depend on arrival
+//! order. Invariants: each used slot's position names the entry of the slot; after [`Ranked::divide`] no number of the
+//! lower heap exceeds one of the upper.
 
 /// A number and its slot. NaN is stored as infinity and counted.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +113,6 @@ pub struct Ranked {
     upper: Heap<false>,
     /// Heap position of each slot's entry.
     places: Vec<u32>,
-    /// Number of NaN.
     nans: usize,
 }
 

@@ -1,10 +1,10 @@
 //! Sliding-window statistics: sums, means, root mean squares, quantiles.
 //!
-//! A *sliding window* of W samples ends at each sample. Results depend on the samples in the window only: nothing is
-//! subtracted when a sample leaves, so errors do not accumulate. The first windows are shorter.
+//! A *sliding window* of W samples ends at each sample (fewer at the start). Results depend on the window only: nothing
+//! is subtracted when a sample leaves, so errors do not accumulate.
 //!
 //! Kernels keep state between calls, give the same bits however the stream is cut, and allocate once. Arithmetic is in
-//! f64, for f32 samples, too.
+//! f64.
 
 mod heaps;
 mod quantile;

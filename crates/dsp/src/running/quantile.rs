@@ -6,11 +6,10 @@ use crate::DspError;
 
 /// A quantile of the last W samples.
 ///
-/// Input: a stream of numbers. Output: for each the quantile of the window that ends there (shorter at the start),
-/// interpolated linearly as NumPy's `quantile` does by default, exact apart from that rounding. Each takes O(log W)
-/// comparisons, or a few vector instructions per 8 or 16 numbers of a short window. A NaN makes the W quantiles of its
-/// windows NaN. Infinities are ordered; interpolation between an infinity and a number gives the infinity, between both
-/// infinities NaN.
+/// Input: a stream of numbers. Output: the quantile of the window that ends at each (shorter at the start),
+/// interpolated linearly as NumPy's `quantile`, exact apart from that rounding. Each takes O(log W) comparisons, or a
+/// few vector instructions per 8 or 16 numbers of a short window. A NaN makes the W quantiles of its windows NaN.
+/// Infinities are ordered; between an infinity and a number lies the infinity, between both infinities NaN.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningQuantile;
@@ -109,7 +108,6 @@ impl QuantileRank {
         self.counted == self.window
     }
 
-    /// Numbers in the window.
     #[inline(always)]
     pub(super) fn counted(&self) -> usize {
         self.counted
@@ -139,7 +137,6 @@ impl QuantileRank {
         let part = self.part;
         match above {
             Some(b) if part > 0.0 && b != a => {
-                // From the nearer end, as NumPy.
                 let step = b - a;
                 if step.is_infinite() {
                     a * (1.0 - part) + b * part

@@ -1,8 +1,8 @@
 //! Quantiles of short windows, kept sorted.
 //!
-//! One number enters and one leaves, so the others move by one position at most. All are rewritten, several per
-//! instruction and without branches: up to some hundred numbers that is faster than heaps, whose branches are
-//! unpredictable. Numbers are compared as integers in the same order, -0 before 0.
+//! When a number is replaced, the others move by one position at most. All are rewritten, several per instruction and
+//! without branches: up to some hundred numbers that is faster than heaps, whose branches are unpredictable. Numbers
+//! are compared as integers, -0 before 0.
 
 use super::Real;
 use super::quantile::QuantileRank;
@@ -47,7 +47,6 @@ macro_rules! key {
 key!(i32, u32, f32);
 key!(i64, u64, f64);
 
-/// Whether the number is exact in f32.
 #[inline(always)]
 fn is_single(number: f64) -> bool {
     f64::from(number as f32) == number || number.is_nan()
@@ -66,7 +65,6 @@ pub(super) struct SortedWindow<K, const LANES: usize> {
     /// Ring buffer of the numbers, the oldest at `oldest`.
     kept: Vec<K>,
     oldest: usize,
-    /// Number of NaN.
     nans: usize,
 }
 
@@ -80,7 +78,6 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         }
     }
 
-    /// Bytes of a window.
     pub(super) const fn bytes(window: usize) -> usize {
         (window.next_multiple_of(LANES) + window) * size_of::<K>()
     }
@@ -128,7 +125,6 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         for at in 0..lines.len() {
             let behind = lines.get(at + 1).map_or(K::GREATEST, |line| line.0[0]);
             let line = lines[at].0;
-            // The line without `old`.
             let mut rest = [behind; LANES];
             rest[..LANES - 1].copy_from_slice(&line[1..]);
             for lane in 0..LANES {

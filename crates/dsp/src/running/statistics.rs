@@ -43,9 +43,9 @@ impl Averaged {
 
 /// Means of the last W samples.
 ///
-/// Input: a stream of numbers. Output: for each the mean of the window that ends there (shorter at the start); group
-/// delay (W - 1) / 2 samples. Error: at most W roundings of 2^-53 times the mean magnitude, independent of earlier
-/// samples. NaN and infinities affect the W results whose windows contain them.
+/// Input: a stream of numbers. Output: the mean of the window that ends at each (shorter at the start); group delay (W
+/// - 1) / 2 samples. Error: at most W roundings of 2^-53 times the mean magnitude. NaN and infinities affect the W
+/// results whose windows contain them.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningMean;
@@ -87,9 +87,9 @@ impl RunningMean {
 
 /// Root mean squares of the last W samples.
 ///
-/// Input: a stream of numbers. Output: for each the root mean square of the window that ends there (shorter at the
-/// start). Relative error: at most W roundings of 2^-53, independent of earlier samples. Squares beyond 1.8e308 are
-/// infinite. NaN and infinities affect the W results whose windows contain them.
+/// Input: a stream of numbers. Output: the root mean square of the window that ends at each (shorter at the start).
+/// Relative error: at most W roundings of 2^-53. Squares beyond 1.8e308 are infinite. NaN and infinities affect the W
+/// results whose windows contain them.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningRms;

@@ -1,14 +1,12 @@
 //! Sums of sliding windows without subtraction.
 //!
-//! The stream is cut into blocks of W samples from the first of its contiguous range. A window that ends within a block
-//! is a prefix of it and a suffix of the one before: its sum is a running sum of this block plus a suffix sum of the
-//! last. Nothing is subtracted: for numbers of one sign the error is at most W - 1 roundings of 2^-53, however long the
-//! stream, and infinities and NaN leave with their window. The order of additions is fixed by the block: the same bits
-//! for any cutting.
+//! The stream is cut into blocks of W samples, from the first of its contiguous range. A window is a suffix of a block
+//! and a prefix of the next: its sum is a suffix sum of the former plus a running sum of the latter. For numbers of one
+//! sign the error is at most W - 1 roundings of 2^-53, however long the stream, and infinities and NaN leave with their
+//! window. Additions are ordered by block: the same bits for any cutting.
 //!
 //! Rejected: a running sum (add new, subtract old) keeps the rounding errors of the largest samples for ever; exact
-//! integers would need scaled floats. The scheme is the queue of two stacks, known from van Herk, Gil and Werman's
-//! sliding maxima (1992, 1993).
+//! integers would need scaled floats. The scheme is that of van Herk, Gil and Werman's sliding maxima (1992, 1993).
 
 /// Sums of the last W values.
 #[derive(Debug, Clone)]
@@ -17,7 +15,6 @@ pub struct SlidingSum {
     /// `[..at]`: values of this block; `[at..]`: suffix sums of the block before, then 0.
     kept: Vec<f64>,
     at: usize,
-    /// Sum of this block so far.
     head: f64,
 }
 
@@ -69,14 +66,13 @@ impl SlidingSum {
         self.window - self.at
     }
 
-    /// Sum of this block so far.
     #[inline(always)]
     pub(crate) fn head(&self) -> f64 {
         self.head
     }
 
-    /// Slots of the next `count` values, at most [`room`](Self::room), and one more. Until a slot has its value, it
-    /// holds the suffix sum for the value before.
+    /// Slots of the next `count` values, at most [`room`](Self::room), and one more. Each holds the suffix sum for the
+    /// value before, until overwritten.
     #[inline(always)]
     pub(crate) fn places(&mut self, count: usize) -> &mut [f64] {
         &mut self.kept[self.at..][..=count]

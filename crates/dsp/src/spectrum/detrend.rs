@@ -37,8 +37,8 @@ impl fmt::Display for Detrend {
     }
 }
 
-/// A line over a window: its value in the middle, split in two for exact subtraction from f32 samples, and the slope
-/// per sample.
+/// A line over a window: its value in the middle, in two parts for exact subtraction from f32, and the slope per
+/// sample.
 #[derive(Clone, Copy)]
 struct Line<T> {
     high: T,
@@ -58,7 +58,6 @@ fn line<T: Precision, const PARTS: usize>(
         Detrend::None => 0.0,
         _ => lanes(numbers, |_, of| of[part].into()) / count,
     };
-    // A single sample has no slope.
     let slope = if detrend == Detrend::Linear && numbers.len() > 1 {
         let middle = (count - 1.0) / 2.0;
         let rise = lanes(numbers, |at, of| {

@@ -11,8 +11,8 @@ use super::{Precision, frequencies, planned};
 /// Inverse transform of spectra of one length, divided by the number of samples: the inverse of
 /// [`Forward`](super::Forward).
 ///
-/// For real windows it takes the N / 2 + 1 frequencies from zero on; imaginary parts at zero and at half the rate are
-/// ignored, as in NumPy's `irfft`.
+/// Real windows take N / 2 + 1 frequencies from zero on; imaginary parts at zero and half the rate are ignored, as in
+/// NumPy's `irfft`.
 pub struct Inverse<T: Precision> {
     plan: Planned<T>,
     width: usize,

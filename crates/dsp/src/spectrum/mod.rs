@@ -1,12 +1,12 @@
 //! Discrete Fourier transforms of windows, planned once, without allocation per window.
 //!
-//! In the precision of the input, f32 or f64. Real windows of N have N / 2 + 1 frequencies from zero to half the rate;
-//! complex ones have N, negative ones in the second half. Complex numbers are pairs in slices of numbers. The FFT
-//! library selects its instruction set at run time, so last bits may differ between processors ([`FFT_ROUNDINGS`]),
-//! never between runs, chunkings or threads.
+//! In the input's precision. Real windows of N have N / 2 + 1 frequencies from zero to half the rate; complex ones have
+//! N, negative ones in the second half. Complex numbers are pairs in slices of numbers. The FFT library selects its
+//! instruction set at run time: last bits may differ between processors ([`FFT_ROUNDINGS`]), never between runs,
+//! chunkings or threads.
 //!
-//! Detrending and tapering happen while a window is copied to the transform's buffer ([`Forward`]), without an extra
-//! pass. [`Power`] and [`Welch`] scale as SciPy's `periodogram` and `welch`.
+//! Windows are detrended and tapered while copied to the transform's buffer ([`Forward`]). [`Power`] and [`Welch`]
+//! scale as SciPy's `periodogram` and `welch`.
 
 mod detrend;
 mod forward;

@@ -1,5 +1,4 @@
-//! A cache of planned transforms: planning takes longer than ten transforms, and each run of a plan and each worker
-//! would plan anew.
+//! A cache of planned transforms: planning takes longer than ten transforms, and each run and worker would plan anew.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,7 +56,6 @@ impl<T: Precision> Known<T> {
 }
 
 impl<T: Precision> Planners<T> {
-    /// An empty cache.
     pub(super) const fn new() -> Self {
         Self(Mutex::new(None))
     }
@@ -93,22 +91,18 @@ impl<T: Precision> Planners<T> {
     }
 }
 
-/// Real samples to frequencies.
 pub(super) fn real_forward<T: Precision>(samples: usize) -> Arc<dyn RealToComplex<T>> {
     T::planners().real_forward(samples)
 }
 
-/// Frequencies to real samples.
 pub(super) fn real_inverse<T: Precision>(samples: usize) -> Arc<dyn ComplexToReal<T>> {
     T::planners().plan(samples, true, |known| known.real.plan_fft_inverse(samples))
 }
 
-/// Complex samples to frequencies.
 pub(crate) fn complex_forward<T: Precision>(samples: usize) -> Arc<dyn Fft<T>> {
     T::planners().complex_forward(samples)
 }
 
-/// Frequencies to complex samples.
 pub(crate) fn complex_inverse<T: Precision>(samples: usize) -> Arc<dyn Fft<T>> {
     T::planners().plan(samples, false, |known| {
         known.complex.plan_fft_inverse(samples)
@@ -151,7 +145,6 @@ mod tests {
                 .wrapping_add(1442695040888963407);
             T::of((state >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
         };
-        // Powers of two, products of small primes, primes, and others.
         for samples in [
             2, 3, 7, 16, 60, 97, 100, 101, 256, 500, 1000, 1009, 4096, 4099, 10_000, 65_536,
             65_537, 100_000,

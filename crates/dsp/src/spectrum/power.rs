@@ -37,8 +37,8 @@ impl Scaling {
     }
 }
 
-/// Power spectra of windows of one length, as SciPy's `periodogram`: one-sided for real windows (frequencies with a
-/// negative counterpart count twice), two-sided for complex ones.
+/// Power spectra of windows of one length, as SciPy's `periodogram`: one-sided for real windows (doubled between zero
+/// and half the rate), two-sided for complex ones.
 pub struct Power<T: Precision> {
     forward: Forward<T>,
     scales: Scales<T>,
@@ -66,7 +66,6 @@ impl<T: Precision> Scales<T> {
     }
 }
 
-/// Writes scaled squared magnitudes.
 pub(crate) struct Squares<'a, T> {
     pub(crate) spectrum: &'a [Complex<T>],
     pub(crate) scales: Scales<T>,

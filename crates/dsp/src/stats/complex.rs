@@ -7,7 +7,6 @@ use super::lanes::Lanes;
 use super::{Extreme, Moments, Summary};
 use crate::isa::Level;
 
-/// Magnitudes computed before they are added.
 const BLOCK: usize = 256;
 
 /// A sample with a magnitude.

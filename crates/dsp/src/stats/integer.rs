@@ -1,7 +1,7 @@
 //! Exact sums of integers up to 32 bits.
 //!
-//! Blocks are short enough that 64-bit partial sums cannot overflow; totals have 128 bits. All is exact, so order,
-//! chunks and instruction sets do not matter.
+//! Block sums cannot overflow 64 bits; totals have 128. All is exact, so order, chunks and instruction sets do not
+//! matter.
 
 use isochrony_segment::{Bool8, Sample};
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ use super::x86::{block_i8, block_i16, block_u8, block_u16, powers_i16, powers_u1
 use super::{Extreme, Moments, Summary};
 use crate::isa::Level;
 
-/// Maximum samples of a block: kernels may sum 16-bit samples and pairs of 8-bit squares in 32 bits, 16-bit squares and
-/// halves of 32-bit squares in 64.
+/// Samples per block: 16-bit samples and pairs of 8-bit squares may be summed in 32 bits, 16-bit squares and halves of
+/// 32-bit squares in 64.
 pub(super) const BLOCK: usize = 1 << 15;
 
 /// Exact sums of a block.
@@ -209,7 +209,6 @@ where
     }
 }
 
-/// Sum and sum of squares of samples of at most 16 bits.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn plain_powers<L: Level, T: Copy + Into<i32>>(_level: L, samples: &[T]) -> (i64, u128) {

@@ -1,8 +1,8 @@
 //! Sums of floats and 64-bit integers in a fixed number of f64 lanes.
 //!
-//! Sample `i` of a window belongs to lane `i % LANES`, and lanes are added in a fixed tree: the result depends neither
-//! on vector width nor on how the window is cut. Summed are deviations from the window's first finite sample, which
-//! bounds cancellation: `n * (shift - mean)^2 <= n * M2`.
+//! Sample `i` of a window belongs to lane `i % LANES`, and lanes are added in a fixed tree: results depend neither on
+//! vector width nor on cuts. Summed are deviations from the first finite sample, which bounds cancellation: `n * (shift
+//! - mean)^2 <= n * M2`.
 
 use serde::{Deserialize, Serialize};
 
@@ -68,8 +68,8 @@ impl Lane for i64 {
     }
 }
 
-/// Converts an integer of at most 51 bits for CPUs without vector conversion of 64-bit integers: in [2^52, 2^53) an
-/// f64's last bit counts ones.
+/// For CPUs without vector conversion of 64-bit integers: converts 51 bits, since in [2^52, 2^53) an f64's last bit
+/// counts ones.
 #[inline(always)]
 fn short_to_f64(value: i64) -> f64 {
     const MAGIC: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
@@ -98,8 +98,8 @@ impl<T: Lane> Sums<T> {
         self.squares[lane] += deviation * deviation;
     }
 
-    /// Adds whole groups of finite samples. Extremes and sums have a loop each over data in the L1 cache: together they
-    /// need more registers than AVX2 has.
+    /// Adds whole groups of finite samples. Extremes and sums have a loop each over the L1 cache: together they exceed
+    /// AVX2's registers.
     #[inline(always)]
     fn add_finite(mut self, groups: &[[T; LANES]], shift: T) -> Self {
         for group in groups {
@@ -121,11 +121,9 @@ impl<T: Lane> Sums<T> {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Lanes<T> {
     sums: Sums<T>,
-    /// First finite sample.
     shift: Option<T>,
     /// Samples so far; its remainder is the next sample's lane.
     seen: u64,
-    /// Non-finite samples.
     skipped: u64,
 }
 
@@ -146,7 +144,6 @@ impl<T: Lane> Default for Lanes<T> {
 }
 
 impl<T: Lane> Lanes<T> {
-    /// Adds samples one by one, skipping non-finite ones.
     #[inline(always)]
     fn add_each(&mut self, samples: &[T], shift: T) {
         for &sample in samples {

@@ -2,13 +2,13 @@
 //!
 //! For every dtype:
 //! - only finite samples count; a complex sample counts by its magnitude, a bool as 0 or 1;
-//! - minimum and maximum are exact, in the sample's type (u8 for bool; f32 and f64, rounded from f64, for magnitudes of
-//!   complex64 and complex128);
+//! - minimum and maximum are exact, in the sample's type (u8 for bool; f32 and f64, rounded from f64, for complex
+//!   magnitudes);
 //! - bool and integers up to 32 bits: sums are exact integers, so mean and M2 are within one unit in the last place;
-//! - 64-bit integers and floats: deviations from the window's first finite sample, in [`LANES`] sums of f64; sample `i`
-//!   of a window belongs to lane `i % LANES`. The relative error of M2 does not depend on the mean: it is below `3
-//!   (count / LANES + 8) (count + 1) 2^-53`, reached only if the first sample is an extreme outlier, and usually near
-//!   2^-50. M2 is infinite if squares overflow f64 (deviations beyond about 1e154), and loses digits below 1e-146;
+//! - 64-bit integers and floats: deviations from the first finite sample, in [`LANES`] sums of f64; sample `i` belongs
+//!   to lane `i % LANES`. The relative error of M2, whatever the mean, is below `3 (count / LANES + 8) (count + 1)
+//!   2^-53`, reached only if the first sample is an extreme outlier, and usually near 2^-50. M2 is infinite if squares
+//!   overflow f64 (deviations beyond about 1e154), and loses digits below 1e-146;
 //! - the same samples give the same bits, for any chunking and on any CPU.
 //!
 //! ```
@@ -210,8 +210,8 @@ impl<T: Statistic> Accumulator<T> {
 }
 
 impl<T: Integer + Statistic<Moments = integer::Sums<T>>> Accumulator<T> {
-    /// Adds the samples of another accumulator as if pushed here: only for bools and integers up to 32 bits, whose sums
-    /// are exact. ([`Summary::merge`] is for all, and rounds.)
+    /// Adds another accumulator's samples: only for bools and integers up to 32 bits, whose sums are exact.
+    /// ([`Summary::merge`] is for all, and rounds.)
     pub fn append(&mut self, other: &Self) {
         self.moments.append(&other.moments);
     }

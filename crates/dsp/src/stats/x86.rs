@@ -1,8 +1,8 @@
 //! Blocks of 8-bit and 16-bit integers with x86 instructions: pairwise multiply-add of 16-bit numbers and horizontal
 //! sums of bytes.
 //!
-//! Kernels take signed words or unsigned bytes. The other two types are mapped to these by flipping the sign bit, a
-//! bias that the exact sums correct.
+//! Kernels take signed words or unsigned bytes. The other two types are mapped by flipping the sign bit, a bias that
+//! exact sums correct.
 #![allow(unsafe_code)] // Vector instructions, and loads through pointers.
 
 use std::arch::x86_64::*;
@@ -76,7 +76,6 @@ pub(super) fn block_i8<L: Level>(level: L, samples: &[i8]) -> Block<i8> {
     }
 }
 
-/// Sums that fit 64 bits.
 #[derive(Clone, Copy)]
 struct Short<T> {
     sum: i64,
@@ -168,7 +167,7 @@ macro_rules! kernels {
         /// As above, without extremes.
         ///
         /// Squares, up to 2^31, are summed twice in 32 bits: whole, with wrap-around, and their upper halves, of which
-        /// 2^11 fit. The difference gives the sum of the lower halves, which fits, too.
+        /// 2^11 fit. The difference is the sum of the lower halves.
         #[inline]
         #[target_feature(enable = $feature)]
         fn $powers(samples: &[i16], flip: i16) -> (i64, u64) {

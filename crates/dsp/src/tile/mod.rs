@@ -1,8 +1,8 @@
 //! Tiles: 256 bytes of floats that stay in vector registers between operations.
 //!
-//! Building blocks of operation chains that are composed at run time. An operation takes a tile and an operand: 256
-//! bytes of memory, or a number for all samples, held in one register. Tiles use AVX2 even with AVX-512, since chains
-//! are bound by memory. Without AVX2 a tile is memory, and operations are loops. All give the same bits.
+//! Building blocks of operation chains composed at run time. An operation takes a tile and an operand: 256 bytes of
+//! memory, or a number held in one register. Tiles use AVX2 even with AVX-512, since chains are bound by memory;
+//! otherwise they are memory, and operations are loops. All give the same bits.
 //!
 //! Comparisons produce masks: all bits of a sample set, or none. Those with NaN hold for "not equal" only.
 

@@ -15,7 +15,6 @@ macro_rules! with {
 
 macro_rules! plain {
     ($name:ident, $number:ident, $bits:ident, $samples:literal) => {
-        /// A tile of the baseline.
         #[derive(Clone, Copy)]
         pub(crate) struct $name([$number; $samples]);
 

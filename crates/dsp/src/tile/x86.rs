@@ -1,7 +1,7 @@
 //! Tiles in AVX2 vectors.
 //!
-//! Invariant: a tile or operand exists only if the CPU has AVX2, since creating one takes a value of that level. Loads
-//! and stores take arrays of the tile's size, at any alignment.
+//! Invariant: a tile or operand exists only if the CPU has AVX2, as its constructors prove. Loads and stores take
+//! arrays of the tile's size, at any alignment.
 #![allow(unsafe_code)] // Vector instructions, and loads and stores through pointers.
 
 use std::arch::x86_64::*;
@@ -38,7 +38,6 @@ macro_rules! with {
     )*};
 }
 
-/// Methods of the tile alone.
 macro_rules! alone {
     ($($method:ident |$a:ident| $map:expr;)*) => {$(
         #[inline(always)]

@@ -111,9 +111,8 @@ fn factors_are_those_of_scipy() {
     );
 }
 
-/// The number of false alarms is within 20 % of the promised one. For independent alarms this is at least 6 standard
-/// deviations in every case below: 36 / 0.2^2 = 900 alarms. Neighbours hardly correlate: they share cells, not tested
-/// numbers.
+/// The number of false alarms is within 20 % of the promised one: at least 6 standard deviations for independent
+/// alarms, 36 / 0.2^2 = 900 of them. Neighbours hardly correlate: they share cells, not tested numbers.
 fn false_alarms(name: &str, pfa: f64, count: usize, levels: impl Iterator<Item = f64>) {
     let alarms = levels.filter(|&level| level >= 1.0).count();
     let expected = pfa * count as f64;
@@ -171,8 +170,8 @@ fn running_noise_raises_as_many_false_alarms_as_promised() {
 
 #[test]
 fn targets_are_detected_as_often_as_theory_says() {
-    // Swerling's first case: the target's power is exponential, so its cell is (1 + snr) times as strong: Pd = (1 + T /
-    // (N (1 + snr)))^-N. One cell in 64 has a target; none is another's training cell.
+    // Swerling's first case: exponential target power, so its cell is (1 + snr) times as strong: Pd = (1 + T / (N (1 +
+    // snr)))^-N. One cell in 64 has a target; none is another's training cell.
     let (pfa, training, guard) = (1e-3, 16, 2);
     for snr_db in [5.0, 10.0, 15.0, 20.0] {
         let snr = 10f64.powf(snr_db / 10.0);

@@ -152,8 +152,8 @@ fn corners_are_where_they_were_asked_for_even_at_the_ends_of_the_band() {
                         order,
                     };
                     let sections = iir.design("iir", 100.0).expect("a design");
-                    // A coefficient's rounding moves the response in inverse proportion to the distance of the pole,
-                    // which is of the order of the corner's angle, squared for a section.
+                    // A coefficient's rounding moves the response by its ratio to the pole's distance, of the order of
+                    // the corner's angle, squared for a section.
                     let angle = (corner.min(50.0 - corner) * std::f64::consts::PI / 50.0).min(1.0);
                     let near = 64.0 * order as f64 * f64::EPSILON / (angle * angle);
                     let got = sections.response(corner, 100.0).norm();

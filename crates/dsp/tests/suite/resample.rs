@@ -132,8 +132,8 @@ fn tones_that_pass_keep_their_values_at_exact_places() {
                     error < bound + 2e-11,
                     "{pair:?} at {part}, {quality:?}: {error:e}"
                 );
-                // f32: 200 additions round partial sums below 1.5 with a standard deviation of 3e-8, 6e-7 in all; the
-                // largest of some thousand results is within six of these.
+                // f32: 200 additions round partial sums below 1.5 with a standard deviation of 6e-7 in all; the largest
+                // of some thousand results is within six of these.
                 let error = tone_error::<f32>(pair, quality, cycles, false);
                 assert!(
                     error < bound + 4e-6,

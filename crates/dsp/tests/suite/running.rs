@@ -148,8 +148,8 @@ proptest! {
 
 #[test]
 fn a_sum_keeps_nothing_of_what_has_left_its_window() {
-    // Integers around a step of 1e30, after which a running sum with subtraction would be off by 1e14 for ever; and
-    // around infinity, after which it would be NaN.
+    // Integers around 1e30, after which a running sum with subtraction would be off by 1e14; and around infinity, after
+    // which it would be NaN.
     for huge in [1e30, f64::INFINITY, f64::NAN] {
         let width = 1000;
         let mut sum = SlidingSum::new(width);

@@ -93,7 +93,6 @@ complex! {
     Complex64 => Complex64, f64;
 }
 
-/// Samples per step of a two-step conversion.
 const AT_ONCE: usize = 256;
 
 /// Through a dtype that has all values of `A`.

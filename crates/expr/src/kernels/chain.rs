@@ -1,9 +1,9 @@
 //! Chains of float operations, fused into few passes over a block.
 //!
 //! A chain is a list of [`Step`]s on an accumulator; the other operand is a block, a saved result, or a number expanded
-//! to a tile. Steps are packed into [`Walk`]s of one or two operations over a few thousand bytes, whose result stays in
-//! the L1 cache (`walk.rs`). Two, since a walk costs as much as its loads and stores; not more, since each combination
-//! is a compiled loop; not a jump per operation, which measured as slow as a dozen vector instructions.
+//! to a tile. Steps are packed into [`Walk`]s of one or two operations over a few thousand bytes in the L1 cache
+//! (`walk.rs`). Two share loads and stores; each combination is a compiled loop, so not more. A jump per operation
+//! measured as slow as a dozen vector instructions.
 //!
 //! Booleans are masks within a chain and bytes outside. Intermediate results are rounded as if stored.
 
@@ -14,13 +14,10 @@ use super::loops::{LoopFn, one, two};
 use super::map::{Value, samples_mut};
 use super::walk;
 
-/// Maximum input blocks.
 pub(crate) const MOST_BLOCKS: usize = 8;
 
-/// Maximum numbers.
 pub(crate) const MOST_NUMBERS: usize = 64;
 
-/// Maximum saved results.
 pub(crate) const MOST_SAVED: usize = 32;
 
 /// Tiles per walk, and per saved result.
@@ -29,7 +26,6 @@ pub(super) const TILES: usize = 16;
 /// Bytes of a tile of the widest convertible dtype: 64 samples of eight bytes.
 const WIDEST: usize = 2 * TILE_BYTES;
 
-/// Location of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A number, repeated in its tile.
@@ -40,7 +36,6 @@ pub(crate) enum Place {
     Block(u8),
 }
 
-/// Operation on the accumulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     Load,
@@ -71,7 +66,6 @@ pub(crate) enum Code {
     Or,
     Xor,
     Invert,
-    /// Takes two operands.
     Select,
 }
 
@@ -83,7 +77,6 @@ pub(crate) struct Step {
     pub(crate) other: Place,
 }
 
-/// One or two operations on a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walk {
     pub(super) run: LoopFn,
@@ -106,7 +99,6 @@ pub(crate) struct Convert {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Chain {
-    /// f32 or f64.
     pub(crate) dtype: DType,
     pub(super) converts: Vec<Convert>,
     pub(super) walks: Vec<Walk>,
@@ -114,7 +106,6 @@ pub(crate) struct Chain {
     pub(super) careful: Vec<Walk>,
     /// Numbers in minima and maxima.
     pub(super) compared: Vec<u8>,
-    /// Dtypes of the blocks.
     pub(super) blocks: Vec<DType>,
     pub(super) numbers: usize,
     pub(super) saved: usize,

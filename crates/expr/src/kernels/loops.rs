@@ -37,7 +37,6 @@ impl Operands {
 
 pub(super) type LoopFn = fn(Isa, &Operands);
 
-/// Location of an operand.
 pub(super) trait Kind {
     type Held<'a, V: Tile + 'a>: Copy;
 

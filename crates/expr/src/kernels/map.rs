@@ -3,8 +3,8 @@
 //! Operations are types, not closures, so each loop is a function with an address. Operands are aligned bytes of whole
 //! samples.
 //!
-//! To limit hundreds of loops, each is compiled only for worthwhile instruction sets ([`Levels`]) and for arrays of 64
-//! samples: numbers are repeated, and the rest of a block is padded.
+//! Each loop is compiled only for worthwhile instruction sets ([`Levels`]) and for arrays of 64 samples: numbers are
+//! repeated, and the rest of a block is padded.
 
 use std::marker::PhantomData;
 
@@ -30,17 +30,14 @@ impl Value {
     }
 }
 
-/// An operand: a block of samples, or a single value.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     Block(&'a [u8]),
     Value(Value),
 }
 
-/// Samples per step.
 const AT_ONCE: usize = 64;
 
-/// An operand as arrays.
 struct Arrays<'a, T> {
     block: Option<&'a [T]>,
     /// The repeated number, or the padded rest of the block.

@@ -1,10 +1,10 @@
 //! Execution of walks, with a loop for each operation and each common pair.
 //!
-//! Loads and stores cost more than arithmetic. So common loops keep numbers in a register ([`Number`]); the rarer ones
-//! read them from memory ([`Any`]). Loops are looked up during planning, since a lookup costs as much as some tiles.
+//! Loads and stores cost more than arithmetic, so common loops keep numbers in a register ([`Number`]), rarer ones in
+//! memory ([`Any`]). Loops are looked up during planning: a lookup costs as much as some tiles.
 //!
-//! Invariant: a pointer of [`Operands`] has as many tiles (or one, with a stride of zero), in memory that nothing else
-//! accesses during the loop. References exist for one tile at a time, so a walk may overwrite its operands.
+//! Invariant: a pointer of [`Operands`] has as many tiles (or one, with a stride of zero), which nothing else accesses
+//! during the loop. References exist for one tile at a time, so a walk may overwrite its operands.
 //!
 //! Without AVX2, loops have a single operation. Each is a function of its own: compiling them as one takes minutes.
 #![allow(unsafe_code)] // Results may lie where operands were, which slices cannot say.
@@ -19,7 +19,6 @@ use super::chain::{Chain, MOST_BLOCKS, Place, TILES};
 use super::loops::{Any, Apply, Kind, Nothing, Operands, each};
 use super::map::{samples, samples_mut};
 
-/// Computes whole tiles.
 pub(super) fn run(
     chain: &Chain,
     isa: Isa,
@@ -34,7 +33,6 @@ pub(super) fn run(
     }
 }
 
-/// A float dtype of chains.
 pub(super) trait Lane: Pod {
     const DTYPE: DType;
 

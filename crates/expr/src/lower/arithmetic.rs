@@ -6,7 +6,6 @@ use super::{Action, Done, Lowering, fits};
 use crate::promote::{self, Signature};
 use crate::{Binary, ExprError, Unary, widen};
 
-/// Handling of integer overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IntegerOverflow {
     Widen,

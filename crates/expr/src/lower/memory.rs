@@ -7,7 +7,6 @@ use crate::promote::{self, Operand, Refusal};
 use crate::{ExprError, Memory, Scalar, Shape, Type};
 
 impl Lowering<'_> {
-    /// Types an operation over windows in order.
     pub(super) fn memory(
         &mut self,
         at: usize,

@@ -14,14 +14,12 @@ use crate::{Binary, ExprError, Graph, Input, Op, Reduction, RowField, Scalar, Sh
 use arithmetic::IntegerOverflow;
 pub(crate) use nodes::{Action, Nodes, TypedNode};
 
-/// A lowered expression; `root` is the result.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     pub(crate) nodes: Nodes,
     pub(crate) root: usize,
 }
 
-/// Lowered form of a node.
 #[derive(Debug, Clone, Copy)]
 struct Done {
     place: usize,
@@ -37,7 +35,6 @@ pub(crate) fn lower(graph: &Graph, inputs: &[Input<'_>]) -> Result<Lowered, Expr
     lowering.lower()
 }
 
-/// Lowers an expression of row fields.
 pub(crate) fn lower_rows(graph: &Graph, fields: &[RowField]) -> Result<Lowered, ExprError> {
     let mut lowering = Lowering::new(graph);
     lowering.fields = Some(fields);
@@ -49,7 +46,6 @@ struct Lowering<'a> {
     nodes: Nodes,
     /// Nodes of the inputs' values.
     inputs: Vec<usize>,
-    /// The fields, for an expression of rows.
     fields: Option<&'a [RowField]>,
     done: Vec<Done>,
 }
@@ -65,7 +61,6 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Adds an input and its calibration, if any.
     fn input(&mut self, place: usize, input: &Input<'_>) {
         let mut source = self.nodes.input(place, input.dtype, input.shape);
         if let Some(calibration) = input.calibration.filter(|c| !c.is_identity()) {
@@ -300,7 +295,6 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Whether a dtype can represent an integer.
 fn fits(value: i64, dtype: DType) -> bool {
     match dtype {
         DType::I8 => i8::try_from(value).is_ok(),

@@ -37,7 +37,6 @@ pub(crate) struct TypedNode {
     pub(crate) shape: Shape,
 }
 
-/// Typed nodes, arguments first.
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     nodes: Vec<TypedNode>,

@@ -12,7 +12,6 @@ use super::scratch::{Lines, bytes, bytes_mut};
 use super::steps::{Operand, Run};
 use super::threshold::Interval;
 
-/// Data of a block.
 pub(super) struct Blocks<'a> {
     pub(super) isa: Isa,
     /// The window's samples, per input.
@@ -25,9 +24,7 @@ pub(super) struct Blocks<'a> {
     /// Row of the window in the columns.
     pub(super) column_at: usize,
     pub(super) reducers: &'a mut [Box<dyn Reducer>],
-    /// Numbers of chains.
     pub(super) numbers: &'a mut [Lines],
-    /// Saved results of a chain.
     pub(super) saved: &'a mut Lines,
 }
 

@@ -10,7 +10,6 @@ use super::plan::Planner;
 use super::steps::Operand;
 use super::threshold::{Condition, Link, Monotone, Predicate};
 
-/// Maximum predicates per condition.
 const MOST: usize = 8;
 
 /// Whether a float dtype has all values of another dtype.

@@ -1,9 +1,9 @@
 //! Groups the nodes of a pass into chains.
 //!
-//! Vectorisable operations on f32 or f64 belong to chains of that dtype; comparisons to that of their operands, boolean
-//! operations to that of theirs. A node is stored only if needed in memory: by the result, a reduction, a loop, a chain
-//! of the other dtype, or several chains. Others are steps of the one chain that needs them. So chains have one result,
-//! and no cyclic dependencies.
+//! Vectorisable operations on f32 or f64, comparisons and boolean operations belong to chains of their operands' dtype.
+//! A node is stored only if needed in memory: by the result, a reduction, a loop, a chain of the other dtype, or
+//! several chains; others are steps of the one chain that needs them. So chains have one result, and no cyclic
+//! dependencies.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,10 +17,8 @@ use super::needs::{Conditions, Gathers, arguments};
 use super::plan::Planner;
 use super::writer::{Number, Writer};
 
-/// Maximum nodes per chain: writing recurses.
 const MOST_NODES: usize = 256;
 
-/// A chain and its inputs.
 #[derive(Debug, Clone)]
 pub(crate) struct Fused {
     pub(crate) chain: Chain,
@@ -49,7 +47,6 @@ pub(super) enum Home {
     Anywhere,
 }
 
-/// Locations of a pass's values.
 pub(super) struct Homes {
     pub(super) of: HashMap<usize, Home>,
     /// Chain dtype of each node.
@@ -57,7 +54,6 @@ pub(super) struct Homes {
 }
 
 impl Planner<'_> {
-    /// Chain dtype of a node, if any.
     fn kind(&self, place: usize, kinds: &HashMap<usize, DType>) -> Option<DType> {
         let node = self.node(place);
         let float = |dtype| matches!(dtype, DType::F32 | DType::F64).then_some(dtype);

@@ -73,8 +73,7 @@ impl Program {
     }
 
     /// As [`compile`](Self::compile), for counts that the program calibrates while reading: the expression sees f64 in
-    /// the unit (c128 for complex counts), with the same bits as a calibrated segment. Without calibration, counts are
-    /// unchanged.
+    /// the unit (c128 for complex counts), with the same bits as a calibrated segment.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).

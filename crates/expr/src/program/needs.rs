@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use crate::Shape;
 use crate::lower::{Action, Lowered};
 
-/// Stage of every node.
 pub(super) fn stages(lowered: &Lowered) -> Vec<usize> {
     let mut stages: Vec<usize> = Vec::with_capacity(lowered.nodes.len());
     for place in 0..lowered.nodes.len() {

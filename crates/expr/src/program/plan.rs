@@ -2,8 +2,8 @@
 //!
 //! A node's *stage* is the number of passes over the window's samples before its value is known: the maximum of its
 //! operands', one more for a reduction. Per stage, window values are computed as columns over many windows, then one
-//! pass over the samples of each window computes what the stage's reductions, or the result, need. Samples needed in
-//! several passes are recomputed, which is mostly cheaper than storing.
+//! pass over each window computes what the stage's reductions, or the result, need. Samples needed in several passes
+//! are recomputed, mostly cheaper than storing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -111,7 +111,6 @@ impl<'a> Planner<'a> {
                 let (scale, offset) = (f64::from_bits(scale), f64::from_bits(offset));
                 (Run::Calibrate(calibrate(of(0)), scale, offset), false)
             }
-            // The result is the input: copy.
             Action::Input(_) => (Run::Unary(kernels::cast(node.dtype, node.dtype)?), false),
             Action::Constant(_) | Action::Field(_) | Action::Reduce(_) | Action::Memory(_) => {
                 return None;

@@ -102,7 +102,6 @@ fn run_column(
             let followed = step.operands[0].1;
             memory::advance(memory, &mut state.memories[place], followed, operands, out);
         }
-        // Loaded already.
         ColumnWork::Input(_) => {}
     }
     scratch.columns[step.column] = column;

@@ -12,13 +12,10 @@ use super::threshold::Interval;
 /// Bytes of a block: several fit the L1 cache.
 const BLOCK_BYTES: usize = 8 << 10;
 
-/// Maximum samples per block.
 const MOST: usize = 4096;
 
-/// Maximum windows per group.
 pub(crate) const GROUP: usize = 256;
 
-/// A cache line.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Line([u8; 64]);
@@ -43,7 +40,6 @@ pub(crate) fn bytes_mut(lines: &mut Lines) -> &mut [u8] {
 pub struct Scratch {
     pub(crate) id: u64,
     pub(crate) isa: Isa,
-    /// Samples per block.
     pub(crate) block: usize,
     pub(crate) registers: Vec<Lines>,
     pub(crate) columns: Vec<Lines>,

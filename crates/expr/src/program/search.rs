@@ -37,7 +37,6 @@ pub(super) fn unrank(rank: i64, dtype: DType) -> f64 {
     }
 }
 
-/// Least and greatest number of a dtype.
 pub(super) fn limits(dtype: DType) -> (f64, f64) {
     match dtype {
         DType::I8 => (i8::MIN.into(), i8::MAX.into()),

@@ -14,7 +14,6 @@ use crate::{Memory, Reduction};
 
 pub(crate) type CalibrateFn = fn(Isa, &[u8], f64, f64, &mut [u8]);
 
-/// A loop and its constants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Run {
     Unary(UnaryFn),
@@ -23,19 +22,15 @@ pub(crate) enum Run {
     Calibrate(CalibrateFn, f64, f64),
 }
 
-/// Location of an operand of a sample loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Operand {
-    /// Samples of an input.
     Input(usize),
     /// A block from an earlier step.
     Register(usize),
-    /// A value of the current window.
     Column(usize),
     Constant(Value),
 }
 
-/// Destination of a sample loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Register(usize),
@@ -103,12 +98,10 @@ pub(crate) struct Pass {
     /// Steps with thresholds instead of chains; empty if there are none.
     pub(crate) short: Vec<SampleStep>,
     pub(crate) conditions: Vec<Condition>,
-    /// Reducers of this pass.
     pub(crate) reducers: std::ops::Range<usize>,
     pub(crate) finishes: Vec<Finish>,
 }
 
-/// Location of an operand of a column loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ColumnOperand {
     Column(usize),
@@ -139,21 +132,17 @@ pub(crate) struct Stage {
     pub(crate) pass: Option<Pass>,
 }
 
-/// Location of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Written by the last pass.
     Samples,
-    /// In a column.
     Column(usize),
 }
 
-/// All that the interpreter needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) stages: Vec<Stage>,
     pub(crate) reducers: Vec<Make>,
-    /// Dtype of each column.
     pub(crate) columns: Vec<DType>,
     /// Bytes per sample of the widest content of each register.
     pub(crate) registers: Vec<usize>,
@@ -169,13 +158,11 @@ impl Plan {
         passes.flat_map(|pass| pass.steps.iter().chain(&pass.short))
     }
 
-    /// Number of passes over the samples.
     pub(crate) fn walks(&self) -> usize {
         let passes = self.stages.iter().filter(|stage| stage.pass.is_some());
         passes.count()
     }
 
-    /// Maximum number of conditions in a pass.
     pub(crate) fn most_conditions(&self) -> usize {
         let passes = self.stages.iter().filter_map(|stage| stage.pass.as_ref());
         passes.map(|pass| pass.conditions.len()).max().unwrap_or(0)

@@ -2,8 +2,8 @@
 //!
 //! `(s - mean) / std > 3` is true exactly from some sample value on, since rounded sums, products and quotients with a
 //! number are monotonic. The threshold is found once per window by inverting the chain and testing neighbours with the
-//! loops' own operations; then a loop compares stored samples. Results are bit-equal; NaN never passes. If a number
-//! makes the chain non-monotonic (zero deviation, infinity, NaN), the window takes the ordinary steps.
+//! loops' operations; then samples are compared as stored. Results are bit-equal; NaN never passes. Windows whose
+//! numbers make the chain non-monotonic (zero deviation, infinity, NaN) take the ordinary steps.
 
 use isochrony_segment::DType;
 
@@ -19,17 +19,11 @@ pub(crate) const SHORTEST: usize = 128;
 /// An operation on the unknown `u`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Monotone {
-    /// `u + c`
     Add,
-    /// `u - c`
     Sub,
-    /// `c - u`
     SubFrom,
-    /// `u * c`
     Mul,
-    /// `u / c`
     Div,
-    /// `-u`
     Neg,
     /// `|u|`: monotonic on either side of zero.
     Abs,
@@ -50,7 +44,6 @@ pub(crate) struct Link {
 #[derive(Debug, Clone)]
 pub(crate) struct Predicate {
     pub(crate) compare: Binary,
-    /// Dtype of both sides.
     pub(crate) dtype: DType,
     pub(crate) number: Operand,
     pub(crate) links: Vec<Link>,
@@ -94,7 +87,6 @@ fn real(value: Value, dtype: DType) -> f64 {
 }
 
 impl Link {
-    /// The operation as the loops compute it.
     fn of(&self, u: f64, c: f64) -> f64 {
         if self.operation == Monotone::Widen {
             return u;

@@ -94,7 +94,6 @@ impl<'p, 'a> Writer<'p, 'a> {
             )
     }
 
-    /// Counts the uses of each node.
     fn count(&mut self, place: usize) {
         for &arg in &self.planner.node(place).args {
             let uses = self.uses.entry(arg).or_default();
@@ -197,7 +196,6 @@ impl<'p, 'a> Writer<'p, 'a> {
         self.save(place)
     }
 
-    /// Saves the accumulator as a node's value.
     fn save(&mut self, place: usize) -> Option<Place> {
         if let Some(&saved) = self.saved.get(&place) {
             return Some(Place::Saved(saved));
@@ -210,7 +208,6 @@ impl<'p, 'a> Writer<'p, 'a> {
         Some(saved)
     }
 
-    /// Computes a node's value in the accumulator.
     fn compute(&mut self, place: usize) -> Option<()> {
         if let Some(known) = self.known(place)? {
             self.push(Code::Load, known);

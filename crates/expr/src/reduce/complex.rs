@@ -46,7 +46,6 @@ impl Parts for Complex64 {
 
 const SUMS: usize = 6;
 
-/// All reductions of a window of complex samples.
 pub(crate) struct Sums<C> {
     /// Sums of real and imaginary parts: of the values, of deviations from the first sample, of squared deviations, and
     /// of squares.

@@ -71,7 +71,6 @@ impl Whole for Bool8 {
     }
 }
 
-/// Running sum of a window.
 pub(crate) struct Total<T> {
     sum: i128,
     seen: u64,
@@ -119,7 +118,6 @@ impl<T: Whole> Reducer for Total<T> {
     }
 }
 
-/// Running mean and deviation of a window.
 pub(crate) struct Spread<T> {
     powers: Powers,
     samples: std::marker::PhantomData<T>,
@@ -154,7 +152,6 @@ impl<T: Integer> Reducer for Spread<T> {
     }
 }
 
-/// Running mean, deviation and extremes of a window.
 pub(crate) struct Moments<T: Statistic> {
     accumulator: Option<Accumulator<T>>,
 }

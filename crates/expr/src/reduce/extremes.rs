@@ -10,7 +10,6 @@ use super::Reducer;
 use crate::Reduction;
 use crate::kernels::{Arith, Order, Value, count, samples};
 
-/// An integer with limits.
 pub(crate) trait Limited: Order + Ord {
     const LEAST: Self;
     const MOST: Self;
@@ -27,7 +26,6 @@ macro_rules! limited {
 
 limited!(i8 i16 i32 i64 u8 u16 u32);
 
-/// Running extremes of integers.
 pub(crate) struct Whole<T, const MIN: bool, const MAX: bool> {
     min: T,
     max: T,
@@ -86,7 +84,6 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for Whole<T, MIN, MAX
     }
 }
 
-/// A float with infinities.
 pub(crate) trait Unbounded: Arith + Order {
     const INFINITY: Self;
     const NEG_INFINITY: Self;
@@ -129,8 +126,8 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
 {
     type Output = ();
 
-    /// Comparisons ignore NaN, but a sum of the block shows it, which is cheaper than a test. A NaN sum may also come
-    /// from infinities: then samples are tested.
+    /// Comparisons ignore NaN, but a sum of the block shows it more cheaply than a test. A NaN sum may also come from
+    /// infinities: then samples are tested.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
         let Extend { reducer, samples } = self;

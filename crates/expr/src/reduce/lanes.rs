@@ -9,13 +9,11 @@ use super::Reducer;
 use crate::Reduction;
 use crate::kernels::{Value, samples};
 
-/// Number of partial sums.
 pub(crate) const LANES: usize = 32;
 
 /// Lanes per pass: two sums of them fill AVX2's registers. Lanes are independent, so two passes give the same bits.
 const HALF: usize = LANES / 2;
 
-/// A float that lanes can sum.
 pub(crate) trait Real: Sample {
     fn wide(self) -> f64;
     fn value(wide: f64) -> Value;
@@ -45,7 +43,6 @@ impl Real for f64 {
 
 /// Terms of a sample. `of` must be `#[inline(always)]`.
 pub(crate) trait Terms: Send + Sync + 'static {
-    /// One or two sums.
     const TWO: bool;
     fn of(sample: f64, shift: f64) -> [f64; 2];
 }
@@ -67,7 +64,6 @@ macro_rules! terms {
 }
 
 terms! {
-    /// Samples.
     Plain, false, |x, _shift| [x, 0.0];
     /// Squares; those of f32 are exact.
     Squares, false, |x, _shift| [x * x, 0.0];
@@ -97,7 +93,6 @@ impl<const N: usize> Lanes<N> {
     }
 }
 
-/// Running sums of a window.
 pub(crate) struct Sums<F, T> {
     lanes: [Lanes<HALF>; 2],
     /// The first sample, or zero if it is not finite.

@@ -19,12 +19,9 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
 use crate::Reduction;
 use crate::kernels::Value;
 
-/// Reduces one window.
 pub(crate) trait Reducer: Send + Sync {
-    /// Starts a window.
     fn reset(&mut self);
 
-    /// Adds samples.
     fn update(&mut self, isa: Isa, block: &[u8]);
 
     /// Adds samples by the number that pass; for counts only.
@@ -34,7 +31,6 @@ pub(crate) trait Reducer: Send + Sync {
     fn finish(&self, wanted: Reduction) -> Value;
 }
 
-/// Creates a reducer.
 pub(crate) type Make = fn() -> Box<dyn Reducer>;
 
 fn make<R: Reducer + Default + 'static>() -> Box<dyn Reducer> {
@@ -89,7 +85,6 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
                 $(DType::$dtype => {
                     if spread || wanted.contains(&Rms) {
                         if wanted.contains(&Min) || wanted.contains(&Max) {
-                            // One loop for all of them.
                             take(&[Mean, Std, Var, Rms, Min, Max], make::<exact::Moments<$type>>);
                         }
                         take(&[Mean, Std, Var, Rms], make::<exact::Spread<$type>>);

@@ -23,8 +23,7 @@ pub(crate) const FLOOR_SLOPE: f64 = 5e-9;
 /// Wander of a rate between two stamps.
 pub(crate) const WANDER: f64 = 1e-6;
 
-/// Possible deviation of the true rate from one that is off the nominal rate by `slope`; `None` if crystals do not
-/// deviate so far.
+/// Possible deviation of the true rate from one that is off the nominal rate by `slope`; `None` if beyond crystals.
 pub(crate) fn prior_reach(slope: f64) -> Option<f64> {
     let reach = COVER * PRIOR_SIGMA;
     (slope.abs() <= reach).then_some(reach + slope.abs())
@@ -38,16 +37,16 @@ pub struct ClockConfig {
     /// Weight of the past in the running rate estimate, per stamp, in (0, 1].
     ///
     /// The estimate remembers about `1 / (1 - alpha)` stamps. The default, 0.95, is ten minutes for files of 30 s: it
-    /// follows a crystal through daily temperatures, and microsecond stamps with 50 us of jitter give the rate to 0.02
-    /// ppm. 1 never forgets.
+    /// follows a crystal through daily temperatures, and gives the rate to 0.02 ppm for microsecond stamps with 50 us
+    /// of jitter. 1 never forgets.
     pub alpha: f64,
     /// Largest disagreement, in either direction, that is neither gap nor step.
     ///
     /// `None`, the default: the greater of half a sample period and 2.5 resolutions plus 15 standard deviations of
     /// jitter, plus the rate's uncertainty since the last stamp. Until the jitter is known (about 14 stamps): half a
-    /// period and the resolution, plus a crystal's tolerance. Stamps finer than 100 us above 1.7 kHz must then also be
-    /// off by whole samples, up to 2.5 periods, since computers write them late. A stated value is used as it is,
-    /// unless stamps are too coarse for it.
+    /// period and the resolution, plus a crystal's tolerance; stamps finer than 100 us above 1.7 kHz must also be off
+    /// by whole samples, up to 2.5 periods, since computers write them late. A stated value is used unchanged, unless
+    /// stamps are too coarse for it.
     pub gap_slip_ns: Option<f64>,
     /// Longest gap that takes its full length on the index axis. Default 30 days.
     pub max_gap_ns: Fixed,
@@ -67,7 +66,6 @@ impl ClockConfig {
         }
     }
 
-    /// Rate that slopes are relative to.
     pub(crate) fn reference(&self) -> Rate {
         self.initial_rate.unwrap_or(self.nominal)
     }

@@ -32,7 +32,7 @@ impl Corridor {
     }
 
     /// Requires `low <= line(x) <= high` for an ascending `x`. An interval that misses every feasible line by at most
-    /// `leeway` is widened to touch one; beyond that, returns `false` and changes nothing.
+    /// `leeway` is widened to touch one; otherwise returns `false` and changes nothing.
     pub(crate) fn require(&mut self, x: f64, mut low: f64, mut high: f64, leeway: f64) -> bool {
         let (bottom, top) = self.reach(x);
         let miss = (low - top).max(bottom - high);
@@ -54,7 +54,6 @@ impl Corridor {
         true
     }
 
-    /// Range of the feasible lines at an `x` after all intervals, reached at extreme slopes.
     fn reach(&self, x: f64) -> (f64, f64) {
         let bottom = self.lower.iter().map(|l| l.1 + self.smin * (x - l.0));
         let top = self.upper.iter().map(|u| u.1 + self.smax * (x - u.0));
@@ -69,7 +68,6 @@ impl Corridor {
         (self.smin.min(self.smax), self.smax.max(self.smin))
     }
 
-    /// Range of offsets that keep a slope within every interval.
     pub(crate) fn offsets(&self, slope: f64) -> (f64, f64) {
         let low = self.lower.iter().map(|l| l.1 - slope * l.0);
         let high = self.upper.iter().map(|u| u.1 - slope * u.0);
@@ -109,7 +107,6 @@ fn push(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
 mod tests {
     use super::*;
 
-    /// By all pairs.
     fn feasible_slopes(intervals: &[(f64, f64, f64)]) -> (f64, f64) {
         let (mut smin, mut smax) = (-HARD_SLOPE, HARD_SLOPE);
         for (j, b) in intervals.iter().enumerate() {

@@ -1,8 +1,7 @@
 //! [`Fit`]: a straight line through the corridors of its stamps, computed online.
 //!
-//! Each stamp requires `lower <= line(x) <= upper`. Regression, regularised by the prior, chooses the slope within the
-//! feasible `corridor`. A fit that continues a piece starts with its end as a stamp of zero width, so the metric is
-//! continuous.
+//! Each stamp requires `lower <= line(x) <= upper`. Regression towards the prior chooses the slope within the feasible
+//! `corridor`. A fit that continues a piece starts with its end as a stamp of zero width, so the metric is continuous.
 
 use super::config::{COVER, ROOM};
 use super::corridor::Corridor;
@@ -24,7 +23,6 @@ impl Obs {
     }
 }
 
-/// Scatter of stamps (see `Jitter`), ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scatter {
     pub(crate) sigma: f64,
@@ -41,9 +39,7 @@ pub(crate) struct Slope {
 /// Samples that may be missing before a stamp taken as contiguous.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HiddenGap {
-    /// Longest possible gap, ns.
     pub(crate) reach: f64,
-    /// Shortest possible gap, ns.
     pub(crate) least: f64,
 }
 
@@ -58,7 +54,6 @@ struct Suspect {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FitLine {
-    /// `y = offset + slope * x`.
     pub(crate) offset: f64,
     pub(crate) slope: Slope,
     pub(crate) uncertainty: f64,
@@ -87,11 +82,9 @@ pub(crate) struct Fit {
     y_range: (f64, f64),
     width: f64,
     pub(crate) last: Obs,
-    /// Largest gap that may hide between two stamps.
     suspect: Option<Suspect>,
 }
 
-/// Weighted centred sums.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     n: f64,
@@ -124,7 +117,6 @@ impl Sums {
 }
 
 impl Fit {
-    /// Stamps kept for rebuilding while the scatter is being learned.
     const EARLY: usize = 24;
     /// Stamps whose slope tells a gap from a rate.
     const TELLING: f64 = 6.0;
@@ -161,7 +153,6 @@ impl Fit {
         }
     }
 
-    /// Records that a gap may hide before `obs`, which is added next.
     pub(crate) fn suspect(&mut self, gap: HiddenGap, obs: &Obs) {
         if self.suspect.is_none_or(|known| known.gap.reach < gap.reach) {
             self.suspect = Some(Suspect {
@@ -255,7 +246,6 @@ impl Fit {
         true
     }
 
-    /// The line for `start <= x <= end`.
     pub(crate) fn line(&self, scatter: Scatter, start: f64, end: f64) -> FitLine {
         let slope = self.slope(scatter);
         let (low, high) = self.corridor.offsets(slope.value);
@@ -345,8 +335,8 @@ impl Fit {
         Slope { value, half }
     }
 
-    /// Whether fine stamps are all ticks of the reference to a nanosecond, as disciplined digitisers write them: then
-    /// the metric goes through the stamps, not through the middle of their last digit.
+    /// Whether fine stamps are all ticks of the reference to a nanosecond, as from disciplined digitisers: then the
+    /// metric goes through the stamps, not through the middle of their last digit.
     pub(crate) fn nominal(&self, scatter: Scatter) -> bool {
         let (low, high) = self.y_range;
         let free = self.anchor.is_none() && !self.coarse(scatter);
@@ -379,7 +369,6 @@ impl Fit {
             .max(0.3)
     }
 
-    /// Largest distance at `x` of any feasible line from the chosen one.
     fn spread(&self, slope: Slope, offset: f64, x: f64) -> f64 {
         let chosen = offset + slope.value * x;
         let (least, greatest) = self.corridor.slopes();

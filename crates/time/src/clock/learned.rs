@@ -11,7 +11,6 @@ use super::fit::{Obs, Scatter, Slope};
 pub(crate) struct Jitter {
     /// Half-width until the scatter is known, ns.
     guess: f64,
-    /// Ring buffer of the last [`Jitter::MEMORY`] differences.
     ring: Vec<f64>,
     next: usize,
     /// Last two stamps since the last gap, as `(x, y)`.
@@ -27,7 +26,6 @@ impl Jitter {
     const ENOUGH: usize = 12;
     /// Differences too many to be small by chance.
     const FEW: usize = 2;
-    /// Minimum scatter, ns: rounding.
     const FLOOR_NS: f64 = 1.0;
 
     /// Assumes the latency of a busy system, or a quarter of a sample period if that is longer.
@@ -81,7 +79,6 @@ impl Jitter {
         self.bound = (5.0 * self.sigma).max(tail) * (1.0 + 12.0 / n as f64);
     }
 
-    /// Whether enough differences are known for a valid scatter.
     pub(crate) fn known(&self) -> bool {
         self.ring.len() >= Self::ENOUGH
     }
@@ -91,13 +88,12 @@ impl Jitter {
         (self.ring.len() >= Self::FEW).then_some(self.worst.max(Self::FLOOR_NS))
     }
 
-    /// Whether stamps have scattered by more than their resolution.
     pub(crate) fn exceeds(&self, resolution: f64) -> bool {
         self.worst > resolution + Self::FLOOR_NS
     }
 
-    /// Whether rounding explains every difference: it moves a stamp relative to its neighbours' middle by less than one
-    /// resolution, divided by sqrt(1.5) in the normalisation.
+    /// Whether rounding explains every difference: less than one resolution between a stamp and its neighbours' middle,
+    /// divided by sqrt(1.5) in the normalisation.
     pub(crate) fn only_rounding(&self, resolution: f64) -> bool {
         self.worst <= 0.82 * resolution
     }
@@ -117,8 +113,8 @@ impl Jitter {
     /// Half-width that practically every stamp keeps, beyond its resolution, ns.
     ///
     /// Coarse stamps whose scatter is explained by rounding get some room for hidden latency: near the turn of a
-    /// second, milliseconds decide which second is named, and without room the corridor would take that for a precise
-    /// measurement. Others get at least a resolution, which costs a regression nothing.
+    /// second, milliseconds decide which second is named, which the corridor would take for a precise measurement.
+    /// Others get at least a resolution, at no cost to a regression.
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
         let few = !self.known();
         if resolution >= COARSE_NS && (few || self.only_rounding(resolution)) {
@@ -139,7 +135,6 @@ impl Jitter {
 /// scatter is known, a stamp one sample off means one lost sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Steady {
-    /// Consecutive contiguous stamps on ticks.
     stamps: u32,
     /// Longest nominal duration covered, ns.
     span: f64,
@@ -222,7 +217,6 @@ impl Running {
 /// Variance of a stamp in a regression over `count` of them, ns^2.
 pub(crate) fn spread(sigma: f64, resolution: f64, count: f64) -> f64 {
     let rounding = resolution * resolution / 12.0 * count.max(1.0);
-    // At least the arithmetic's rounding errors.
     (rounding + sigma * sigma).max(0.09)
 }
 
@@ -259,8 +253,8 @@ impl Learned {
         self.quick.interrupt();
     }
 
-    /// A step was found between stamps taken as contiguous. With two stamps it was mistaken for a rate, which is
-    /// forgotten; more of them have outweighed it.
+    /// A step was found between contiguous stamps. With two stamps it was mistaken for a rate, which is forgotten; more
+    /// have outweighed it.
     pub(crate) fn step_found(&mut self) {
         if self.running.points <= 2 {
             (self.running, self.quick) = (Running::default(), Running::default());

@@ -1,7 +1,6 @@
 //! [`LeftOut`]: distances of the stamps excluded from a fit.
 //!
-//! They are stored as used all the same. A piece's residual includes them, so that it bounds the distance of each of
-//! its stamps, and readers can check the piece.
+//! They are stored as used, and a piece's residual includes them, so that it bounds the distance of each of its stamps.
 
 use super::fit::Obs;
 
@@ -48,7 +47,6 @@ impl LeftOut {
         (self.squares(offset, slope) / self.count.max(1.0)).sqrt()
     }
 
-    /// Sum of squared distances from `y = offset + slope * x`.
     pub(crate) fn squares(&self, offset: f64, slope: f64) -> f64 {
         let middle = self.y - offset - slope * self.x;
         let turned = self.yy - 2.0 * slope * self.xy + slope * slope * self.xx;

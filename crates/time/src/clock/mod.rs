@@ -10,8 +10,8 @@
 //! - `place`: contiguous, gap, step or outlier;
 //! - `resume`: restores the state from stored points.
 //!
-//! Deterministic: the same stamps in the same order give the same placements and pieces, with or without interruptions.
-//! Memory: a hundred stamps and the closed pieces.
+//! Deterministic: the same stamps in the same order give the same placements and pieces, even if interrupted. Memory: a
+//! hundred stamps and the closed pieces.
 
 mod config;
 mod corridor;
@@ -60,12 +60,10 @@ pub struct Clock {
     state: Option<RunState>,
 }
 
-/// A run with at least one stamp.
 #[derive(Clone, Debug)]
 struct RunState {
     start: i64,
     end: i64,
-    /// Stamps in the fit.
     points: u64,
     last_civil: Fixed,
     closed: Vec<Piece>,
@@ -296,8 +294,8 @@ impl Clock {
     pub fn samples_in(&self, ns: Fixed) -> Result<Fixed, TimeError> {
         let nominal = self.config.reference().samples_in(ns)?;
         let slope = self.slope().value;
-        // A product with a float would lose samples of long durations. The nominal part is exact; the correction, at
-        // most a hundredth of it, is precise enough in a float.
+        // A product with a float would lose samples of long durations. The nominal part is exact; the correction is at
+        // most a hundredth of it.
         let correction = Fixed::from_f64_nearest(-nominal.to_f64() * slope / (1.0 + slope))?;
         nominal.checked_add(correction).ok_or(TimeError::Overflow {
             what: "duration in samples",

@@ -1,13 +1,13 @@
 //! Placement of stamped blocks of samples: all gap logic of the project.
 //!
-//! As the paper's listing 3.2, compares a stamp with the expected end of the file before, with corrections: the first
-//! file is not a gap; the tolerance applies in both directions and is at least the stamps' resolution; the expectation
-//! is the fitted line, not the last stamp; gaps and steps never enter the rate.
+//! As the paper's listing 3.2, compares a stamp with the expected end of the file before, corrected: the first file is
+//! not a gap; the tolerance applies in both directions and is at least the stamps' resolution; the expectation is the
+//! fitted line, not the last stamp; gaps and steps never enter the rate.
 //!
-//! A single stamp cannot tell an outlier from a step. If the caller knows the `next` one and it agrees with the old
-//! line, or is at least four times nearer to it, the stamp is an outlier. Without `next` a disagreement counts, at no
-//! loss: a backward stamp opens a run, and the return is a gap. Below 2.5 periods it must be a whole number of samples,
-//! as losses are and late stamps are not.
+//! A single stamp cannot tell an outlier from a step. It is an outlier if the `next` one agrees with the old line, or
+//! is at least four times nearer to it. Without `next` a disagreement counts, at no loss: a backward stamp opens a run,
+//! and the return is a gap; but below 2.5 periods it must be a whole number of samples, as losses are and late stamps
+//! are not.
 //!
 //! Before scatter and rate are known, half a sample beyond the stamps' resolution is a gap, too: an unmeasured rate
 //! does not explain lost samples.
@@ -19,7 +19,6 @@ use crate::{Fixed, TimeError, civil};
 
 /// Start dates of clocks without battery: Unix, GPS, DOS and common RTC epochs.
 const EPOCHS: [(i32, u32, u32); 4] = [(1970, 1, 1), (1980, 1, 1), (1980, 1, 6), (2000, 1, 1)];
-/// Maximum uptime of a clock since its epoch, days.
 const EPOCH_DAYS: i64 = 30;
 /// A first stamp farther back is a clock step, not a missing lock, ns.
 const LOCK_REACH_NS: f64 = 60e9;
@@ -96,8 +95,8 @@ impl Clock {
         })
     }
 
-    /// Whether a run's second stamp is a step, although a wrong nominal rate could explain it: the next stamp then has
-    /// the same offset, where a wrong rate would double it.
+    /// Whether a run's second stamp is a step, although a wrong nominal rate could explain it: that would double the
+    /// next stamp's offset.
     fn early_step(
         &self,
         run: &RunState,
@@ -114,7 +113,6 @@ impl Clock {
             // Over a long time a crystal within tolerance drifts by as much.
             tight = tight.max((EARLY * self.period()).min(LATENCY_NS));
         }
-        // Half as much again for unknown jitter.
         tight *= 1.5;
         if off.abs() <= tight {
             return Ok(false);
@@ -126,9 +124,8 @@ impl Clock {
         Ok(more.abs() <= tight && (more - by_rate).abs() > tight)
     }
 
-    /// Whether early stamps are off by whole samples from the ticks of the first stamp, to their last digit. That is
-    /// hardly chance, and never twice in a row: samples were lost or repeated, even if a wrong nominal rate could
-    /// explain it.
+    /// Whether early stamps are off by whole samples from the first stamp's ticks, to their last digit. That is hardly
+    /// chance, and never twice in a row: samples were lost or repeated, even if a wrong nominal rate could explain it.
     fn on_tick(
         &self,
         run: &RunState,
@@ -139,8 +136,8 @@ impl Clock {
     ) -> Result<bool, TimeError> {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let early = self.early();
-        // Where jitter is below half a period, only a wrong rate can mislead, which the next stamp shows. Over a short
-        // time not even a rate can.
+        // With jitter below half a period, only a wrong rate can mislead, which the next stamp shows; over a short time
+        // not even that.
         let share = match next {
             _ if self.is_short(run, 0) && !self.learned.jitter.exceeds(resolution) => FINE,
             Some(_) if 6.0 * GUESS_NS <= period => FINE,
@@ -180,7 +177,6 @@ impl Clock {
             || strays(off, period) <= exact
     }
 
-    /// Distance of the next stamp from the line, ns.
     fn next_off(&self, run: &RunState, samples: u64, next: &Stamp) -> Result<f64, TimeError> {
         let overflow = TimeError::Overflow { what: "index" };
         let after = run.end.checked_add_unsigned(samples).ok_or(overflow)?;
@@ -234,7 +230,6 @@ impl Clock {
         (half + WANDER) * self.elapsed(run, ahead)
     }
 
-    /// Nominal time from the last stamp to `ahead` samples after the end, ns.
     fn elapsed(&self, run: &RunState, ahead: u64) -> f64 {
         run.stretch.x_of(run.end) - run.stretch.fit.last.x + ahead as f64 * self.period()
     }
@@ -244,13 +239,12 @@ impl Clock {
         self.elapsed(run, ahead) <= SHORT * self.period()
     }
 
-    /// Whether the scatter is unknown and no tolerance is configured.
     fn early(&self) -> bool {
         self.config.gap_slip_ns.is_none() && !self.learned.jitter.known()
     }
 
-    /// Possible latency of early stamps of high resolution, ns; 0 if their resolution says it all, or such latencies
-    /// stay below half a sample.
+    /// Possible latency of early stamps of high resolution, ns; 0 if their resolution covers it, or it is below half a
+    /// sample.
     fn early_latency(&self, run: &RunState, stamp: &Stamp) -> f64 {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let exact = resolution >= GUESS_NS || self.steady(run, stamp).is_some();
@@ -264,8 +258,7 @@ impl Clock {
         SPAN * resolution + latency + self.drift(run, stamp, 0)
     }
 
-    /// The gap that a contiguous stamp may hide: it disagrees by more than its resolution, and a sample or more could
-    /// be missing.
+    /// The gap that a contiguous stamp may hide: off by more than its resolution, and by a sample or more.
     pub(super) fn hidden_gap(
         &self,
         run: &RunState,
@@ -318,8 +311,8 @@ impl Clock {
 
     /// How far a stamp may be off the line by resolution and jitter, ns.
     fn scatter(&self, run: &RunState, stamp: &Stamp) -> f64 {
-        // One width, since line and stamp may lie at opposite ends of the resolution; half a width to the stamp's
-        // centre; and jitter of half a width to either side that rounding may hide.
+        // One width between line and stamp, at opposite ends of the resolution; half a width to the stamp's centre; and
+        // jitter of half a width to either side that rounding may hide.
         let resolution = resolution(run, stamp);
         let jitter = if self.steady(run, stamp).is_some() {
             0.0
@@ -352,7 +345,6 @@ impl Clock {
     }
 }
 
-/// The coarser resolution of a stamp and the one before, ns.
 fn resolution(run: &RunState, stamp: &Stamp) -> f64 {
     stamp.resolution.to_f64().max(run.stretch.fit.last.width)
 }

@@ -25,7 +25,6 @@ impl Stamp {
         }
     }
 
-    /// Middle of the interval.
     pub(crate) fn centre(&self) -> Result<Fixed, TimeError> {
         if self.resolution < Fixed::ZERO {
             return Err(TimeError::BadResolution {

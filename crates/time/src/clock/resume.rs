@@ -6,10 +6,10 @@ use crate::{Piece, RunId, TimeError};
 impl Clock {
     /// The clock after the last of these points.
     ///
-    /// `points` and `pieces` are those of all runs of a signal, in index order; `run` is to be continued, and `end` is
-    /// the index after its last sample. Points are replayed in order, so an incremental import continues as if
-    /// uninterrupted. With the last run's alone, the clock lacks the rate learned in earlier runs. Points out of index
-    /// order (a late file in an old gap) are skipped, as they were at first.
+    /// `points` and `pieces` are those of all runs of a signal, in index order; `run` is to be continued, and ends
+    /// before index `end`. Points are replayed in order, so an incremental import continues as if uninterrupted. With
+    /// the last run's alone, the rate of earlier runs is unknown. Points out of index order (a late file in an old gap)
+    /// are skipped, as at first.
     ///
     /// # Errors
     /// [`TimeError::BadConfig`], [`TimeError::BadResolution`],

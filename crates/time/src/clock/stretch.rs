@@ -16,7 +16,6 @@ pub(crate) struct Stretch {
     start: i64,
     start_civil: Option<Fixed>,
     pub(crate) fit: Fit,
-    /// Range of the stamps' `y`.
     range: (f64, f64),
     /// A stamp that the fit rejected; the next one tells whether it is an outlier.
     pending: Option<Obs>,
@@ -25,7 +24,6 @@ pub(crate) struct Stretch {
     left_out_behind: LeftOut,
 }
 
-/// A stamp with its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamped {
     pub(crate) index: i64,
@@ -81,12 +79,10 @@ impl Stretch {
         })
     }
 
-    /// Moves the start of the open piece back over samples whose stamps were wrong.
     pub(crate) fn reach_back(&mut self, start: i64) {
         self.start = self.start.min(start);
     }
 
-    /// Nominal duration in ns since the origin.
     pub(crate) fn x_of(&self, index: i64) -> f64 {
         (i128::from(index) - i128::from(self.origin.index)) as f64 * self.origin.ns_per_sample()
     }
@@ -103,8 +99,7 @@ impl Stretch {
     }
 
     /// Time of a stamped sample, to compare with [`predict`](Self::predict): the middle of its last digit, or the stamp
-    /// itself if the line goes through the stamps. Mixing both would add half a resolution, a whole sample if stamps
-    /// are that coarse.
+    /// itself if the line goes through the stamps. Mixing both would be off by half a resolution, up to a sample.
     pub(crate) fn time_of(&self, stamp: &Stamp, learned: &Learned) -> Result<Fixed, TimeError> {
         let width = self.fit.last.width;
         let as_written =
@@ -176,7 +171,6 @@ impl Stretch {
         };
         let alone = off.is_none() && self.fit.add(obs, scatter);
         if alone {
-            // The rejected stamp was an outlier: exclude it.
             learned.add_rate(&obs);
             self.left_out_behind.add(&refused);
             self.catch_up();
@@ -251,7 +245,6 @@ impl Stretch {
         Ok(())
     }
 
-    /// Ends the open piece before `index`; the next one starts where it ended.
     pub(crate) fn close(
         &mut self,
         index: i64,

@@ -9,10 +9,10 @@ use crate::{Empirical, Exact, Fixed, Piece, RunId, TimeError};
 impl Empirical {
     /// Applies to each run the `correction`, if any, from recorded to true civil time.
     ///
-    /// The correction measures what stamps leave uncertain, such as the rate. What remains is the distance of samples
-    /// from the fit's line: the scatter of stamps, and bridged steps.
+    /// The correction measures what stamps leave uncertain, such as the rate. What remains is the scatter of stamps,
+    /// and bridged steps.
     ///
-    /// Pieces begin at samples. Between a knot of the correction and the next sample the line is off by less than the
+    /// Between a knot of the correction and the next sample, where a piece begins, the line is off by less than the
     /// rate changes in a sample, which is included in the uncertainty.
     ///
     /// # Errors

@@ -1,12 +1,10 @@
 //! [`Corridor`]: the straight lines through the intervals of all points.
 //!
-//! A line is a point in the plane of its values at `t` = 0 and 1, and an interval is a strip of that plane. So the
-//! lines through all intervals form a convex polygon, and the farthest of them from any other line, at any `t`, is a
-//! corner.
+//! A line is a point in the plane of its values at `t` = 0 and 1, and an interval is a strip of it. So the lines
+//! through all intervals form a convex polygon, and the farthest from any other line, at any `t`, is a corner.
 
 use super::{Chord, FitPoint};
 
-/// The feasible polygon.
 #[derive(Clone, Debug)]
 pub(super) struct Corridor {
     /// Corners, in order around the polygon.
@@ -65,7 +63,6 @@ impl Corridor {
         far.map(f64::abs).fold(0.0, f64::max)
     }
 
-    /// Largest difference of slope from `line`.
     pub(super) fn slope_reach(&self, line: &Chord) -> f64 {
         let far = self.corners.iter();
         far.map(|other| (other.slope() - line.slope()).abs())
@@ -96,7 +93,6 @@ fn cut(corners: &mut Vec<Chord>, inside: impl Fn(&Chord) -> f64) {
     *corners = kept;
 }
 
-/// Least-squares line, weighted by the intervals.
 pub(super) fn least_squares(points: &[FitPoint]) -> Chord {
     let widest = points.iter().map(|point| point.half).fold(0.0, f64::max);
     let floor = if widest > 0.0 { 1e-6 * widest } else { 1.0 };

@@ -57,7 +57,7 @@ fn distance(from: Fixed, to: Fixed) -> Fixed {
 impl PointFit {
     /// Fits a metric to points.
     ///
-    /// Points without uncertainty get one from the scatter, and so do stated ones far below it. Points that disagree
+    /// Points without uncertainty, or with one far below the scatter, get that of the scatter. Points that disagree
     /// with all neighbours are excluded and reported.
     ///
     /// # Errors
@@ -126,10 +126,8 @@ fn halves(points: &[PointPair], used: &[usize]) -> Result<Vec<f64>, TimeError> {
     Ok(halves)
 }
 
-/// The points in use, in coordinates of the fit.
 struct UsedPoints<'a> {
     points: &'a [PointPair],
-    /// Their positions.
     used: Vec<usize>,
     placed: Vec<FitPoint>,
     reference: ReferenceLine,
@@ -162,7 +160,6 @@ impl<'a> UsedPoints<'a> {
         })
     }
 
-    /// A line through all intervals, if any.
     fn line(
         &self,
         options: &PointFitOptions,

@@ -17,7 +17,6 @@ pub struct PointMetric {
     pub(super) outside: (f64, f64),
 }
 
-/// Where two pieces join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Knot {
     pub(super) from: Fixed,
@@ -186,7 +185,6 @@ impl PointMetric {
         self.knots.iter().map(|knot| (knot.from, knot.to))
     }
 
-    /// Largest half-width between two values.
     pub(crate) fn most_uncertain(&self, from: Fixed, to: Fixed) -> f64 {
         let first = self.margins.partition_point(|margin| margin.from <= from);
         let behind = self.margins.partition_point(|margin| margin.from < to);
@@ -201,7 +199,6 @@ impl PointMetric {
         if self.margins.len() <= MOST_BREAKS {
             breaks.extend(self.margins.iter().map(|margin| margin.from));
         }
-        // Beyond the points it grows with the distance.
         let (first, last) = (
             breaks[0].to_bits(),
             self.knots[self.knots.len() - 1].from.to_bits(),

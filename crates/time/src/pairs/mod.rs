@@ -9,9 +9,9 @@
 //! - `metric`: the result;
 //! - `corrected`: corrects a signal's metric by a [`PointMetric`].
 //!
-//! Each point says: where the first timebase is at `from`, the second is within `uncertainty` of `to`. Floats, relative
-//! to the line through the first and last point, are used for the fit; their rounding error is added to the
-//! uncertainty. The metric itself is exact: its knots are [`Fixed`].
+//! Each point says: where the first timebase is at `from`, the second is within `uncertainty` of `to`. The fit uses
+//! floats relative to the line through the first and last point; their rounding error is added to the uncertainty. The
+//! metric itself is exact: its knots are [`Fixed`].
 //!
 //! Stated uncertainties assume that every point in use has the truth within its interval, and
 //! - for a *line*: the truth is a straight line through all intervals; the uncertainty is the distance to the farthest
@@ -39,7 +39,6 @@ pub use options::{FitShape, PointFitOptions, PointPair};
 struct FitPoint {
     t: f64,
     y: f64,
-    /// Half-width of its interval.
     half: f64,
 }
 

@@ -1,11 +1,10 @@
 //! Outliers among points, and the scatter of the others.
 //!
-//! A point is compared with two lines, through five points before and five behind it, by medians of their slopes, which
+//! A point is compared with the lines through five points before and five behind it, by medians of slopes, which
 //! tolerate one wrong point in five. It is an outlier if it differs from both in the same direction by far more than is
 //! typical. If the clock's rate steps, one side still agrees; if it drifts, the point is near the line between its
 //! neighbours.
 
-/// Points on each side.
 const SIDE: usize = 5;
 /// Minimum of them.
 const LEAST_SIDE: usize = 3;
@@ -26,7 +25,6 @@ pub(super) struct Candidate {
     pub(super) half: Option<f64>,
 }
 
-/// Positions of outliers, ascending.
 pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     let mut used: Vec<usize> = (0..points.len()).collect();
     let mut out: Vec<usize> = Vec::new();
@@ -97,7 +95,6 @@ fn off_neighbours(points: &[Candidate], at: usize) -> f64 {
     weight * (points[at].y - on_line).abs()
 }
 
-/// A line through a few points, by medians.
 struct MedianLine {
     x: f64,
     y: f64,
@@ -137,7 +134,7 @@ pub(super) fn scatter(points: &[Candidate]) -> f64 {
     (5.0 * sigma).max(2.0 * off[off.len() * 9 / 10])
 }
 
-/// Whether random scatter exceeds the stated uncertainties. A wandering clock also leaves the line between neighbours,
+/// Whether random scatter exceeds the stated uncertainties. A wandering clock leaves the line between neighbours, too,
 /// but to one side for a while.
 pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     let beyond = points.windows(3).filter(|three| {

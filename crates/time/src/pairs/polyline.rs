@@ -1,11 +1,10 @@
 //! [`Polyline`]: few connected straight pieces through the intervals of all points.
 //!
-//! From each knot, a cone of slopes narrows with each point; where it closes, the piece ends at the point before.
-//! Between points the truth may deviate by what the rate can change there: see [`super`].
+//! From each knot, a cone of slopes narrows with each point; where it closes, the piece ends at the point before. For
+//! the uncertainty between points see [`super`].
 
 use super::FitPoint;
 
-/// Straight pieces that join at knots.
 #[derive(Clone, Debug)]
 pub(super) struct Polyline {
     /// Ascending in `t`; the first at 0, the last at 1.
@@ -76,7 +75,6 @@ impl Polyline {
         })
     }
 
-    /// The line at `t`.
     pub(super) fn at(&self, t: f64) -> f64 {
         value(&self.knots, t)
     }

@@ -71,7 +71,6 @@ pub(crate) trait Floored: Sample {
     fn rare_power(self, exponent: Self) -> Self;
 }
 
-/// True quotients.
 pub(crate) trait Quotient: Sample {
     fn over(self, divisor: Self) -> Self;
 }

@@ -157,8 +157,8 @@ macro_rules! integers {
     )*};
 }
 
-/// Truncated quotient and remainder through floats, which vectors can divide: the distance of 16-bit quotients from the
-/// next integer exceeds f32 rounding, that of 32-bit ones f64 rounding. The result for zero is not used.
+/// Truncated quotient and remainder through floats, which vectors can divide: rounding of f32 is below the distance of
+/// 16-bit quotients from the next integer, that of f64 for 32 bits. The result for zero is not used.
 macro_rules! through {
     ($type:ident, $float:ident) => {
         |a: $type, b: $type| {
