@@ -34,7 +34,7 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
 }
 
 /// Times two loops over the same samples, interleaved, and prints the speed-up of the first.
-fn by_turns(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMut()) {
+fn interleaved(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMut()) {
     let (mut rates, mut ratios) = (vec![], vec![]);
     for round in 0..case.rounds {
         let (time, bare_time);
@@ -58,14 +58,14 @@ fn by_turns(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMu
 }
 
 /// Plain use of realfft: the window is copied to a buffer that may be overwritten.
-struct Bare<T: Precision> {
+struct PlainTransform<T: Precision> {
     plan: Arc<dyn RealToComplex<T>>,
     row: Vec<T>,
     spectrum: Vec<Complex<T>>,
     scratch: Vec<Complex<T>>,
 }
 
-impl<T: Precision> Bare<T> {
+impl<T: Precision> PlainTransform<T> {
     fn new(width: usize) -> Self {
         let plan = RealFftPlanner::new().plan_fft_forward(width);
         Self {
@@ -110,12 +110,15 @@ fn spectra<T: Precision>(name: &str, width: usize, case: &Case) {
     let bins = width / 2 + 1;
     let factors = Taper::Hann.periodic(width);
     let taper: Vec<T> = factors.iter().map(|&factor| T::of(factor)).collect();
-    let (mut one, mut other) = (Bare::<T>::new(width), Bare::<T>::new(width));
+    let (mut one, mut other) = (
+        PlainTransform::<T>::new(width),
+        PlainTransform::<T>::new(width),
+    );
     let (mut row, mut bare_row) = (vec![T::zero(); bins], vec![T::zero(); bins]);
 
     let mut forward = Forward::<T>::new(width, false, &[], Detrend::None);
     let mut spectrum = vec![Complex::new(T::zero(), T::zero()); bins];
-    by_turns(
+    interleaved(
         &format!("spectrum/fft/{width}/{name} of realfft alone"),
         case,
         || {
@@ -135,7 +138,7 @@ fn spectra<T: Precision>(name: &str, width: usize, case: &Case) {
         (Detrend::Constant, "realfft alone"),
     ] {
         let mut power = Power::<T>::new(&factors, false, detrend, Scaling::Spectrum, 1.0);
-        by_turns(
+        interleaved(
             &format!("spectrum/power/{width}/{name}/{detrend} of {against}"),
             case,
             || {
@@ -173,7 +176,7 @@ fn features<T: Precision>(name: &str, width: usize, case: &Case) {
         }
     };
     let each = |what: &str, row: &mut dyn FnMut(&[T])| {
-        by_turns(
+        interleaved(
             &format!("features/{what}/{width}/{name} of adding squares one by one"),
             case,
             || samples.chunks_exact(width).for_each(&mut *row),

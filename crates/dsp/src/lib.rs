@@ -6,7 +6,6 @@
 //! - the instruction set is selected once per call ([`Isa`]);
 //! - nothing is allocated, locked or copied per sample.
 
-mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 pub mod convert;
@@ -19,6 +18,7 @@ pub mod interpolate;
 mod isa;
 pub mod math;
 pub mod packets;
+mod prefetch;
 pub mod resample;
 pub mod running;
 pub mod spectrum;

@@ -8,10 +8,10 @@ use std::fmt;
 use crate::{Binary, Expr, Graph, Op, Unary};
 
 /// Operations before shared parts get names.
-const LONGEST: usize = 100;
+const MAX_INLINE_OPERATIONS: usize = 100;
 
 /// Bytes of text before a part gets a name.
-const LONGEST_TEXT: usize = 1000;
+const MAX_INLINE_BYTES: usize = 1000;
 
 /// Python's precedence; larger binds tighter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,8 +143,9 @@ impl Graph {
             if uses[at] > 0 {
                 let args: Vec<&Text> = node.args().iter().map(|&arg| &texts[arg]).collect();
                 text = write(node.op(), &args);
-                let shared = uses[at] > 1 && !node.args().is_empty() && size[root] > LONGEST;
-                if at != root && (shared || text.text.len() > LONGEST_TEXT) {
+                let shared =
+                    uses[at] > 1 && !node.args().is_empty() && size[root] > MAX_INLINE_OPERATIONS;
+                if at != root && (shared || text.text.len() > MAX_INLINE_BYTES) {
                     let name = format!("t{}", names.len() + 1);
                     names.push(format!("{name} = {}; ", text.text));
                     text = Text {

@@ -23,14 +23,14 @@ mod operators;
 /// assert_eq!(loud.to_string(), "(s - s.mean()) / s.std() > 3");
 /// ```
 #[derive(Clone)]
-pub struct Expr(Arc<Written>);
+pub struct Expr(Arc<ExprNode>);
 
-struct Written {
+struct ExprNode {
     op: Op,
     args: SmallVec<[Expr; 3]>,
 }
 
-impl Drop for Written {
+impl Drop for ExprNode {
     /// Iterative, since expressions may be deep.
     fn drop(&mut self) {
         let mut left: Vec<Expr> = self.args.drain(..).collect();
@@ -111,7 +111,7 @@ impl Expr {
     }
 
     fn written(op: Op, args: SmallVec<[Self; 3]>) -> Self {
-        Self(Arc::new(Written { op, args }))
+        Self(Arc::new(ExprNode { op, args }))
     }
 
     fn with<const N: usize>(&self, op: Op, others: [Self; N]) -> Self {

@@ -19,7 +19,7 @@ impl Operand {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum PromotionError {
     /// Unsupported in NumPy, or deliberately here.
     Unsupported { mend: &'static str },
     /// NumPy's result has a dtype that signals cannot have.
@@ -51,13 +51,13 @@ const COMPLEX_MEND: &str = "take .real(), .imag(), .abs() or .angle() of it firs
 const BOOL_MEND: &str =
     "for bools use ^ (exclusive or) or ~ (not), or convert with .astype(\"int8\")";
 const BITS_MEND: &str = "convert with .astype(\"int64\"), or compare first to get bools";
-const HALF: Refusal = Refusal::Missing {
+const HALF: PromotionError = PromotionError::Missing {
     numpy: "float16",
     mend: "convert with .astype(\"float32\") first",
 };
 
-fn refuse(mend: &'static str) -> Refusal {
-    Refusal::Unsupported { mend }
+fn refuse(mend: &'static str) -> PromotionError {
+    PromotionError::Unsupported { mend }
 }
 
 /// Component dtype of complex numbers; others unchanged.
@@ -142,7 +142,7 @@ fn yield_to(strong: DType, weak: DType) -> DType {
 }
 
 /// Dtype in which NumPy's float functions compute.
-fn float_of(dtype: DType) -> Result<DType, Refusal> {
+fn float_of(dtype: DType) -> Result<DType, PromotionError> {
     match dtype {
         DType::Bool | DType::I8 | DType::U8 => Err(HALF),
         DType::I16 | DType::U16 | DType::F32 => Ok(DType::F32),
@@ -151,7 +151,7 @@ fn float_of(dtype: DType) -> Result<DType, Refusal> {
     }
 }
 
-pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, Refusal> {
+pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, PromotionError> {
     let exact = dtype == DType::Bool || dtype.is_integer();
     Ok(match op {
         Unary::Neg if dtype == DType::Bool => return Err(refuse(BOOL_MEND)),
@@ -188,7 +188,7 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, Refusal> {
 }
 
 /// Signature of two operands, both converted to `operands`.
-pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Refusal> {
+pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, PromotionError> {
     let common = promote(&[a, b]).dtype;
     let exact = common == DType::Bool || common.is_integer();
     Ok(match op {
@@ -222,8 +222,8 @@ pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Re
             // Not by the common dtype: int8 and uint8 give float16, although their common dtype is int16.
             let of = |o: Operand| float_of(if o.weak { common } else { o.dtype });
             match (of(a), of(b)) {
-                (Err(Refusal::Unsupported { mend }), _)
-                | (_, Err(Refusal::Unsupported { mend })) => {
+                (Err(PromotionError::Unsupported { mend }), _)
+                | (_, Err(PromotionError::Unsupported { mend })) => {
                     return Err(refuse(mend));
                 }
                 // float16 yields to a wider float.
@@ -235,7 +235,7 @@ pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Re
     })
 }
 
-pub(crate) fn reduction(op: Reduction, dtype: DType) -> Result<DType, Refusal> {
+pub(crate) fn reduction(op: Reduction, dtype: DType) -> Result<DType, PromotionError> {
     let exact = dtype == DType::Bool || dtype.is_integer();
     Ok(match op {
         Reduction::Mean if exact => DType::F64,

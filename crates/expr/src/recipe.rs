@@ -12,12 +12,12 @@ use crate::{Expr, ExprError, Graph, Name, Op};
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recipe {
-    nodes: Vec<Written>,
+    nodes: Vec<SavedNode>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SavedNode {
     op: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     args: Vec<usize>,
@@ -31,7 +31,7 @@ struct Written {
     input: Option<u8>,
 }
 
-impl Written {
+impl SavedNode {
     fn op(&self, node: usize) -> Result<Op, ExprError> {
         match (self.op.as_str(), &self.name) {
             ("field", Some(name)) if self.value.is_none() && self.dtype.is_none() => {
@@ -119,7 +119,7 @@ impl Serialize for Graph {
                 Op::Input(place) if place > 0 => Some(place),
                 _ => None,
             };
-            Written {
+            SavedNode {
                 op: node.op().name().into(),
                 args: node.args().to_vec(),
                 value,

@@ -142,20 +142,20 @@ pub fn parse_with_resolution(text: &str) -> Result<(Fixed, Fixed), TimeError> {
         let time = from_parts(days, 0, 0, 0, Fixed::ZERO)?;
         return Ok((time, Fixed::from_int(S_PER_DAY * NS_PER_S)));
     }
-    if !(cursor.eat('T') || cursor.eat('t') || cursor.eat(' ')) {
+    if !(cursor.consume('T') || cursor.consume('t') || cursor.consume(' ')) {
         return Err(bad("expected T between date and time"));
     }
     let hour = cursor.digits(2, 24).ok_or_else(|| bad("bad hour"))?;
     let (mut minute, mut second, mut ns) = (0, 0, Fixed::ZERO);
     let mut resolution = Fixed::from_int(3600 * NS_PER_S);
-    let colons = cursor.eat(':');
+    let colons = cursor.consume(':');
     if colons || cursor.at_digit() {
         minute = cursor.digits(2, 59).ok_or_else(|| bad("bad minute"))?;
         resolution = Fixed::from_int(60 * NS_PER_S);
-        if colons && cursor.eat(':') || !colons && cursor.at_digit() {
+        if colons && cursor.consume(':') || !colons && cursor.at_digit() {
             second = cursor.digits(2, 60).ok_or_else(|| bad("bad second"))?;
             resolution = Fixed::from_int(NS_PER_S);
-            if cursor.eat('.') || cursor.eat(',') {
+            if cursor.consume('.') || cursor.consume(',') {
                 let digits = cursor.take_digits();
                 if digits.is_empty() {
                     return Err(bad("no digits after the decimal point"));
@@ -265,22 +265,22 @@ fn days_in_month(year: i32, month: u32) -> u32 {
 }
 
 fn date(cursor: &mut Cursor<'_>) -> Result<i64, &'static str> {
-    let negative = cursor.eat('-') || cursor.eat('\u{2212}');
+    let negative = cursor.consume('-') || cursor.consume('\u{2212}');
     if !negative {
-        cursor.eat('+');
+        cursor.consume('+');
     }
     let year = cursor
         .digits(4, 9999)
         .ok_or("expected a year of four digits")? as i32;
     let year = if negative { -year } else { year };
-    let dashes = cursor.eat('-');
+    let dashes = cursor.consume('-');
     let run = cursor.rest.bytes().take_while(u8::is_ascii_digit).count();
     if run == 3 {
         let day = cursor.digits(3, 366).ok_or("bad day of year")?;
         return days_from_ordinal(year, day).ok_or("no such day in that year");
     }
     let month = cursor.digits(2, 12).ok_or("bad month")?;
-    if dashes && !cursor.eat('-') {
+    if dashes && !cursor.consume('-') {
         return Err("expected - before the day");
     }
     let day = cursor.digits(2, 31).ok_or("bad day")?;
@@ -288,22 +288,22 @@ fn date(cursor: &mut Cursor<'_>) -> Result<i64, &'static str> {
 }
 
 fn offset(cursor: &mut Cursor<'_>) -> Result<i64, &'static str> {
-    if cursor.eat('Z') || cursor.eat('z') || cursor.rest.is_empty() {
+    if cursor.consume('Z') || cursor.consume('z') || cursor.rest.is_empty() {
         return if cursor.rest.is_empty() {
             Ok(0)
         } else {
             Err("text after the time")
         };
     }
-    let sign = if cursor.eat('+') {
+    let sign = if cursor.consume('+') {
         1
-    } else if cursor.eat('-') || cursor.eat('\u{2212}') {
+    } else if cursor.consume('-') || cursor.consume('\u{2212}') {
         -1
     } else {
         return Err("text after the time");
     };
     let hours = cursor.digits(2, 23).ok_or("bad offset")?;
-    let colon = cursor.eat(':');
+    let colon = cursor.consume(':');
     let minutes = if colon || cursor.at_digit() {
         cursor.digits(2, 59).ok_or("bad offset")?
     } else {
@@ -320,7 +320,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn eat(&mut self, c: char) -> bool {
+    fn consume(&mut self, c: char) -> bool {
         let Some(rest) = self.rest.strip_prefix(c) else {
             return false;
         };

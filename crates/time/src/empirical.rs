@@ -89,7 +89,7 @@ impl From<Empirical> for Parts {
 
 /// An index range with one line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct IndexStretch {
+pub(crate) struct IndexSpan {
     pub(crate) line: Line,
     pub(crate) run: RunId,
     pub(crate) in_gap: bool,
@@ -214,7 +214,7 @@ impl Empirical {
     /// [`TimeError::Overflow`] if the result leaves [`Fixed`].
     pub fn time_of(&self, index: impl Into<Fixed>) -> Result<Time, TimeError> {
         let index = index.into();
-        self.time_on(self.stretch_at(index)?, index)
+        self.time_on(self.span_at(index)?, index)
     }
 
     /// Civil time of the end of an index range that excludes `index`: as [`Empirical::time_of`], but by the clock of
@@ -226,38 +226,34 @@ impl Empirical {
         let index = index.into();
         let last = index.ceil_i64().and_then(|end| end.checked_sub(1));
         let last = last.ok_or(TimeError::Overflow { what: "index" })?;
-        self.time_on(self.stretch_at(Fixed::from_int(last))?, index)
+        self.time_on(self.span_at(Fixed::from_int(last))?, index)
     }
 
     pub(crate) fn time_of_exact(&self, index: &Exact) -> Result<Time<Exact>, TimeError> {
-        self.time_on_exact(self.stretch_at(index.floor_fixed()?)?, index)
+        self.time_on_exact(self.span_at(index.floor_fixed()?)?, index)
     }
 
     pub(crate) fn end_of_exact(&self, index: &Exact) -> Result<Time<Exact>, TimeError> {
         let last = index.ceil_i64().and_then(|end| end.checked_sub(1));
         let last = last.ok_or(TimeError::Overflow { what: "index" })?;
-        self.time_on_exact(self.stretch_at(Fixed::from_int(last))?, index)
+        self.time_on_exact(self.span_at(Fixed::from_int(last))?, index)
     }
 
-    fn time_on_exact(
-        &self,
-        stretch: IndexStretch,
-        index: &Exact,
-    ) -> Result<Time<Exact>, TimeError> {
+    fn time_on_exact(&self, span: IndexSpan, index: &Exact) -> Result<Time<Exact>, TimeError> {
         Ok(Time {
-            run: Some(stretch.run),
-            in_gap: stretch.in_gap,
+            run: Some(span.run),
+            in_gap: span.in_gap,
             origin: self.timebase,
-            ..Time::exact(stretch.line.civil_at_exact(index)?, TimebaseId::CIVIL)
+            ..Time::exact(span.line.civil_at_exact(index)?, TimebaseId::CIVIL)
         })
     }
 
-    fn time_on(&self, stretch: IndexStretch, index: Fixed) -> Result<Time, TimeError> {
+    fn time_on(&self, span: IndexSpan, index: Fixed) -> Result<Time, TimeError> {
         Ok(Time {
-            value: stretch.line.civil_at(index)?,
+            value: span.line.civil_at(index)?,
             timebase: TimebaseId::CIVIL,
-            run: Some(stretch.run),
-            in_gap: stretch.in_gap,
+            run: Some(span.run),
+            in_gap: span.in_gap,
             origin: self.timebase,
         })
     }
@@ -277,7 +273,7 @@ impl Empirical {
 
     /// Half-width and nanoseconds per sample at an index; inside a gap, those between its ends.
     pub(crate) fn uncertainty_and_slope(&self, index: i64) -> Result<(f64, f64), TimeError> {
-        let line = self.stretch_at(Fixed::from_int(index))?.line;
+        let line = self.span_at(Fixed::from_int(index))?.line;
         Ok((self.uncertainty_ns(index), 1.0 / line.slope()))
     }
 
@@ -288,7 +284,7 @@ impl Empirical {
             .saturating_sub(1)
     }
 
-    pub(crate) fn stretch_at(&self, index: Fixed) -> Result<IndexStretch, TimeError> {
+    pub(crate) fn span_at(&self, index: Fixed) -> Result<IndexSpan, TimeError> {
         let whole = index
             .floor_i64()
             .ok_or(TimeError::Overflow { what: "index" })?;
@@ -297,7 +293,7 @@ impl Empirical {
         let line = Line::of(piece);
         let next_start = self.pieces.get(at + 1).map_or(i64::MAX, |p| p.index);
         let from = if at == 0 { i64::MIN } else { piece.index };
-        let data = IndexStretch {
+        let data = IndexSpan {
             line,
             run: piece.run,
             in_gap: false,
@@ -311,11 +307,11 @@ impl Empirical {
             return Ok(data);
         };
         if whole < end {
-            return Ok(IndexStretch { to: end, ..data });
+            return Ok(IndexSpan { to: end, ..data });
         }
         let after = &self.pieces[after];
         let line = Line::between(end, civil_end(piece)?, after.index, after.civil);
-        Ok(IndexStretch {
+        Ok(IndexSpan {
             line,
             run: piece.run,
             in_gap: true,

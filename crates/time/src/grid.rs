@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::empirical::IndexStretch;
-use crate::lookup::CivilStretch;
+use crate::empirical::IndexSpan;
+use crate::lookup::CivilSpan;
 use crate::wide::{mul_div_floor, mul_div_round};
 use crate::{Empirical, Fixed, IndexAt, Lookup, Prefer, RunId, TimeError};
 
@@ -35,14 +35,14 @@ impl Empirical {
     /// # Errors
     /// As [`Empirical::time_of`].
     pub fn civil_many(&self, indices: &[i64], out: &mut [Fixed]) -> Result<(), TimeError> {
-        let mut stretch: Option<IndexStretch> = None;
+        let mut span: Option<IndexSpan> = None;
         for (&index, civil) in indices.iter().zip(out) {
-            let at = match stretch {
+            let at = match span {
                 Some(s) if s.from <= index && index < s.to => s,
-                _ => self.stretch_at(index.into())?,
+                _ => self.span_at(index.into())?,
             };
             *civil = at.line.civil_at(index.into())?;
-            stretch = Some(at);
+            span = Some(at);
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Empirical {
         while k < count {
             let index = i128::from(start) + k as i128 * i128::from(step);
             let index = i64::try_from(index).map_err(|_| overflow.clone())?;
-            let s = self.stretch_at(index.into())?;
+            let s = self.span_at(index.into())?;
             let left = (i128::from(s.to) - i128::from(index) - 1) / i128::from(step) + 1;
             let points = usize::try_from(left).unwrap_or(usize::MAX).min(count - k);
             let d = (i128::from(index) - i128::from(s.line.index)) << 32;
@@ -142,14 +142,14 @@ impl Empirical {
     ) -> Result<(), TimeError> {
         out.clear();
         out.reserve(civil.len());
-        let mut stretch: Option<(Fixed, CivilStretch)> = None;
+        let mut span: Option<(Fixed, CivilSpan)> = None;
         for &time in civil {
-            let (from, at) = match stretch {
+            let (from, at) = match span {
                 Some((from, s)) if from <= time && time < s.until => (from, s),
-                _ => (time, self.civil_stretch(time, lookup.prefer)?),
+                _ => (time, self.civil_span(time, lookup.prefer)?),
             };
             out.push(self.index_in(&at, time, lookup.round)?);
-            stretch = Some((from, at));
+            span = Some((from, at));
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Empirical {
             let offset = mul_div_round(i128::from(first) << 32, num.into(), den.into());
             let civil = offset.and_then(|o| start.checked_add(Fixed::from_bits(o)));
             let civil = civil.ok_or_else(overflow)?;
-            let s = self.civil_stretch(civil, prefer)?;
+            let s = self.civil_span(civil, prefer)?;
             let mut points = count - first;
             if s.until < Fixed::MAX {
                 // Points before `until`: k * num / den < until - civil, rounded up.

@@ -56,7 +56,7 @@ pub struct IndexAt {
 
 /// Civil times from the one looked up to `until`, on one line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CivilStretch {
+pub(crate) struct CivilSpan {
     pub(crate) line: Line,
     pub(crate) run: RunId,
     pub(crate) in_gap: bool,
@@ -75,8 +75,8 @@ impl Empirical {
     /// [`TimeError::Ambiguous`] if two runs cover the time and none is preferred, [`TimeError::UnknownRun`],
     /// [`TimeError::NotOnSample`] and [`TimeError::InGap`] for [`Round::Exact`], [`TimeError::Overflow`].
     pub fn index_of(&self, civil: Fixed, lookup: Lookup) -> Result<IndexAt, TimeError> {
-        let stretch = self.civil_stretch(civil, lookup.prefer)?;
-        self.index_in(&stretch, civil, lookup.round)
+        let span = self.civil_span(civil, lookup.prefer)?;
+        self.index_in(&span, civil, lookup.round)
     }
 
     /// Index of a time; the run that it remembers overrides `lookup.prefer`: exactly inverts [`Empirical::time_of`]. A
@@ -95,13 +95,13 @@ impl Empirical {
 
     pub(crate) fn index_in(
         &self,
-        stretch: &CivilStretch,
+        span: &CivilSpan,
         civil: Fixed,
         round: Round,
     ) -> Result<IndexAt, TimeError> {
-        let CivilStretch {
+        let CivilSpan {
             line, run, in_gap, ..
-        } = *stretch;
+        } = *span;
         let position = line.position(civil)?;
         let nearest = position
             .round_i64()
@@ -117,7 +117,7 @@ impl Empirical {
         if round == Round::Nearest {
             return at(nearest, run);
         }
-        if let Some((next_index, next_run)) = stretch.next_run {
+        if let Some((next_index, next_run)) = span.next_run {
             // No sample here: the last one before, the first one after.
             return match round {
                 Round::Floor if line.den == 0 => at(line.index - 1, run),
@@ -149,17 +149,17 @@ impl Empirical {
     }
 
     /// The line for `civil`, and its extent.
-    pub(crate) fn civil_stretch(
+    pub(crate) fn civil_span(
         &self,
         civil: Fixed,
         prefer: Option<Prefer>,
-    ) -> Result<CivilStretch, TimeError> {
+    ) -> Result<CivilSpan, TimeError> {
         if let Some(Prefer::Run(run)) = prefer {
-            return self.stretch_in_run(self.group(run)?, civil);
+            return self.span_in_run(self.group(run)?, civil);
         }
         let started = self.runs.partition_point(|r| r.civil <= civil);
         let mut until = self.runs.get(started).map_or(Fixed::MAX, |r| r.civil);
-        let (mut chosen, mut gap): (Option<CivilStretch>, Option<CivilStretch>) = (None, None);
+        let (mut chosen, mut gap): (Option<CivilSpan>, Option<CivilSpan>) = (None, None);
         // Later starts first; stop when no earlier run extends this far.
         for k in (0..started).rev() {
             if self.runs[self.latest[k] as usize].civil_end <= civil {
@@ -168,7 +168,7 @@ impl Empirical {
             if self.runs[k].civil_end <= civil {
                 continue;
             }
-            let found = self.stretch_in_run(self.group(self.runs[k].run)?, civil)?;
+            let found = self.span_in_run(self.group(self.runs[k].run)?, civil)?;
             until = until.min(found.until);
             if found.in_gap {
                 gap = gap.filter(|_| prefer == Some(Prefer::Last)).or(Some(found));
@@ -182,24 +182,24 @@ impl Empirical {
                 }
             }
         }
-        if let Some(stretch) = chosen.or(gap) {
-            return Ok(CivilStretch { until, ..stretch });
+        if let Some(span) = chosen.or(gap) {
+            return Ok(CivilSpan { until, ..span });
         }
-        self.stretch_outside(civil, started)
+        self.span_outside(civil, started)
     }
 
     /// Between two runs, or before and after all.
-    fn stretch_outside(&self, civil: Fixed, started: usize) -> Result<CivilStretch, TimeError> {
+    fn span_outside(&self, civil: Fixed, started: usize) -> Result<CivilSpan, TimeError> {
         let Some(before) = started
             .checked_sub(1)
             .map(|k| &self.runs[self.latest[k] as usize])
         else {
-            let mut stretch = self.stretch_in_run(self.group(self.runs[0].run)?, civil)?;
-            stretch.until = self.runs[0].civil;
-            return Ok(stretch);
+            let mut span = self.span_in_run(self.group(self.runs[0].run)?, civil)?;
+            span.until = self.runs[0].civil;
+            return Ok(span);
         };
         let Some(after) = self.runs.get(started) else {
-            return self.stretch_in_run(self.group(before.run)?, civil);
+            return self.span_in_run(self.group(before.run)?, civil);
         };
         let end = before.end.unwrap_or(i64::MAX);
         let mut line = Line::between(end, before.civil_end, after.index, after.civil);
@@ -207,7 +207,7 @@ impl Empirical {
             line.den = 0;
         }
         let next_run = Some((after.index, after.run));
-        Ok(CivilStretch {
+        Ok(CivilSpan {
             line,
             run: before.run,
             in_gap: true,
@@ -216,7 +216,7 @@ impl Empirical {
         })
     }
 
-    fn stretch_in_run(&self, group: RunPieces, civil: Fixed) -> Result<CivilStretch, TimeError> {
+    fn span_in_run(&self, group: RunPieces, civil: Fixed) -> Result<CivilSpan, TimeError> {
         let of_run = &self.order[group.first..group.first + group.count];
         let started = of_run.partition_point(|&p| self.pieces[p as usize].civil <= civil);
         let piece = &self.pieces[of_run[started.saturating_sub(1)] as usize];
@@ -224,7 +224,7 @@ impl Empirical {
             .get(started.max(1))
             .map(|&p| &self.pieces[p as usize]);
         let until = next.map_or(Fixed::MAX, |n| n.civil);
-        let whole = CivilStretch {
+        let whole = CivilSpan {
             line: Line::of(piece),
             run: group.run,
             in_gap: false,
@@ -235,16 +235,16 @@ impl Empirical {
         let (Some(next), Some(end_index)) = (next, piece.end) else {
             // The run's last piece: recorded up to its end, extrapolated beyond.
             let until = if civil < end { end } else { Fixed::MAX };
-            return Ok(CivilStretch { until, ..whole });
+            return Ok(CivilSpan { until, ..whole });
         };
         if civil < end {
-            return Ok(CivilStretch {
+            return Ok(CivilSpan {
                 until: until.min(end),
                 ..whole
             });
         }
         let line = Line::between(end_index, end, next.index, next.civil);
-        Ok(CivilStretch {
+        Ok(CivilSpan {
             line,
             in_gap: true,
             ..whole

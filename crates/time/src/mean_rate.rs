@@ -1,6 +1,6 @@
 //! [`MeanRate`]: the mean sample rate of a run.
 
-use crate::clock::{FLOOR_SLOPE, prior_reach};
+use crate::clock::{MIN_SLOPE_UNCERTAINTY, prior_reach};
 use crate::{Empirical, Fixed, Piece, Rate, RunId, TimeError};
 
 /// A run's samples divided by their true duration.
@@ -47,7 +47,7 @@ impl Empirical {
         }
         let hz = samples / ns * 1e9;
         let reach = prior_reach(hz / nominal.to_f64() - 1.0).unwrap_or(f64::INFINITY);
-        let half = (uncertain_ns / ns).min(reach).max(FLOOR_SLOPE);
+        let half = (uncertain_ns / ns).min(reach).max(MIN_SLOPE_UNCERTAINTY);
         Ok(Some(MeanRate {
             hz,
             uncertainty_ppm: half * 1e6,

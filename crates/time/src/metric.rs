@@ -68,10 +68,10 @@ impl Edge {
                 let run = time.run.filter(|_| time.origin == Some(self.from));
                 let prefer = run.map(Prefer::Run);
                 // Lines begin and end at rounded times: rounding down finds the right one.
-                let stretch = metric.civil_stretch(time.value.floor_fixed()?, prefer)?;
-                let in_gap = time.in_gap || stretch.in_gap;
-                let value = stretch.line.position_exact(&time.value)?;
-                let (run, origin) = (Some(stretch.run), Some(self.from));
+                let span = metric.civil_span(time.value.floor_fixed()?, prefer)?;
+                let in_gap = time.in_gap || span.in_gap;
+                let value = span.line.position_exact(&time.value)?;
+                let (run, origin) = (Some(span.run), Some(self.from));
                 Ok(Time {
                     value,
                     timebase,

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::{Fixed, Rate, Ratio, TimeError, TimebaseId};
 
 /// Bits set in these ids; those between are an index of the table.
-const MARK: u32 = 0x8000_000f;
+const ID_MARK: u32 = 0x8000_000f;
 /// First bit of the index.
-const PLACE: u32 = 4;
+const INDEX_SHIFT: u32 = 4;
 
 /// Definition of a timebase, to recreate it in another process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -50,14 +50,14 @@ fn timebase_of(entry: TimebaseDefinition) -> Result<TimebaseId, TimeError> {
     };
     let at = known.unwrap_or(table.len());
     let place = u32::try_from(at).ok();
-    let place = place.filter(|at| at >> (31 - PLACE) == 0);
+    let place = place.filter(|at| at >> (31 - INDEX_SHIFT) == 0);
     let place = place.ok_or(TimeError::Overflow {
         what: "number of timebases of this process",
     })?;
     if known.is_none() {
         table.push(entry);
     }
-    Ok(TimebaseId(MARK | place << PLACE))
+    Ok(TimebaseId(ID_MARK | place << INDEX_SHIFT))
 }
 
 impl TimebaseId {
@@ -111,7 +111,7 @@ impl TimebaseId {
     /// Whether its id is valid in this process only.
     #[must_use]
     pub fn is_of_process(self) -> bool {
-        self.0 & MARK == MARK
+        self.0 & ID_MARK == ID_MARK
     }
 
     /// Its definition.
@@ -120,7 +120,7 @@ impl TimebaseId {
         if !self.is_of_process() {
             return TimebaseDefinition::Signal(self);
         }
-        let at = (self.0 & !MARK) >> PLACE;
+        let at = (self.0 & !ID_MARK) >> INDEX_SHIFT;
         let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
         let known = table.get(at as usize).copied();
         known.unwrap_or(TimebaseDefinition::Unique)

@@ -8,7 +8,7 @@ use ethnum::U256;
 use crate::{Rate, TimeError};
 
 /// Decimal places beyond which a duration is shorter than any sample.
-const MOST_PLACES: u32 = 38;
+const MAX_PLACES: u32 = 38;
 
 /// A non-negative rational number of samples.
 ///
@@ -45,13 +45,13 @@ impl Rate {
             what: "samples in a duration",
         };
         if exponent >= 0 {
-            if places > MOST_PLACES {
+            if places > MAX_PLACES {
                 return Err(overflow);
             }
             let num = num * U256::from(10u8).pow(places);
             return Ok(SampleCount { num, den });
         }
-        if places > MOST_PLACES {
+        if places > MAX_PLACES {
             // Above zero, and below half a sample at any rate.
             let num = U256::from(u8::from(digits > 0));
             let den = U256::from(1u8) << 190;

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use super::delay::Peaked;
+use super::delay::CorrelationFunction;
 use crate::DspError;
 use crate::features::mean_square;
 use crate::spectrum::{Detrend, Forward, Inverse, Precision, frequencies};
@@ -180,8 +180,8 @@ impl<T: Precision> Correlator<T> {
     }
 
     /// The last correlation as a continuous function of the lag.
-    pub(crate) fn between(&self) -> Peaked<'_, T> {
-        Peaked::new(&self.cross, self.padded.len())
+    pub(crate) fn between(&self) -> CorrelationFunction<'_, T> {
+        CorrelationFunction::new(&self.cross, self.padded.len())
     }
 
     /// Largest lag.

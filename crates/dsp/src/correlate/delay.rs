@@ -110,24 +110,24 @@ impl<T: Precision> Delays<T> {
 }
 
 /// A correlation as the band-limited function through its values: a sum of cosines.
-pub(crate) struct Peaked<'a, T> {
+pub(crate) struct CorrelationFunction<'a, T> {
     spectrum: &'a [Complex<T>],
     length: usize,
 }
 
 /// Value and derivatives of a function.
-struct At {
+struct Derivatives {
     value: f64,
     slope: f64,
     bend: f64,
 }
 
-impl<'a, T: Precision> Peaked<'a, T> {
+impl<'a, T: Precision> CorrelationFunction<'a, T> {
     pub(crate) fn new(spectrum: &'a [Complex<T>], length: usize) -> Self {
         Self { spectrum, length }
     }
 
-    fn at(&self, lag: f64) -> At {
+    fn at(&self, lag: f64) -> Derivatives {
         let step = 2.0 * PI / self.length as f64;
         let turn = Complex::from_polar(1.0, step * lag);
         let mut phase = Complex::new(1.0, 0.0);
@@ -150,7 +150,7 @@ impl<'a, T: Precision> Peaked<'a, T> {
             phase *= turn;
         }
         let count = self.length as f64;
-        At {
+        Derivatives {
             value: value / count,
             slope: slope / count,
             bend: bend / count,

@@ -1,6 +1,6 @@
 //! Detection against the power of surrounding cells (CFAR).
 
-use super::odds;
+use super::thresholds;
 use crate::DspError;
 use crate::running::{Ranked, Real, SlidingSum, checked};
 
@@ -38,7 +38,7 @@ pub enum Noise {
 /// that is equal in all cells. A positive number above zeros is infinite, zero among zeros is 0. NaN affects its own
 /// result and those with it in training.
 ///
-/// Source: Finn and Johnson (1968); Rohling (1983); factors as in [`odds`].
+/// Source: Finn and Johnson (1968); Rohling (1983); factors as in [`thresholds`].
 ///
 /// ```
 /// use isochrony_dsp::detect::{CellCfar, Noise, Sides};
@@ -57,14 +57,14 @@ pub struct CellCfar {
     sides: Sides,
     /// Multiplies the sum or the order statistic.
     factor: f64,
-    trained: Trained,
+    trained: TrainingCells,
     /// Delayed values, and the results still to be 0.
     waiting: Delay,
     missing: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Trained {
+enum TrainingCells {
     /// Sum of the newest cells, and earlier sums.
     Sum { sum: SlidingSum, before: Delay },
     /// Slots of the cells before and behind, and values that will move to those before.
@@ -151,18 +151,18 @@ impl CellCfar {
                 return Err(refused("degrees", "0".into(), "at least 1"));
             }
             Noise::Mean { degrees } => {
-                let factor = odds::of_mean(pfa, cells, degrees)? / cells as f64;
+                let factor = thresholds::of_mean(pfa, cells, degrees)? / cells as f64;
                 let sum = SlidingSum::new(training);
-                (factor, Trained::Sum { sum, before })
+                (factor, TrainingCells::Sum { sum, before })
             }
             Noise::Rank { at } if at > 0.0 && at <= 1.0 => {
                 let below = ((at * cells as f64).round() as usize).clamp(1, cells);
-                let factor = odds::of_rank(pfa, cells, below)?;
+                let factor = thresholds::of_rank(pfa, cells, below)?;
                 let cells = None;
                 let next = 0;
                 (
                     factor,
-                    Trained::Rank {
+                    TrainingCells::Rank {
                         below,
                         cells,
                         next,
@@ -204,7 +204,7 @@ impl CellCfar {
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let (training, both) = (self.training, self.sides == Sides::Both);
         match &mut self.trained {
-            Trained::Sum { sum, before } => {
+            TrainingCells::Sum { sum, before } => {
                 sum.prepare();
                 for (value, result) in values.iter().zip(results) {
                     let value = value.double();
@@ -215,7 +215,7 @@ impl CellCfar {
                     *result = T::of(level(tested, self.factor * noise, &mut self.missing));
                 }
             }
-            Trained::Rank {
+            TrainingCells::Rank {
                 below,
                 cells,
                 next,
@@ -246,8 +246,8 @@ impl CellCfar {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let cells = match &self.trained {
-            Trained::Sum { sum, before } => sum.bytes() + before.by * size_of::<f64>(),
-            Trained::Rank { before, .. } => {
+            TrainingCells::Sum { sum, before } => sum.bytes() + before.by * size_of::<f64>(),
+            TrainingCells::Rank { before, .. } => {
                 let slots = match self.sides {
                     Sides::Before => self.training,
                     Sides::Both => 2 * self.training,
@@ -263,11 +263,11 @@ impl CellCfar {
         self.waiting.reset();
         self.missing = self.skip();
         match &mut self.trained {
-            Trained::Sum { sum, before } => {
+            TrainingCells::Sum { sum, before } => {
                 sum.reset();
                 before.reset();
             }
-            Trained::Rank {
+            TrainingCells::Rank {
                 cells,
                 next,
                 before,

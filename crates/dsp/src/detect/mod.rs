@@ -6,12 +6,12 @@
 //! - [`Triggers`]: ranges from exceeding one threshold to falling below another.
 //!
 //! State is kept between calls: results have the same bits however the stream is cut. Nothing allocates per sample.
-//! [`odds`] has the thresholds.
+//! Factors for a probability of false alarms are in [`thresholds`].
 
 mod cells;
 mod noise;
-pub mod odds;
 mod stalta;
+pub mod thresholds;
 mod triggers;
 
 pub use cells::{CellCfar, Noise, Sides};

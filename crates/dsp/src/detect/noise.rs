@@ -1,6 +1,6 @@
 //! Detection against a running model of Gaussian noise.
 
-use super::odds;
+use super::thresholds;
 use crate::DspError;
 use crate::running::Real;
 
@@ -76,7 +76,7 @@ impl NoiseCfar {
         if !(1..1 << 52).contains(&timeout) {
             return Err(refused("timeout", timeout.to_string(), "at least 1 number"));
         }
-        let cut = odds::cut_above(deviations);
+        let cut = thresholds::cut_above(deviations);
         let weight = weight(memory);
         Ok(Self {
             deviations,
@@ -98,7 +98,7 @@ impl NoiseCfar {
     /// As [`new`](Self::new); [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
     pub fn with_probability(pfa: f64, memory: u64, timeout: u64) -> Result<Self, DspError> {
         Self::new(
-            odds::of_deviation(pfa, weight(memory).max(2.0))?,
+            thresholds::of_deviation(pfa, weight(memory).max(2.0))?,
             memory,
             timeout,
         )

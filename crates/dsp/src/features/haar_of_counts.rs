@@ -8,8 +8,8 @@ use isochrony_segment::{Calibration, Sample};
 
 use super::haar::{HaarOutput, bins, check_levels, factor};
 use crate::DspError;
-use crate::ahead::fetch_ahead;
 use crate::isa::{Isa, Kernel, Level};
+use crate::prefetch::prefetch_ahead;
 use crate::sums::lanes;
 
 /// An integer type in which sums of samples are exact.
@@ -193,7 +193,7 @@ fn sum<T: Count>(counts: &[T]) -> T::Wide {
     let (groups, rest) = counts.as_chunks::<LANES>();
     let mut lanes = [T::Wide::default(); LANES];
     for group in groups {
-        fetch_ahead(group);
+        prefetch_ahead(group);
         for (lane, &count) in lanes.iter_mut().zip(group) {
             *lane = *lane + count.wide();
         }

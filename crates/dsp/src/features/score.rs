@@ -30,9 +30,9 @@ impl Normalise {
 }
 
 /// Most frequencies computed directly, and the longest window: beyond, a transform is faster.
-const FEW: usize = 8;
-const SHORT: usize = 64;
-const PARTS: usize = 2 * FEW;
+const MAX_DIRECT_FREQUENCIES: usize = 8;
+const MAX_DIRECT_WIDTH: usize = 64;
+const PARTS: usize = 2 * MAX_DIRECT_FREQUENCIES;
 
 /// Detection score of XStream's DETECTAUDIO (Girod et al. 2008, section II): the weighted sum of a window's spectral
 /// magnitudes.
@@ -40,7 +40,7 @@ const PARTS: usize = 2 * FEW;
 /// At most eight weighted frequencies of a short real window are computed directly, as sums of products; otherwise a
 /// transform computes all. Results differ by rounding.
 pub struct Score<T: Precision> {
-    few: Option<Few<T>>,
+    few: Option<DirectFrequencies<T>>,
     forward: Forward<T>,
     weights: Vec<T>,
     magnitudes: Vec<T>,
@@ -84,7 +84,7 @@ impl<T: Precision> Score<T> {
         let plain = !complex && detrend == Detrend::None && normalise == Normalise::None;
         Ok(Self {
             few: if plain {
-                Few::of(factors, weights)
+                DirectFrequencies::of(factors, weights)
             } else {
                 None
             },
@@ -116,21 +116,21 @@ impl<T: Precision> Score<T> {
     }
 }
 
-struct Few<T> {
+struct DirectFrequencies<T> {
     /// For each pair of samples: cosines of all frequencies, then sines.
     waves: Vec<[T; 2 * PARTS]>,
-    weights: [T; FEW],
+    weights: [T; MAX_DIRECT_FREQUENCIES],
 }
 
-impl<T: Precision> Few<T> {
+impl<T: Precision> DirectFrequencies<T> {
     /// The frequencies with a weight, if direct sums are no slower than the transform.
     fn of(factors: &[f64], weights: &[f64]) -> Option<Self> {
         let weighted: Vec<usize> = (0..weights.len()).filter(|&k| weights[k] != 0.0).collect();
-        if weighted.len() > FEW || factors.len() > SHORT {
+        if weighted.len() > MAX_DIRECT_FREQUENCIES || factors.len() > MAX_DIRECT_WIDTH {
             return None;
         }
         let zero = T::zero();
-        let mut own = [zero; FEW];
+        let mut own = [zero; MAX_DIRECT_FREQUENCIES];
         let mut waves = vec![[zero; 2 * PARTS]; factors.len().div_ceil(2)];
         for (lane, &k) in weighted.iter().enumerate() {
             own[lane] = T::of(weights[k]);
@@ -139,7 +139,8 @@ impl<T: Precision> Few<T> {
                 // Whole turns are removed before rounding.
                 let turn = (k * i % factors.len()) as f64 / factors.len() as f64;
                 let (sin, cos) = (std::f64::consts::TAU * turn).sin_cos();
-                (wave[lane], wave[FEW + lane]) = (T::of(cos * factor), T::of(sin * factor));
+                (wave[lane], wave[MAX_DIRECT_FREQUENCIES + lane]) =
+                    (T::of(cos * factor), T::of(sin * factor));
             }
         }
         Some(Self {
@@ -150,7 +151,7 @@ impl<T: Precision> Few<T> {
 }
 
 struct Sums<'a, T> {
-    few: &'a Few<T>,
+    few: &'a DirectFrequencies<T>,
     window: &'a [T],
 }
 
@@ -172,9 +173,9 @@ impl<T: Precision> Kernel for Sums<'_, T> {
         for (lane, part) in parts.iter_mut().enumerate() {
             *part = sums[lane] + sums[PARTS + lane];
         }
-        let mut sizes = [T::zero(); FEW];
+        let mut sizes = [T::zero(); MAX_DIRECT_FREQUENCIES];
         for (lane, size) in sizes.iter_mut().enumerate() {
-            let (re, im) = (parts[lane], parts[FEW + lane]);
+            let (re, im) = (parts[lane], parts[MAX_DIRECT_FREQUENCIES + lane]);
             *size = (re * re + im * im).sqrt() * self.few.weights[lane];
         }
         let [a, b, c, d, e, f, g, h] = sizes;

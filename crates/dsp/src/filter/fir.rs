@@ -6,7 +6,7 @@
 //!
 //! State: the samples that later results need, stored in one row before the new block.
 
-use super::overlap_save::Spectral;
+use super::overlap_save::OverlapSave;
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
@@ -50,7 +50,7 @@ const FFT_FROM: usize = 80;
 #[derive(Clone)]
 pub struct Fir<T: Precision> {
     direct: Direct<T>,
-    spectral: Option<Spectral<T>>,
+    overlap_save: Option<OverlapSave<T>>,
 }
 
 impl<T: Precision> Fir<T> {
@@ -81,10 +81,10 @@ impl<T: Precision> Fir<T> {
                 "finite numbers",
             ));
         }
-        let spectral = is_spectral(taps.len(), method);
+        let overlap_save = uses_overlap_save(taps.len(), method);
         Ok(Self {
             direct: Direct::new(isa, taps),
-            spectral: spectral.then(|| Spectral::new(isa, taps)),
+            overlap_save: overlap_save.then(|| OverlapSave::new(isa, taps)),
         })
     }
 
@@ -92,7 +92,7 @@ impl<T: Precision> Fir<T> {
     #[must_use]
     pub fn bytes(taps: usize, method: FirMethod) -> u64 {
         let direct = 2 * taps.saturating_add(BLOCK) as u64 * size_of::<T>() as u64;
-        match is_spectral(taps, method) {
+        match uses_overlap_save(taps, method) {
             true => direct + super::overlap_save::bytes::<T>(taps),
             false => direct,
         }
@@ -101,14 +101,14 @@ impl<T: Precision> Fir<T> {
     /// Delay in results: a signal's first results are padding, and as many zeros after its last sample flush the rest.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.spectral.as_ref().map_or(0, Spectral::held)
+        self.overlap_save.as_ref().map_or(0, OverlapSave::held)
     }
 
     /// Forgets all samples: the next one is the first.
     pub fn reset(&mut self) {
         self.direct.reset();
-        if let Some(spectral) = &mut self.spectral {
-            spectral.reset();
+        if let Some(overlap_save) = &mut self.overlap_save {
+            overlap_save.reset();
         }
     }
 
@@ -124,15 +124,15 @@ impl<T: Precision> Fir<T> {
                 got: output.len(),
             });
         }
-        match &mut self.spectral {
+        match &mut self.overlap_save {
             None => self.direct.process(input, output),
-            Some(spectral) => spectral.process(&self.direct.reversed, input, output),
+            Some(overlap_save) => overlap_save.process(&self.direct.reversed, input, output),
         }
         Ok(())
     }
 }
 
-fn is_spectral(taps: usize, method: FirMethod) -> bool {
+fn uses_overlap_save(taps: usize, method: FirMethod) -> bool {
     match method {
         FirMethod::Direct => false,
         FirMethod::Fft => true,

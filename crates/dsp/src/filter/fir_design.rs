@@ -12,7 +12,7 @@ use super::{frequency, parameter_error};
 use crate::DspError;
 
 /// Most taps of a design: a second at 1 MHz.
-pub(super) const MOST_TAPS: usize = 1 << 20;
+pub(super) const MAX_TAPS: usize = 1 << 20;
 
 /// Symmetric window of a design.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,8 +87,8 @@ pub fn kaiser_taps(
 ) -> Result<usize, DspError> {
     frequency(operator, "width_hz", width_hz, rate)?;
     let taps = ((attenuation_db - 7.95) / 2.285 / (2.0 * PI * width_hz / rate) + 1.0).ceil();
-    if taps > MOST_TAPS as f64 {
-        let allowed = format!("wide enough for at most {MOST_TAPS} taps, of which it needs {taps}");
+    if taps > MAX_TAPS as f64 {
+        let allowed = format!("wide enough for at most {MAX_TAPS} taps, of which it needs {taps}");
         return Err(parameter_error(
             operator,
             "width_hz",
@@ -178,9 +178,9 @@ pub fn fir_window(
 }
 
 pub(super) fn count(operator: &'static str, taps: usize) -> Result<(), DspError> {
-    if (1..=MOST_TAPS).contains(&taps) {
+    if (1..=MAX_TAPS).contains(&taps) {
         return Ok(());
     }
-    let allowed = format!("1 to {MOST_TAPS}");
+    let allowed = format!("1 to {MAX_TAPS}");
     Err(parameter_error(operator, "taps", taps.to_string(), allowed))
 }

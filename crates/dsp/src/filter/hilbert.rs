@@ -47,12 +47,12 @@ pub fn hilbert(
             other => other,
         })
     };
-    let target = MARGIN * 10f64.powf(-attenuation_db / 20.0);
+    let target = ERROR_MARGIN * 10f64.powf(-attenuation_db / 20.0);
     // A step from -1 at -low_hz to 1 at low_hz: twice the ripple of a step of one.
     let mut attenuation = attenuation_db + 6.0;
     let mut middle = needed(attenuation)? / 2;
     // The estimates for Kaiser windows hold for many taps only, so the result is measured.
-    for _ in 0..TRIES {
+    for _ in 0..MAX_DESIGNS {
         let taps = windowed(middle, kaiser_beta(attenuation));
         let error = largest_error(&taps, low_hz / rate);
         if error <= target {
@@ -70,9 +70,9 @@ pub fn hilbert(
 }
 
 /// Margin for errors between the measured frequencies and beyond the checked ripples.
-const MARGIN: f64 = 0.97;
+const ERROR_MARGIN: f64 = 0.97;
 /// Designs tried before giving up.
-const TRIES: usize = 64;
+const MAX_DESIGNS: usize = 64;
 
 /// `2 / (pi n)` for odd n from `-middle` to `middle`, times a Kaiser window.
 fn windowed(middle: usize, beta: f64) -> Vec<f64> {
@@ -108,12 +108,12 @@ fn largest_error(taps: &[f64], low: f64) -> f64 {
 ///
 /// Sines by rotation, several times as fast as computing each; restarted before rounding errors add up.
 fn gain(odd: &[f64], cycles: f64) -> f64 {
-    const TURNS: usize = 32;
+    const RESTART_INTERVAL: usize = 32;
     let turn = 2.0 * PI * cycles;
     let (sin_step, cos_step) = (2.0 * turn).sin_cos();
     let mut gain = 0.0;
-    for (block, taps) in odd.chunks(TURNS).enumerate() {
-        let first = (2 * block * TURNS + 1) as f64;
+    for (block, taps) in odd.chunks(RESTART_INTERVAL).enumerate() {
+        let first = (2 * block * RESTART_INTERVAL + 1) as f64;
         let (mut sin, mut cos) = (turn * first).sin_cos();
         for tap in taps {
             gain += tap * sin;

@@ -46,7 +46,7 @@ impl Vector for Quad {
     }
 
     #[inline(always)]
-    fn behind(self, first: f64) -> Self {
+    fn shift_in(self, first: f64) -> Self {
         // SAFETY: `self` proves AVX2.
         unsafe {
             let moved = _mm256_permute4x64_pd::<0b10_01_00_00>(self.0);

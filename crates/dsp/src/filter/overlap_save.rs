@@ -11,11 +11,11 @@ use rustfft::Fft;
 
 use super::fir::Sums;
 use crate::isa::{Isa, Kernel, Level};
-use crate::spectrum::{Precision, planned};
+use crate::spectrum::{Precision, plan_cache};
 
 /// Two blocks of samples, and the results of the two blocks before.
 #[derive(Clone)]
-pub(super) struct Spectral<T: Precision> {
+pub(super) struct OverlapSave<T: Precision> {
     isa: Isa,
     forward: Arc<dyn Fft<T>>,
     inverse: Arc<dyn Fft<T>>,
@@ -32,11 +32,11 @@ pub(super) struct Spectral<T: Precision> {
 }
 
 /// Taps from which transforms are shorter relative to the taps: longer ones leave the caches and need more memory.
-const LONG: usize = 1 << 16;
+const LONG_FILTER_TAPS: usize = 1 << 16;
 
 /// Transform length: at least four times the taps, so that most of a block is results; twice for very long filters.
 fn transform_length(taps: usize) -> usize {
-    let times = if taps < LONG { 4 } else { 2 };
+    let times = if taps < LONG_FILTER_TAPS { 4 } else { 2 };
     (times * taps).next_power_of_two().max(1024)
 }
 
@@ -48,13 +48,13 @@ pub(super) fn bytes<T>(taps: usize) -> u64 {
     numbers * size_of::<T>() as u64
 }
 
-impl<T: Precision> Spectral<T> {
+impl<T: Precision> OverlapSave<T> {
     pub(super) fn new(isa: Isa, taps: &[f64]) -> Self {
         let length = transform_length(taps.len());
         let block = length + 1 - taps.len();
         let (forward, inverse) = (
-            planned::complex_forward::<T>(length),
-            planned::complex_inverse::<T>(length),
+            plan_cache::complex_forward::<T>(length),
+            plan_cache::complex_inverse::<T>(length),
         );
         let zero = Complex::new(T::zero(), T::zero());
         let longest = forward
@@ -112,7 +112,7 @@ impl<T: Precision> Spectral<T> {
         let block = self.ready.len() / 2;
         let length = self.work.len();
         let (first, second) = (&self.row[..length], &self.row[block..]);
-        let finite = self.isa.run_narrow(Weave {
+        let finite = self.isa.run_narrow(Interleave {
             first,
             second,
             into: &mut self.work,
@@ -136,7 +136,7 @@ impl<T: Precision> Spectral<T> {
             .process_with_scratch(&mut self.work, &mut self.scratch);
         let (first, second) = self.ready.split_at_mut(block);
         let from = &self.work[length - block..];
-        self.isa.run_narrow(Unweave {
+        self.isa.run_narrow(Deinterleave {
             from,
             first,
             second,
@@ -145,13 +145,13 @@ impl<T: Precision> Spectral<T> {
 }
 
 /// Interleaves two rows as complex numbers; whether all are finite.
-struct Weave<'a, T> {
+struct Interleave<'a, T> {
     first: &'a [T],
     second: &'a [T],
     into: &'a mut [Complex<T>],
 }
 
-impl<T: Precision> Kernel for Weave<'_, T> {
+impl<T: Precision> Kernel for Interleave<'_, T> {
     type Output = bool;
 
     #[inline(always)]
@@ -193,13 +193,13 @@ impl<T: Precision> Kernel for Products<'_, T> {
 }
 
 /// Splits complex numbers into two rows.
-struct Unweave<'a, T> {
+struct Deinterleave<'a, T> {
     from: &'a [Complex<T>],
     first: &'a mut [T],
     second: &'a mut [T],
 }
 
-impl<T: Precision> Kernel for Unweave<'_, T> {
+impl<T: Precision> Kernel for Deinterleave<'_, T> {
     type Output = ();
 
     #[inline(always)]

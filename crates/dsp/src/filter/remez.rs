@@ -16,9 +16,9 @@ use crate::DspError;
 /// Grid points per coefficient.
 const DENSITY: usize = 16;
 /// Exchanges before giving up.
-const ROUNDS: usize = 60;
+const MAX_EXCHANGES: usize = 60;
 /// Most taps: time is quadratic.
-const MOST_TAPS: usize = 2048;
+const MAX_TAPS: usize = 2048;
 
 /// A band and its desired response.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -215,8 +215,8 @@ pub fn remez(
     rate: f64,
 ) -> Result<Vec<f64>, DspError> {
     count(operator, taps)?;
-    if !(3..=MOST_TAPS).contains(&taps) {
-        let allowed = format!("3 to {MOST_TAPS} for an equiripple design");
+    if !(3..=MAX_TAPS).contains(&taps) {
+        let allowed = format!("3 to {MAX_TAPS} for an equiripple design");
         return Err(parameter_error(operator, "taps", taps.to_string(), allowed));
     }
     checked(operator, bands, rate)?;
@@ -239,7 +239,7 @@ pub fn remez(
         .map(|k| k * (grid.len() - 1) / (wanted - 1))
         .collect();
     let mut ripple = 0.0;
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_EXCHANGES {
         let x: Vec<f64> = chosen.iter().map(|&at| grid[at].x).collect();
         let weights = barycentric(&x);
         let (mut above, mut below) = (0.0, 0.0);
@@ -266,11 +266,11 @@ pub fn remez(
         ripple = most / level.abs() - 1.0;
         // Further exchanges would change less than rounding does.
         if ripple < 1e-9 || most < 1e-13 {
-            return Ok(tapped(&polynomial, taps, odd));
+            return Ok(taps_of_response(&polynomial, taps, odd));
         }
         match extremes(&errors, &grid, wanted) {
             Some(next) if next != chosen => chosen = next,
-            Some(_) if ripple < 1e-5 => return Ok(tapped(&polynomial, taps, odd)),
+            Some(_) if ripple < 1e-5 => return Ok(taps_of_response(&polynomial, taps, odd)),
             _ => break,
         }
     }
@@ -282,7 +282,7 @@ pub fn remez(
 }
 
 /// Taps of a known response: a cosine transform at as many frequencies as taps.
-fn tapped(polynomial: &Interpolant, taps: usize, odd: bool) -> Vec<f64> {
+fn taps_of_response(polynomial: &Interpolant, taps: usize, odd: bool) -> Vec<f64> {
     let half = taps.div_ceil(2);
     let angle = |k: usize| 2.0 * PI * k as f64 / taps as f64;
     let response: Vec<f64> = (0..half)

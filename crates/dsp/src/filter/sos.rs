@@ -21,7 +21,7 @@ use crate::spectrum::Precision;
 /// Samples that each group of sections processes in turn: fits the L1 cache.
 const BLOCK: usize = 1024;
 /// Samples between checks for decayed numbers.
-const PERIOD: usize = 4096;
+const DECAY_CHECK_PERIOD: usize = 4096;
 
 /// The signal before the first sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -160,11 +160,11 @@ impl SosFilter {
     /// Length of the next block; clears decayed numbers when due.
     fn advance(&mut self, samples: usize) -> usize {
         let mut at = self.at.unwrap_or(0);
-        if at == PERIOD {
+        if at == DECAY_CHECK_PERIOD {
             self.groups.iter_mut().for_each(Group::forget_decayed);
             at = 0;
         }
-        let count = samples.min(BLOCK).min(PERIOD - at);
+        let count = samples.min(BLOCK).min(DECAY_CHECK_PERIOD - at);
         self.at = Some(at + count);
         count
     }

@@ -13,9 +13,9 @@ use crate::spectrum::Precision;
 
 /// Relative error from cutting the backward pass.
 pub const REL_ERR: f64 = 1e-12;
-const LEAST_BLOCK: usize = 1 << 14;
+const MIN_BLOCK: usize = 1 << 14;
 /// Maximum settling time in samples: twice as many are buffered.
-const MOST_SETTLING: u64 = 1 << 23;
+const MAX_SETTLING: u64 = 1 << 23;
 
 /// Filters forward and backward, as SciPy's `sosfiltfilt` with odd padding, which is at most the length of a contiguous
 /// range less one.
@@ -59,15 +59,15 @@ impl ZeroPhase {
     /// [`DspError::Parameter`] if the filter takes more than 8,388,608 samples to settle.
     pub fn new(operator: &'static str, sections: &Sections) -> Result<Self, DspError> {
         let settling = sections.settling(REL_ERR);
-        if settling > MOST_SETTLING {
+        if settling > MAX_SETTLING {
             let got = format!("settling after {settling} samples");
             let allowed = format!(
-                "settled after {MOST_SETTLING}: raise the lowest corner, widen the band or lower the order"
+                "settled after {MAX_SETTLING}: raise the lowest corner, widen the band or lower the order"
             );
             return Err(parameter_error(operator, "cutoff_hz", got, allowed));
         }
         let settling = settling as usize;
-        let block = settling.max(LEAST_BLOCK);
+        let block = settling.max(MIN_BLOCK);
         let rows = sections.as_slice();
         let no_zero = rows.iter().filter(|row| row.b[2] == 0.0).count();
         let no_pole = rows.iter().filter(|row| row.a[1] == 0.0).count();

@@ -4,20 +4,20 @@ use super::{SHIFT, pick, polynomial, two_sum};
 use std::f64::consts::FRAC_2_PI;
 
 /// Up to here `n` has 20 bits, so its products with 33 bits of pi are exact.
-const FAR: f64 = 1_000_000.0;
+const MAX_ANGLE: f64 = 1_000_000.0;
 
 /// Whether `x` is finite but too large for [`sin`], [`cos`] and [`tan`].
 #[inline(always)]
 #[must_use]
 pub fn is_far(x: f64) -> bool {
-    (x.abs() > FAR) & (x.abs() < f64::INFINITY)
+    (x.abs() > MAX_ANGLE) & (x.abs() < f64::INFINITY)
 }
 
 /// Whether `x` is finite but too large for [`sin_f32`], [`cos_f32`] and [`tan_f32`].
 #[inline(always)]
 #[must_use]
 pub fn is_far_f32(x: f32) -> bool {
-    (x.abs() > FAR as f32) & (x.abs() < f32::INFINITY)
+    (x.abs() > MAX_ANGLE as f32) & (x.abs() < f32::INFINITY)
 }
 
 /// Quadrant in the low bits, sine and cosine of `r`.

@@ -4,8 +4,8 @@ use super::{LN_2_HIGH, LN_2_LOW, SHIFT, fast_two_sum, pick, polynomial, two_to};
 use std::f64::consts::{LN_2, LOG2_E};
 
 /// Beyond, the result is infinite or zero.
-const MOST: f64 = 710.0;
-const LEAST: f64 = -746.0;
+const OVERFLOW: f64 = 710.0;
+const UNDERFLOW: f64 = -746.0;
 
 /// Clamps; keeps NaN.
 #[inline(always)]
@@ -55,7 +55,7 @@ fn scaled(value: f64, shifted: f64) -> f64 {
 /// `e^(x + low)`, `low` far smaller than `x`.
 #[inline(always)]
 pub(super) fn exp_of_sum(x: f64, low: f64) -> f64 {
-    let within = limited(x, LEAST, MOST);
+    let within = limited(x, UNDERFLOW, OVERFLOW);
     let low = pick(within == x, low, 0.0);
     let (shifted, r, rest) = reduced(within, low);
     let (sum, lost) = fast_two_sum(1.0, r);
@@ -73,7 +73,7 @@ pub fn exp(x: f64) -> f64 {
 #[inline(always)]
 #[must_use]
 pub fn exp_m1(x: f64) -> f64 {
-    let within = limited(x, -60.0, MOST);
+    let within = limited(x, -60.0, OVERFLOW);
     let (shifted, r, rest) = reduced(within, 0.0);
     // Half of 2^n, representable for n = 1024, too.
     let power = two_to(shifted - 1.0);

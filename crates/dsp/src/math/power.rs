@@ -5,13 +5,13 @@ use super::logarithm::{ln, parts};
 use super::{LN_2_HIGH, LN_2_LOW, SHIFT, fast_two_sum, pick, polynomial, two_product, two_sum};
 
 /// From here on exponents have no fraction, or are all even.
-const STEEP: f64 = 1_125_899_906_842_624.0; // 2^50
+const MIN_STEEP_EXPONENT: f64 = 1_125_899_906_842_624.0; // 2^50
 
 /// Whether the exponent is NaN, infinite or too large for [`pow`].
 #[inline(always)]
 #[must_use]
 pub fn is_steep(exponent: f64) -> bool {
-    (exponent.abs() >= STEEP) | exponent.is_nan()
+    (exponent.abs() >= MIN_STEEP_EXPONENT) | exponent.is_nan()
 }
 
 /// Natural logarithm of a positive finite number, as a sum of two f64.

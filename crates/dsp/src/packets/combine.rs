@@ -3,10 +3,10 @@
 use super::{CHECK_BYTES, residual, word, words};
 use crate::DspError;
 
-const LEAST_RATE: f64 = 1e-9;
+const MIN_ERROR_RATE: f64 = 1e-9;
 
 /// Maximum number of bits searched: a million combinations.
-const MOST_SEARCHED: u32 = 20;
+const MAX_SEARCHED: u32 = 20;
 
 /// How a packet was recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct Combiner {
     /// Mask of the bits in which copies differ.
     differ: Vec<u64>,
     /// Bits that were voted on, with the margin.
-    disputed: Vec<Disputed>,
+    disputed: Vec<DisputedBit>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ struct Voter {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Disputed {
+struct DisputedBit {
     bit: usize,
     margin: f64,
 }
@@ -112,7 +112,7 @@ impl Combiner {
                 "from 0 to below 0.5: a receiver that is wrong half the time says nothing";
             return refuse("error_rates", rate.to_string(), allowed);
         }
-        if search > MOST_SEARCHED {
+        if search > MAX_SEARCHED {
             return refuse("search", search.to_string(), "at most 20 bits");
         }
         let mut order: Vec<usize> = (0..clusters.len()).collect();
@@ -120,7 +120,7 @@ impl Combiner {
         let mut voters: Vec<Voter> = order
             .iter()
             .map(|&receiver| {
-                let rate = error_rates[receiver].max(LEAST_RATE);
+                let rate = error_rates[receiver].max(MIN_ERROR_RATE);
                 Voter {
                     receiver,
                     cluster: clusters[receiver],
@@ -192,7 +192,7 @@ impl Combiner {
                 if one != own {
                     packet[bit / 8] ^= 1 << (bit % 8);
                 }
-                self.disputed.push(Disputed {
+                self.disputed.push(DisputedBit {
                     bit,
                     margin: support.abs(),
                 });
@@ -226,7 +226,7 @@ impl Combiner {
 
     /// Tries all combinations of the bits with the closest votes.
     fn search(&mut self, wrong: u32, packet: &mut [u8]) -> Recovery {
-        let closest = |a: &Disputed, b: &Disputed| {
+        let closest = |a: &DisputedBit, b: &DisputedBit| {
             let nearer = a.margin.total_cmp(&b.margin);
             nearer.then(a.bit.cmp(&b.bit))
         };
@@ -246,7 +246,7 @@ impl Combiner {
                 continue;
             }
             let chosen = step ^ (step >> 1);
-            let one = |(at, bit): (usize, &Disputed)| match chosen >> at & 1 {
+            let one = |(at, bit): (usize, &DisputedBit)| match chosen >> at & 1 {
                 1 => bit.margin,
                 _ => 0.0,
             };
@@ -258,7 +258,7 @@ impl Combiner {
         let Some((_, chosen)) = found else {
             return Recovery::Lost;
         };
-        for (at, Disputed { bit, .. }) in bits.iter().enumerate() {
+        for (at, DisputedBit { bit, .. }) in bits.iter().enumerate() {
             if chosen >> at & 1 == 1 {
                 packet[bit / 8] ^= 1 << (bit % 8);
             }

@@ -13,9 +13,9 @@ use crate::spectrum::Precision;
 
 /// Weights per group: a vector of f32.
 pub(super) const LANES: usize = VECTOR_BYTES / size_of::<f32>();
-const MOST_TAPS: f64 = 1_048_576.0;
+const MAX_TAPS: f64 = 1_048_576.0;
 /// Maximum weights stored as rows: a megabyte of f64.
-const MOST_KEPT: u64 = 1 << 17;
+const MAX_STORED_WEIGHTS: u64 = 1 << 17;
 
 /// Taps of a Kaiser window for a transition of `width` cycles per sample.
 pub(super) fn taps_for(attenuation_db: f64, width: f64) -> f64 {
@@ -28,7 +28,7 @@ pub(super) fn has_rows(spec: &Spec) -> bool {
         .ratio
         .up()
         .saturating_mul(taps.saturating_add(3 * LANES as u64));
-    spec.ratio.up() == 1 || all <= MOST_KEPT
+    spec.ratio.up() == 1 || all <= MAX_STORED_WEIGHTS
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -95,9 +95,9 @@ impl<T: Precision> Weights<T> {
             });
         }
         let taps = taps_for(spec.attenuation_db, spec.stop - spec.pass);
-        if taps > MOST_TAPS {
+        if taps > MAX_TAPS {
             let allowed = format!(
-                "so that a result is of at most {MOST_TAPS} samples, of which it needs {taps:.0}"
+                "so that a result is of at most {MAX_TAPS} samples, of which it needs {taps:.0}"
             );
             let got = spec.ratio.to_string();
             return Err(parameter_error(operator, "up/down", got, allowed));

@@ -17,7 +17,7 @@ use crate::spectrum::Precision;
 /// Vectors of results in parallel; those of a second phase still fit the registers.
 const SIDE: usize = 4;
 /// Samples behind the last window that may be read, without effect.
-pub(super) const SPARE: usize = SIDE * VECTOR_BYTES / size_of::<f32>();
+pub(super) const READ_AHEAD: usize = SIDE * VECTOR_BYTES / size_of::<f32>();
 
 /// Results whose windows start at sample `at` of `row` and advance by `down / up` samples.
 pub(super) struct Sums<'a, T> {
@@ -27,7 +27,7 @@ pub(super) struct Sums<'a, T> {
     pub(super) between: Option<u64>,
     /// Whether an even turn and the next share a window.
     pub(super) pairs: bool,
-    /// Ends at least [`SPARE`] samples behind the last window.
+    /// Ends at least [`READ_AHEAD`] samples behind the last window.
     pub(super) row: &'a [T],
     pub(super) at: usize,
     /// Index of the first result, modulo `up`.
@@ -101,7 +101,7 @@ impl<'a, T: Precision> Sums<'a, T> {
                 let other = (phase + 1).min(up - 1);
                 let row_of = |phase: usize| &self.weights[phase * taps..][..taps];
                 let rows = [row_of(phase), row_of(other)];
-                let sums = pair::<V>(level, rows, row, side);
+                let sums = neighbouring_windows::<V>(level, rows, row, side);
                 let [a, b]: [&[T]; 2] = [cast_slice(&sums[0]), cast_slice(&sums[1])];
                 let inside = first.checked_sub(before);
                 let mut block = inside.and_then(|at| self.results.get_mut(at..at + side * up));
@@ -155,7 +155,7 @@ impl<'a, T: Precision> Sums<'a, T> {
                 let step = if paired { 4 } else { 8 };
                 if paired {
                     let (one, other) = rows[..2 * taps].split_at(taps);
-                    let [one, other] = eight::<V>(level, [one, other], windows);
+                    let [one, other] = four_windows_two_phases::<V>(level, [one, other], windows);
                     for k in 0..left.min(4) {
                         results[n + k * up] = one[k];
                         if let Some(result) = results.get_mut(n + k * up + 1) {
@@ -164,7 +164,7 @@ impl<'a, T: Precision> Sums<'a, T> {
                     }
                 } else {
                     let more = [window(4), window(5), window(6), window(7)];
-                    let sums = alike::<V>(level, &rows[..taps], [windows, more]);
+                    let sums = eight_windows::<V>(level, &rows[..taps], [windows, more]);
                     for k in 0..left.min(8) {
                         results[n + k * up] = sums[k / 4][k % 4];
                     }
@@ -209,7 +209,7 @@ impl<'a, T: Precision> Sums<'a, T> {
 
 /// Sums of neighbouring windows for two phases, oldest sample first.
 #[inline(always)]
-fn pair<V: Vector>(
+fn neighbouring_windows<V: Vector>(
     level: V::Level,
     weights: [&[V::Number]; 2],
     row: &[V::Number],
@@ -240,27 +240,37 @@ fn stored<V: Vector>(vectors: [V; SIDE]) -> [V::Lane; SIDE] {
 }
 
 #[inline(always)]
-fn twos<V: Vector>(numbers: &[V::Number]) -> &[[V::Lane; 2]] {
+fn vector_pairs<V: Vector>(numbers: &[V::Number]) -> &[[V::Lane; 2]] {
     cast_slice::<_, V::Lane>(numbers).as_chunks::<2>().0
 }
 
 #[inline(always)]
-fn ones<V: Vector>(numbers: &[V::Number]) -> &[V::Lane] {
+fn vectors<V: Vector>(numbers: &[V::Number]) -> &[V::Lane] {
     cast_slice(numbers)
 }
 
 #[inline(always)]
-fn alike<V: Vector>(
+fn eight_windows<V: Vector>(
     level: V::Level,
     weights: &[V::Number],
     windows: [[&[V::Number]; 4]; 2],
 ) -> [[V::Number; 4]; 2] {
     let [[a, b, c, d], [e, f, g, h]] = windows;
-    let (a, b, c, d) = (ones::<V>(a), ones::<V>(b), ones::<V>(c), ones::<V>(d));
-    let (e, f, g, h) = (ones::<V>(e), ones::<V>(f), ones::<V>(g), ones::<V>(h));
+    let (a, b, c, d) = (
+        vectors::<V>(a),
+        vectors::<V>(b),
+        vectors::<V>(c),
+        vectors::<V>(d),
+    );
+    let (e, f, g, h) = (
+        vectors::<V>(e),
+        vectors::<V>(f),
+        vectors::<V>(g),
+        vectors::<V>(h),
+    );
     let (first, second) = (a.iter().zip(b).zip(c).zip(d), e.iter().zip(f).zip(g).zip(h));
     let mut sums = [V::all(level, V::Number::of(0.0)); 8];
-    let all = ones::<V>(weights).iter().zip(first).zip(second);
+    let all = vectors::<V>(weights).iter().zip(first).zip(second);
     for ((weights, (((a, b), c), d)), (((e, f), g), h)) in all {
         let weights = V::load(level, weights);
         for (sum, window) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
@@ -276,14 +286,19 @@ fn alike<V: Vector>(
 
 /// Sums of four windows by the weights of two phases.
 #[inline(always)]
-fn eight<V: Vector>(
+fn four_windows_two_phases<V: Vector>(
     level: V::Level,
     weights: [&[V::Number]; 2],
     windows: [&[V::Number]; 4],
 ) -> [[V::Number; 4]; 2] {
     let [w, x, y, z] = windows;
-    let (w, x, y, z) = (ones::<V>(w), ones::<V>(x), ones::<V>(y), ones::<V>(z));
-    let (one, other) = (ones::<V>(weights[0]), ones::<V>(weights[1]));
+    let (w, x, y, z) = (
+        vectors::<V>(w),
+        vectors::<V>(x),
+        vectors::<V>(y),
+        vectors::<V>(z),
+    );
+    let (one, other) = (vectors::<V>(weights[0]), vectors::<V>(weights[1]));
     let zero = V::all(level, V::Number::of(0.0));
     let (mut sums, mut others) = ([zero; 4], [zero; 4]);
     let windows = w.iter().zip(x).zip(y).zip(z);
@@ -314,7 +329,7 @@ fn cubic<V: Vector>(
     let mut sums = [zero; 2];
     let (cubics, _) = cast_slice::<_, V::Lane>(cubics).as_chunks::<4>();
     let (cubics, _) = cubics.as_chunks::<2>();
-    for (cubics, window) in cubics.iter().zip(twos::<V>(window)) {
+    for (cubics, window) in cubics.iter().zip(vector_pairs::<V>(window)) {
         for half in 0..2 {
             let [a, b, c, d] = &cubics[half];
             let weights = V::load(level, d).mul(rest).add(V::load(level, c));

@@ -15,7 +15,7 @@ use crate::spectrum::Precision;
 /// Samples passed between stages at a time.
 const BLOCK: usize = 2048;
 /// Legal indices, so that none overflows 64 bits on the way.
-const LEGAL: Range<i64> = -(1 << 62)..1 << 62;
+const LEGAL_INDICES: Range<i64> = -(1 << 62)..1 << 62;
 
 /// Resamples contiguous ranges, with state from call to call.
 ///
@@ -131,7 +131,7 @@ impl<T: Precision> Resampler<T> {
     /// [`DspError::Parameter`] if an index, before or after resampling, is beyond 2^62.
     pub fn begin(&mut self, start: i64) -> Result<i64, DspError> {
         (self.end, self.last) = (start, None);
-        let first = self.first(start).filter(|at| LEGAL.contains(at));
+        let first = self.first(start).filter(|at| LEGAL_INDICES.contains(at));
         self.next = first.ok_or_else(|| {
             let allowed = format!("such that indices stay below 2^62, at index {start}");
             parameter_error(self.operator, "up/down", self.ratio.to_string(), allowed)
@@ -145,7 +145,7 @@ impl<T: Precision> Resampler<T> {
             first = start.checked_sub_unsigned(self.reach().0);
         }
         for stage in &mut self.stages {
-            first = stage.begin(first.filter(|at| LEGAL.contains(at))?);
+            first = stage.begin(first.filter(|at| LEGAL_INDICES.contains(at))?);
         }
         match (self.edges, self.stages.last_mut()) {
             (Edges::Inside, _) | (_, None) => first,

@@ -15,18 +15,18 @@ use crate::DspError;
 use crate::filter::parameter_error;
 
 /// Maximum integer ratio of a coarse stage.
-const COARSE: u64 = 64;
+const MAX_COARSE_RATIO: u64 = 64;
 /// Cost of a cubic weight, in products.
-const CUBIC: f64 = 5.0;
+const CUBIC_COST: f64 = 5.0;
 /// Overhead per result: its position and the reduction of a vector.
-const RESULT: f64 = 8.0;
+const RESULT_COST: f64 = 8.0;
 /// Maximum ratio of a first upsampling stage before cubics.
-const FINE: u64 = 4;
+const MAX_FINE_RATIO: u64 = 4;
 /// Maximum relative cost for which a split is worth another pass.
-const WORTH: f64 = 0.8;
-const STAGES: usize = 3;
+const MAX_RELATIVE_COST: f64 = 0.8;
+const MAX_COARSE_STAGES: usize = 3;
 /// Maximum ratio between rates.
-pub(super) const MOST: f64 = 1_048_576.0;
+pub(super) const MAX_RATIO: f64 = 1_048_576.0;
 
 /// A stage: ratio, and band edges in cycles per input sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,8 +41,8 @@ impl Spec {
     /// Products per result.
     fn products(&self) -> f64 {
         let taps = taps_for(self.attenuation_db, self.stop - self.pass);
-        let each = if has_rows(self) { 1.0 } else { CUBIC };
-        each * (taps + RESULT)
+        let each = if has_rows(self) { 1.0 } else { CUBIC_COST };
+        each * (taps + RESULT_COST)
     }
 
     /// The same for another ratio, at an input rate `dense` times as high.
@@ -118,16 +118,16 @@ fn stages_of(spec: Spec, left: usize) -> Vec<Spec> {
     if left == 0 || up == down {
         return vec![spec];
     }
-    let most = (up.max(down) / up.min(down) / 2 + 1).min(COARSE);
+    let most = (up.max(down) / up.min(down) / 2 + 1).min(MAX_COARSE_RATIO);
     let coarse = (2..=most).filter_map(|by| match down > up {
         true => Some((spec.down_first(by)?, Some(1))),
         false => Some((spec.up_last(by)?, Some(0))),
     });
-    let fine = (2..=FINE).filter_map(|by| Some((spec.up_first(by)?, None)));
+    let fine = (2..=MAX_FINE_RATIO).filter_map(|by| Some((spec.up_first(by)?, None)));
     let pairs = coarse.chain(fine.filter(|_| !has_rows(&spec)));
     let best = pairs.min_by(|(a, _), (b, _)| cost(a).total_cmp(&cost(b)));
     match best {
-        Some((pair, further)) if cost(&pair) < WORTH * cost(&[spec]) => {
+        Some((pair, further)) if cost(&pair) < MAX_RELATIVE_COST * cost(&[spec]) => {
             let stages = pair.into_iter().enumerate();
             let stages = stages.map(|(at, stage)| match further == Some(at) {
                 true => stages_of(stage, left - 1),
@@ -148,8 +148,8 @@ pub(super) fn split(
 ) -> Result<Vec<Spec>, DspError> {
     let quality = quality.check(operator)?;
     let dense = ratio.to_f64();
-    if !(1.0 / MOST..=MOST).contains(&dense) {
-        let allowed = format!("a ratio from 1/{MOST} to {MOST}");
+    if !(1.0 / MAX_RATIO..=MAX_RATIO).contains(&dense) {
+        let allowed = format!("a ratio from 1/{MAX_RATIO} to {MAX_RATIO}");
         return Err(parameter_error(
             operator,
             "up/down",
@@ -164,7 +164,7 @@ pub(super) fn split(
         stop,
         attenuation_db: quality.attenuation_db,
     };
-    let mut stages = stages_of(spec, STAGES);
+    let mut stages = stages_of(spec, MAX_COARSE_STAGES);
     // Errors of stages add up.
     let more = 20.0 * (stages.len() as f64).log10();
     stages

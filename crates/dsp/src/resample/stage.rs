@@ -8,7 +8,7 @@ use std::sync::Arc;
 use isochrony_time::Ratio;
 
 use super::design::{Table, Weights};
-use super::kernels::{SPARE, Sums};
+use super::kernels::{READ_AHEAD, Sums};
 use super::split::Spec;
 use crate::DspError;
 use crate::isa::Isa;
@@ -39,7 +39,7 @@ impl<T: Precision> Stage<T> {
         let block = (BLOCK_BYTES / size_of::<T>()).max(weights.taps);
         Ok(Self {
             isa,
-            row: vec![T::zero(); weights.taps + weights.shift + block + SPARE],
+            row: vec![T::zero(); weights.taps + weights.shift + block + READ_AHEAD],
             weights: Arc::new(weights),
             ratio: spec.ratio,
             len: 0,
@@ -99,10 +99,10 @@ impl<T: Precision> Stage<T> {
     /// results need the rest.
     pub(super) fn process(&mut self, mut input: &[T], mut output: &mut [T]) {
         while !input.is_empty() {
-            if self.len == self.row.len() - SPARE {
+            if self.len == self.row.len() - READ_AHEAD {
                 self.forget();
             }
-            let room = self.row.len() - SPARE - self.len;
+            let room = self.row.len() - READ_AHEAD - self.len;
             if room == 0 && output.is_empty() {
                 return;
             }

@@ -191,7 +191,7 @@ impl RunningQuantile {
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let rank = &mut self.rank;
         let order = self.order.get_or_insert_with(|| match rank.window {
-            ..=SortedNumbers::MOST_SINGLES => {
+            ..=SortedNumbers::MAX_F32_WINDOW => {
                 OrderedWindow::Sorted(SortedNumbers::new(rank.window))
             }
             _ => OrderedWindow::Heaps(HeapWindow::new(rank.window)),
@@ -222,7 +222,7 @@ impl RunningQuantile {
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self.rank.window {
-            window @ ..=SortedNumbers::MOST_DOUBLES => {
+            window @ ..=SortedNumbers::MAX_F64_WINDOW => {
                 SortedNumbers::bytes(window).max(Ranked::bytes(window))
             }
             window => Ranked::bytes(window),

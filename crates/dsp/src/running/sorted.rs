@@ -194,8 +194,8 @@ pub(super) enum SortedNumbers {
 
 impl SortedNumbers {
     /// Longest windows that are kept sorted; heaps are faster for longer ones.
-    pub(super) const MOST_SINGLES: usize = 288;
-    pub(super) const MOST_DOUBLES: usize = 160;
+    pub(super) const MAX_F32_WINDOW: usize = 288;
+    pub(super) const MAX_F64_WINDOW: usize = 160;
     /// Numbers checked together for exactness in f32.
     const BLOCK: usize = 1024;
 
@@ -235,7 +235,7 @@ impl SortedNumbers {
             if let Self::Singles(state) = self
                 && !values.iter().all(|value| is_single(value.double()))
             {
-                if rank.window() > Self::MOST_DOUBLES {
+                if rank.window() > Self::MAX_F64_WINDOW {
                     return at * Self::BLOCK;
                 }
                 *self = Self::Doubles(state.converted());

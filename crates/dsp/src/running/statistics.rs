@@ -5,12 +5,12 @@ use crate::DspError;
 
 /// Sliding sum, divided by the number of samples.
 #[derive(Debug, Clone)]
-struct Averaged {
+struct SlidingAverage {
     sum: SlidingSum,
     count: usize,
 }
 
-impl Averaged {
+impl SlidingAverage {
     fn new(operator: &'static str, window: usize) -> Result<Self, DspError> {
         Ok(Self {
             sum: SlidingSum::new(checked(operator, "window", window, 1)?),
@@ -57,7 +57,7 @@ impl Averaged {
 /// # Ok::<(), isochrony_dsp::DspError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct RunningMean(Averaged);
+pub struct RunningMean(SlidingAverage);
 
 impl RunningMean {
     /// `window` in samples.
@@ -65,7 +65,7 @@ impl RunningMean {
     /// # Errors
     /// [`DspError::Parameter`] if the window is 0 or above 2^28.
     pub fn new(window: usize) -> Result<Self, DspError> {
-        Averaged::new("running_mean", window).map(Self)
+        SlidingAverage::new("running_mean", window).map(Self)
     }
 
     /// Computes the next means, one per value.
@@ -100,7 +100,7 @@ impl RunningMean {
 /// # Ok::<(), isochrony_dsp::DspError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct RunningRms(Averaged);
+pub struct RunningRms(SlidingAverage);
 
 impl RunningRms {
     /// `window` in samples.
@@ -108,7 +108,7 @@ impl RunningRms {
     /// # Errors
     /// [`DspError::Parameter`] if the window is 0 or above 2^28.
     pub fn new(window: usize) -> Result<Self, DspError> {
-        Averaged::new("running_rms", window).map(Self)
+        SlidingAverage::new("running_rms", window).map(Self)
     }
 
     /// Computes the next root mean squares, one per value.

@@ -56,7 +56,7 @@ impl SlidingSum {
         self.at += 1;
         match self.at == self.window {
             false => self.head + self.kept[self.at],
-            true => self.turn(),
+            true => self.end_block(),
         }
     }
 
@@ -84,13 +84,13 @@ impl SlidingSum {
         self.at += count;
         self.head = head;
         if self.at == self.window {
-            self.turn();
+            self.end_block();
         }
     }
 
     /// Ends a full block: computes its suffix sums and returns its sum.
     #[inline(never)]
-    fn turn(&mut self) -> f64 {
+    fn end_block(&mut self) -> f64 {
         // Four at a time, to shorten the dependency chain.
         let mut tail = 0.0;
         let mut fours = self.kept[..self.window].rchunks_exact_mut(4);

@@ -7,7 +7,7 @@ use realfft::RealToComplex;
 use rustfft::Fft;
 
 use super::detrend::Prepare;
-use super::{Detrend, Precision, frequencies, planned};
+use super::{Detrend, Precision, frequencies, plan_cache};
 use crate::Isa;
 
 /// Unscaled transform of windows of one length: `sum over j of x[j] exp(-2 pi i j k / N)`.
@@ -21,7 +21,7 @@ use crate::Isa;
 /// assert_eq!(spectrum.iter().map(|x| x.re).collect::<Vec<_>>(), [0.0, 2.0, 0.0]);
 /// ```
 pub struct Forward<T: Precision> {
-    plan: Planned<T>,
+    plan: TransformPlan<T>,
     detrend: Detrend,
     /// Empty for ones.
     factors: Vec<T>,
@@ -31,7 +31,7 @@ pub struct Forward<T: Precision> {
     isa: Isa,
 }
 
-enum Planned<T> {
+enum TransformPlan<T> {
     Real {
         plan: Arc<dyn RealToComplex<T>>,
         row: Vec<T>,
@@ -46,13 +46,13 @@ impl<T: Precision> Forward<T> {
     pub fn new(width: usize, complex: bool, factors: &[f64], detrend: Detrend) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
         let (plan, scratch) = if complex {
-            let plan = planned::complex_forward::<T>(width);
+            let plan = plan_cache::complex_forward::<T>(width);
             let scratch = zeros(plan.get_inplace_scratch_len());
-            (Planned::Complex(plan), scratch)
+            (TransformPlan::Complex(plan), scratch)
         } else {
-            let plan = planned::real_forward::<T>(width);
+            let plan = plan_cache::real_forward::<T>(width);
             let (row, scratch) = (plan.make_input_vec(), plan.make_scratch_vec());
-            (Planned::Real { plan, row }, scratch)
+            (TransformPlan::Real { plan, row }, scratch)
         };
         let ones = factors.iter().all(|&factor| factor == 1.0);
         let factors = if ones { &[] } else { factors };
@@ -76,7 +76,7 @@ impl<T: Precision> Forward<T> {
     /// Whether samples are complex.
     #[must_use]
     pub fn is_complex(&self) -> bool {
-        matches!(self.plan, Planned::Complex(_))
+        matches!(self.plan, TransformPlan::Complex(_))
     }
 
     /// Transforms a window; complex samples are pairs of numbers. Slices of another length leave `spectrum` unchanged.
@@ -85,7 +85,7 @@ impl<T: Precision> Forward<T> {
             return;
         }
         match &mut self.plan {
-            Planned::Real { plan, row } => {
+            TransformPlan::Real { plan, row } => {
                 if window.len() != row.len() {
                     return;
                 }
@@ -102,7 +102,7 @@ impl<T: Precision> Forward<T> {
                 // Fails for other lengths only.
                 let _ = plan.process_with_scratch(row, spectrum, &mut self.scratch);
             }
-            Planned::Complex(plan) => {
+            TransformPlan::Complex(plan) => {
                 if window.len() != 2 * self.width {
                     return;
                 }

@@ -6,7 +6,7 @@ use num_complex::Complex;
 use realfft::ComplexToReal;
 use rustfft::Fft;
 
-use super::{Precision, frequencies, planned};
+use super::{Precision, frequencies, plan_cache};
 
 /// Inverse transform of spectra of one length, divided by the number of samples: the inverse of
 /// [`Forward`](super::Forward).
@@ -14,13 +14,13 @@ use super::{Precision, frequencies, planned};
 /// Real windows take N / 2 + 1 frequencies from zero on; imaginary parts at zero and half the rate are ignored, as in
 /// NumPy's `irfft`.
 pub struct Inverse<T: Precision> {
-    plan: Planned<T>,
+    plan: TransformPlan<T>,
     width: usize,
     row: Vec<Complex<T>>,
     scratch: Vec<Complex<T>>,
 }
 
-enum Planned<T> {
+enum TransformPlan<T> {
     Real(Arc<dyn ComplexToReal<T>>),
     Complex(Arc<dyn Fft<T>>),
 }
@@ -31,13 +31,13 @@ impl<T: Precision> Inverse<T> {
     pub fn new(width: usize, complex: bool) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
         let (plan, scratch) = if complex {
-            let plan = planned::complex_inverse::<T>(width);
+            let plan = plan_cache::complex_inverse::<T>(width);
             let scratch = zeros(plan.get_inplace_scratch_len());
-            (Planned::Complex(plan), scratch)
+            (TransformPlan::Complex(plan), scratch)
         } else {
-            let plan = planned::real_inverse::<T>(width);
+            let plan = plan_cache::real_inverse::<T>(width);
             let scratch = plan.make_scratch_vec();
-            (Planned::Real(plan), scratch)
+            (TransformPlan::Real(plan), scratch)
         };
         Self {
             plan,
@@ -63,7 +63,7 @@ impl<T: Precision> Inverse<T> {
     pub fn window(&mut self, window: &mut [T]) {
         let scale = T::of(1.0 / self.width as f64);
         match &self.plan {
-            Planned::Real(plan) => {
+            TransformPlan::Real(plan) => {
                 if window.len() != self.width {
                     return;
                 }
@@ -78,7 +78,7 @@ impl<T: Precision> Inverse<T> {
                 // Fails for other lengths, and for imaginary parts that were just cleared.
                 let _ = plan.process_with_scratch(&mut self.row, window, &mut self.scratch);
             }
-            Planned::Complex(plan) => {
+            TransformPlan::Complex(plan) => {
                 if window.len() != 2 * self.width {
                     return;
                 }

@@ -11,7 +11,7 @@
 mod detrend;
 mod forward;
 mod inverse;
-pub(crate) mod planned;
+pub(crate) mod plan_cache;
 mod power;
 mod shape;
 mod welch;
@@ -23,7 +23,7 @@ use rustfft::num_traits::{Float, FloatConst};
 pub use detrend::Detrend;
 pub use forward::Forward;
 pub use inverse::Inverse;
-pub use planned::{FFT_ROUNDINGS, Planners, fft_instruction_set};
+pub use plan_cache::{FFT_ROUNDINGS, Planners, fft_instruction_set};
 pub use power::{Power, Scaling};
 pub use shape::Shaper;
 pub use welch::{Average, Welch, median_bias};

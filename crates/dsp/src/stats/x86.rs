@@ -8,8 +8,8 @@
 use std::arch::x86_64::*;
 
 use super::integer::Block;
-use crate::ahead::fetch_ahead;
 use crate::isa::Level;
+use crate::prefetch::prefetch_ahead;
 
 #[inline(always)]
 pub(super) fn block_i16<L: Level>(level: L, samples: &[i16]) -> Block<i16> {
@@ -131,7 +131,7 @@ macro_rules! kernels {
             let (mut min, mut max) = ($set16(i16::MAX), $set16(i16::MIN));
             let (mut sums, mut low, mut high) = ($zero(), $zero(), $zero());
             for vector in vectors {
-                fetch_ahead(vector);
+                prefetch_ahead(vector);
                 // SAFETY: the array has the vector's size; the load is unaligned.
                 let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
                 min = $min16(min, vector);
@@ -175,7 +175,7 @@ macro_rules! kernels {
             let (flips, ones) = ($set16(flip), $set16(1));
             let (mut sums, mut wrapping, mut high) = ($zero(), $zero(), $zero());
             for vector in vectors {
-                fetch_ahead(vector);
+                prefetch_ahead(vector);
                 // SAFETY: the array has the vector's size; the load is unaligned.
                 let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
                 sums = $add32(sums, $madd(vector, ones));
@@ -211,7 +211,7 @@ macro_rules! kernels {
             let (mut min, mut max) = ($set8(-1), zero);
             let (mut sums, mut squares) = (zero, zero);
             for vector in vectors {
-                fetch_ahead(vector);
+                prefetch_ahead(vector);
                 // SAFETY: the array has the vector's size; the load is unaligned.
                 let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
                 min = $min8(min, vector);

@@ -1,7 +1,7 @@
 //! CFAR detectors against their definitions, reference values and the promised rates.
 
 use crate::streams::{Random, bits, in_parts};
-use isochrony_dsp::detect::{CellCfar, Noise, NoiseCfar, Sides, odds};
+use isochrony_dsp::detect::{CellCfar, Noise, NoiseCfar, Sides, thresholds};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ proptest! {
                 Some(part) => {
                     let rank = ((part * n as f64).round() as usize).max(1);
                     cells.sort_by(f64::total_cmp);
-                    odds::of_rank(pfa, n, rank).unwrap() * cells[rank - 1]
+                    thresholds::of_rank(pfa, n, rank).unwrap() * cells[rank - 1]
                 }
             };
             // Sums of 16 numbers; the power approaches 1 with many cells.
@@ -72,7 +72,7 @@ fn factors_are_those_of_scipy() {
         (1.0, 1.0, 1e4, 0.006_365_985_529_814_51),
         (1.0, 1999.0, 40.0, 3.124_549_460_222_342_4e-10),
     ] {
-        close(odds::f_tail(above, below, ratio), want, 1e-11);
+        close(thresholds::f_tail(above, below, ratio), want, 1e-11);
     }
     for (pfa, cells, degrees, want) in [
         (1e-3, 16, 2, 8.638_824_416_951_87),
@@ -81,31 +81,35 @@ fn factors_are_those_of_scipy() {
         (1e-2, 8, 8, 2.802_735_582_136_856),
         (1e-9, 64, 2, 24.471_822_550_905_58),
     ] {
-        close(odds::of_mean(pfa, cells, degrees).unwrap(), want, 1e-10);
+        close(
+            thresholds::of_mean(pfa, cells, degrees).unwrap(),
+            want,
+            1e-10,
+        );
     }
     for (pfa, count, want) in [
         (1e-3, 199.0, 3.139_760_810_825_138_5),
         (1e-2, 1999.0, 2.328_797_983_499_004),
         (1e-6, 99.0, 5.080_651_762_878_029),
     ] {
-        close(odds::of_deviation(pfa, count).unwrap(), want, 1e-10);
+        close(thresholds::of_deviation(pfa, count).unwrap(), want, 1e-10);
     }
     for (limit, mean, variance) in [
         (1.0, -0.287_599_970_939_178_4, 0.629_686_285_776_605_5),
         (2.33, -0.026_690_806_571_474_063, 0.937_098_021_533_029_6),
         (4.0, -0.000_133_834_464_468_575_2, 0.999_464_644_230_461_8),
     ] {
-        let got = odds::cut_above(limit);
+        let got = thresholds::cut_above(limit);
         close(got.0, mean, 1e-6);
         close(got.1, variance, 1e-6);
     }
     close(
-        odds::of_rank(1e-3, 16, 12).unwrap(),
+        thresholds::of_rank(1e-3, 16, 12).unwrap(),
         7.421_411_314_149_085,
         1e-10,
     );
     close(
-        odds::of_rank(1e-6, 32, 24).unwrap(),
+        thresholds::of_rank(1e-6, 32, 24).unwrap(),
         14.398_524_731_261_793,
         1e-10,
     );
@@ -199,7 +203,7 @@ fn targets_are_detected_as_often_as_theory_says() {
             hits += f64::from(u8::from(level >= 1.0));
         }
         let n = 2.0 * training as f64;
-        let factor = odds::of_mean(pfa, 2 * training, 2).unwrap() / n;
+        let factor = thresholds::of_mean(pfa, 2 * training, 2).unwrap() / n;
         let want = (1.0 + factor / (1.0 + snr)).powf(-n);
         let deviation = (want * (1.0 - want) / trials).sqrt();
         assert!(

@@ -15,7 +15,7 @@ fn noise<T: Precision>(count: usize) -> Vec<T> {
 }
 
 /// By definition, term by term, in f64.
-fn plainly<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64> {
+fn convolution<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64> {
     let term = |n: usize, k: usize| {
         let sample: f64 = if n < k { 0.0 } else { samples[n - k].into() };
         taps[k] * sample
@@ -58,7 +58,7 @@ proptest! {
     ) {
         let (taps, samples) = (lowpass(taps), noise::<f64>(count));
         // The same operations in the same order give the same bits.
-        let expected = plainly(&taps, &samples);
+        let expected = convolution(&taps, &samples);
         for isa in Isa::available() {
             let mut filter = Fir::on(isa, "fir", &taps, FirMethod::Direct).expect("taps");
             prop_assert_eq!(&filtered(&mut filter, &samples, &cuts), &expected, "{}", isa.name());
@@ -78,7 +78,7 @@ proptest! {
         prop_assert!(whole.iter().zip(&pieces).all(|(x, y)| x.to_bits() == y.to_bits()));
         // Two transforms of 4096 numbers, 12 layers each, with an error of a few roundings of the norm, at most 1.2
         // sqrt(4096).
-        for (got, want) in whole.iter().zip(plainly(&taps, &samples)) {
+        for (got, want) in whole.iter().zip(convolution(&taps, &samples)) {
             prop_assert!((got - want).abs() < 1e-13, "{} for {}", got, want);
         }
     }
@@ -96,7 +96,7 @@ fn singles_are_added_in_single_precision() {
         let got = filtered(&mut filter, &samples, &[777]);
         // One rounding per product and sum; magnitudes of taps add up to less than 2, samples are below 1.2.
         let near = 2.4 * taps.len() as f64 * f64::from(f32::EPSILON);
-        for (got, want) in got.iter().zip(plainly(&taps, &samples)) {
+        for (got, want) in got.iter().zip(convolution(&taps, &samples)) {
             assert!((f64::from(*got) - want).abs() < near, "{got} for {want}");
         }
     }

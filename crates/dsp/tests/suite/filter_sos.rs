@@ -5,7 +5,7 @@ use isochrony_dsp::filter::{Band, Family, Iir, Initial, Sections, SosFilter};
 use proptest::prelude::*;
 
 /// The difference equation, section by section.
-fn plainly(sections: &Sections, samples: &[f64]) -> Vec<f64> {
+fn difference_equation(sections: &Sections, samples: &[f64]) -> Vec<f64> {
     let mut samples = samples.to_vec();
     for section in sections.as_slice() {
         let ([b0, b1, b2], [a1, a2]) = (section.b, section.a);
@@ -50,7 +50,7 @@ proptest! {
     ) {
         let sections = bandpass(order);
         let samples = noise(cuts.iter().sum());
-        let expected = bits(&plainly(&sections, &samples));
+        let expected = bits(&difference_equation(&sections, &samples));
         for isa in Isa::available() {
             let mut filter = SosFilter::on(isa, &sections, Initial::Zero);
             let mut results = vec![0.0; samples.len()];
@@ -89,7 +89,7 @@ fn long_inputs_give_the_same_bits_in_one_call_and_in_many() {
                 isa.name()
             );
         }
-        let direct = plainly(&sections, &samples);
+        let direct = difference_equation(&sections, &samples);
         let from_zero = {
             let mut results = vec![0.0; samples.len()];
             SosFilter::new(&sections, Initial::Zero)
@@ -119,7 +119,7 @@ fn singles_are_filtered_in_double_precision_and_rounded_once() {
     SosFilter::new(&sections, Initial::Zero)
         .process(&singles, &mut results)
         .expect("equal lengths");
-    let expected: Vec<f32> = plainly(&sections, &doubles)
+    let expected: Vec<f32> = difference_equation(&sections, &doubles)
         .iter()
         .map(|y| *y as f32)
         .collect();
@@ -169,7 +169,10 @@ fn a_nan_stays_until_the_filter_is_reset() {
         filter
             .process(&samples, &mut results)
             .expect("equal lengths");
-        assert_eq!(bits(&results), bits(&plainly(&bandpass(3), &samples)));
+        assert_eq!(
+            bits(&results),
+            bits(&difference_equation(&bandpass(3), &samples))
+        );
     }
 }
 

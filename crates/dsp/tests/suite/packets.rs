@@ -135,9 +135,9 @@ proptest! {
 }
 
 /// A linear congruential generator.
-struct Chance(u64);
+struct Lcg(u64);
 
-impl Chance {
+impl Lcg {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self
             .0
@@ -150,7 +150,7 @@ impl Chance {
 // Without a search, against an enumeration of sender's bit and clusters' errors.
 #[test]
 fn the_vote_is_the_likelier_bit_where_clusters_err_as_one() {
-    let mut chance = Chance(7);
+    let mut chance = Lcg(7);
     let clusters = [0, 0, 0, 1, 2, 2];
     let of_cluster = [0.02, 0.001, 0.1];
     let rates = clusters.map(|cluster: u32| of_cluster[cluster as usize]);

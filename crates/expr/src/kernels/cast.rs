@@ -93,16 +93,16 @@ complex! {
     Complex64 => Complex64, f64;
 }
 
-const AT_ONCE: usize = 256;
+const STEP_SAMPLES: usize = 256;
 
 /// Through a dtype that has all values of `A`.
 fn by_way<A: Pod, M: Pod, B: Pod>(isa: Isa, a: &[u8], out: &mut [u8])
 where
     Cast: Map1<A, M> + Map1<M, B>,
 {
-    let mut between = [M::zeroed(); AT_ONCE];
+    let mut between = [M::zeroed(); STEP_SAMPLES];
     let (a, out) = (samples::<A>(a), samples_mut::<B>(out));
-    for (a, out) in a.chunks(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
+    for (a, out) in a.chunks(STEP_SAMPLES).zip(out.chunks_mut(STEP_SAMPLES)) {
         let between = &mut between[..a.len()];
         let (a, between) = (bytemuck::cast_slice(a), bytemuck::cast_slice_mut(between));
         run1::<Cast, A, M, Narrow>(isa, a, between);

@@ -14,11 +14,11 @@ use super::loops::{LoopFn, one, two};
 use super::map::{Value, samples_mut};
 use super::walk;
 
-pub(crate) const MOST_BLOCKS: usize = 8;
+pub(crate) const MAX_BLOCKS: usize = 8;
 
-pub(crate) const MOST_NUMBERS: usize = 64;
+pub(crate) const MAX_NUMBERS: usize = 64;
 
-pub(crate) const MOST_SAVED: usize = 32;
+pub(crate) const MAX_SAVED: usize = 32;
 
 /// Tiles per walk, and per saved result.
 pub(super) const TILES: usize = 16;
@@ -126,7 +126,7 @@ impl Chain {
     ) -> Option<Self> {
         // One more for intermediate results of walks and masks to be converted.
         let between = u8::try_from(saved).ok()?;
-        let fits = blocks.len() <= MOST_BLOCKS && numbers <= MOST_NUMBERS && saved < MOST_SAVED;
+        let fits = blocks.len() <= MAX_BLOCKS && numbers <= MAX_NUMBERS && saved < MAX_SAVED;
         let refined: Vec<Step> = steps.iter().map(refined).collect();
         let compared = steps
             .iter()
@@ -176,7 +176,7 @@ impl Chain {
     pub(crate) fn run(
         &self,
         isa: Isa,
-        blocks: &[&[u8]; MOST_BLOCKS],
+        blocks: &[&[u8]; MAX_BLOCKS],
         numbers: &[u8],
         saved: &mut [u8],
         len: usize,
@@ -184,7 +184,7 @@ impl Chain {
     ) {
         let size = if self.is_test { 1 } else { self.dtype.size() };
         let whole = len - len % self.tile();
-        let mut parts = [&[][..]; MOST_BLOCKS];
+        let mut parts = [&[][..]; MAX_BLOCKS];
         for ((part, block), dtype) in parts.iter_mut().zip(blocks).zip(&self.blocks) {
             *part = &block[..whole * dtype.size()];
         }
@@ -192,12 +192,12 @@ impl Chain {
         walk::run(self, isa, &parts, numbers, saved, tiles);
         if whole < len {
             // The last tile, padded.
-            let mut rests = [[Value::default(); WIDEST / size_of::<Value>()]; MOST_BLOCKS];
+            let mut rests = [[Value::default(); WIDEST / size_of::<Value>()]; MAX_BLOCKS];
             for ((rest, block), dtype) in rests.iter_mut().zip(blocks).zip(&self.blocks) {
                 let left = &block[whole * dtype.size()..len * dtype.size()];
                 bytemuck::cast_slice_mut(rest)[..left.len()].copy_from_slice(left);
             }
-            let mut parts = [&[][..]; MOST_BLOCKS];
+            let mut parts = [&[][..]; MAX_BLOCKS];
             for ((part, rest), dtype) in parts.iter_mut().zip(&rests).zip(&self.blocks) {
                 *part = &bytemuck::cast_slice(rest)[..self.tile() * dtype.size()];
             }

@@ -58,12 +58,12 @@ pub(super) trait Kind {
 }
 
 /// In a register.
-pub(super) struct Number;
+pub(super) struct InRegister;
 
 /// In memory.
-pub(super) struct Any;
+pub(super) struct InMemory;
 
-impl Kind for Number {
+impl Kind for InRegister {
     type Held<'a, V: Tile + 'a> = V::Operand<'a>;
 
     #[inline(always)]
@@ -82,7 +82,7 @@ impl Kind for Number {
     }
 }
 
-impl Kind for Any {
+impl Kind for InMemory {
     type Held<'a, V: Tile + 'a> = ();
 
     #[inline(always)]
@@ -128,7 +128,7 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
                 X::of::<V>(level, held.0, at(x, tile)),
                 Z::of::<V>(level, held.2, at(z, tile)),
             );
-            if B::DOES {
+            if B::IS_OPERATION {
                 B::apply(
                     &mut acc,
                     Y::of::<V>(level, held.1, at(y, tile)),
@@ -142,17 +142,17 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
 
 /// An operation; `z` is the other operand of a selection.
 pub(super) trait Apply {
-    /// False for [`Nothing`].
-    const DOES: bool = true;
+    /// False for [`Identity`].
+    const IS_OPERATION: bool = true;
 
     fn apply<V: Tile>(tile: &mut V, x: V::Operand<'_>, z: V::Operand<'_>);
 }
 
 /// Leaves the accumulator unchanged.
-pub(super) struct Nothing;
+pub(super) struct Identity;
 
-impl Apply for Nothing {
-    const DOES: bool = false;
+impl Apply for Identity {
+    const IS_OPERATION: bool = false;
 
     #[inline(always)]
     fn apply<V: Tile>(_tile: &mut V, _x: V::Operand<'_>, _z: V::Operand<'_>) {}
@@ -222,15 +222,15 @@ fn one_of<T: Lane>(step: &Step) -> LoopFn {
     macro_rules! any {
         ($($name:ident)*) => {
             match step.code {
-                $(Code::$name => T::each::<$name, Any, Nothing, Any, Any>,)*
-                Code::Load | Code::Save => T::each::<Nothing, Any, Nothing, Any, Any>,
+                $(Code::$name => T::each::<$name, InMemory, Identity, InMemory, InMemory>,)*
+                Code::Load | Code::Save => T::each::<Identity, InMemory, Identity, InMemory, InMemory>,
             }
         };
     }
     macro_rules! number {
         ($($name:ident)*) => {
             match step.code {
-                $(Code::$name => return T::each::<$name, Number, Nothing, Any, Any>,)*
+                $(Code::$name => return T::each::<$name, InRegister, Identity, InMemory, InMemory>,)*
                 _ => {}
             }
         };
@@ -256,7 +256,7 @@ fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
         };
         (@ $first:ident, $x:ident $y:ident, [$($second:ident)*]) => {
             match second.code {
-                $(Code::$second => Some(T::each::<$first, $x, $second, $y, Any> as LoopFn),)*
+                $(Code::$second => Some(T::each::<$first, $x, $second, $y, InMemory> as LoopFn),)*
                 _ => None,
             }
         };
@@ -265,10 +265,10 @@ fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
         ($($first:ident)*) => {
             match first.code {
                 $(Code::$first => Some(match (is_number(second.x), is_number(second.other)) {
-                    (true, true) => T::each::<$first, Number, Select, Number, Number> as LoopFn,
-                    (true, false) => T::each::<$first, Number, Select, Number, Any>,
-                    (false, true) => T::each::<$first, Number, Select, Any, Number>,
-                    (false, false) => T::each::<$first, Number, Select, Any, Any>,
+                    (true, true) => T::each::<$first, InRegister, Select, InRegister, InRegister> as LoopFn,
+                    (true, false) => T::each::<$first, InRegister, Select, InRegister, InMemory>,
+                    (false, true) => T::each::<$first, InRegister, Select, InMemory, InRegister>,
+                    (false, false) => T::each::<$first, InRegister, Select, InMemory, InMemory>,
                 }),)*
                 _ => None,
             }
@@ -282,17 +282,17 @@ fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
     }
     match (x, y) {
         (true, true) => pairs!(
-            Number Number,
+            InRegister InRegister,
             [Add Sub Mul Div SmallerNumber LargerNumber Sqrt Abs],
             [Add Sub Mul Div SmallerNumber LargerNumber Abs Less LessEqual Greater GreaterEqual]
         ),
         (false, true) => pairs!(
-            Any Number,
+            InMemory InRegister,
             [Add Sub Mul],
             [Add Sub Mul SmallerNumber LargerNumber Less LessEqual Greater GreaterEqual]
         ),
         (true, false) => pairs!(
-            Number Any,
+            InRegister InMemory,
             [Add Sub Mul SmallerNumber LargerNumber],
             [Add Sub Mul]
         ),

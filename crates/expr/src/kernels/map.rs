@@ -36,12 +36,12 @@ pub(crate) enum Source<'a> {
     Value(Value),
 }
 
-const AT_ONCE: usize = 64;
+const STEP_SAMPLES: usize = 64;
 
 struct Arrays<'a, T> {
     block: Option<&'a [T]>,
     /// The repeated number, or the padded rest of the block.
-    array: [T; AT_ONCE],
+    array: [T; STEP_SAMPLES],
 }
 
 impl<'a, T: Pod> Arrays<'a, T> {
@@ -50,18 +50,18 @@ impl<'a, T: Pod> Arrays<'a, T> {
         match source {
             Source::Block(bytes) => Self {
                 block: Some(samples(bytes)),
-                array: [T::zeroed(); AT_ONCE],
+                array: [T::zeroed(); STEP_SAMPLES],
             },
             Source::Value(value) => Self {
                 block: None,
-                array: [value.get(); AT_ONCE],
+                array: [value.get(); STEP_SAMPLES],
             },
         }
     }
 
     /// Array that starts at a sample.
     #[inline(always)]
-    fn at(&mut self, from: usize) -> &[T; AT_ONCE] {
+    fn at(&mut self, from: usize) -> &[T; STEP_SAMPLES] {
         if let Some(block) = self.block {
             let rest = &block[from..];
             if let Some(whole) = rest.first_chunk() {
@@ -75,12 +75,12 @@ impl<'a, T: Pod> Arrays<'a, T> {
 
 /// Fills a block by arrays; `each` gets the start of an array.
 #[inline(always)]
-fn in_arrays<O: Pod>(out: &mut [O], mut each: impl FnMut(usize, &mut [O; AT_ONCE])) {
-    let (arrays, rest) = out.as_chunks_mut::<AT_ONCE>();
-    let mut last = [O::zeroed(); AT_ONCE];
+fn in_arrays<O: Pod>(out: &mut [O], mut each: impl FnMut(usize, &mut [O; STEP_SAMPLES])) {
+    let (arrays, rest) = out.as_chunks_mut::<STEP_SAMPLES>();
+    let mut last = [O::zeroed(); STEP_SAMPLES];
     let last_one = (!rest.is_empty()).then_some(&mut last);
     for (at, array) in arrays.iter_mut().chain(last_one).enumerate() {
-        each(at * AT_ONCE, array);
+        each(at * STEP_SAMPLES, array);
     }
     rest.copy_from_slice(&last[..rest.len()]);
 }
@@ -139,7 +139,7 @@ pub(crate) type SelectFn = fn(Isa, Source<'_>, Source<'_>, Source<'_>, &mut [u8]
 /// Where vectors cannot compute some arguments, `is_rare` detects these and `map_rare` computes them.
 pub(super) trait Map1<A, O> {
     /// Whether arguments can be rare.
-    const SOME_RARE: bool = false;
+    const HAS_RARE: bool = false;
 
     fn map(a: A) -> O;
 
@@ -156,7 +156,7 @@ pub(super) trait Map1<A, O> {
 
 /// A binary elementwise operation, as [`Map1`].
 pub(super) trait Map2<A, O> {
-    const SOME_RARE: bool = false;
+    const HAS_RARE: bool = false;
 
     fn map(a: A, b: A) -> O;
 
@@ -197,7 +197,7 @@ impl<F: Map1<A, O>, A: Pod, O: Pod> Kernel for Run1<'_, F, A, O> {
             for (out, &a) in out.iter_mut().zip(a) {
                 *out = F::map(a);
             }
-            if F::SOME_RARE {
+            if F::HAS_RARE {
                 let mut rare = 0u32;
                 for &a in a {
                     rare += u32::from(F::is_rare(a));
@@ -249,7 +249,7 @@ impl<F: Map2<A, O>, A: Pod, O: Pod> Kernel for Run2<'_, F, A, O> {
             for (out, (&a, &b)) in out.iter_mut().zip(a.iter().zip(b)) {
                 *out = F::map(a, b);
             }
-            if F::SOME_RARE {
+            if F::HAS_RARE {
                 let mut rare = 0u32;
                 for (&a, &b) in a.iter().zip(b) {
                     rare += u32::from(F::is_rare(a, b));

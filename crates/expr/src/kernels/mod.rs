@@ -14,7 +14,7 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
 use crate::{Binary, Unary};
 
 pub(crate) use cast::cast;
-pub(crate) use chain::{Chain, Code, Convert, MOST_BLOCKS, MOST_NUMBERS, MOST_SAVED, Place, Step};
+pub(crate) use chain::{Chain, Code, Convert, MAX_BLOCKS, MAX_NUMBERS, MAX_SAVED, Place, Step};
 pub(crate) use float::Polar;
 pub(crate) use map::{BinaryFn, SelectFn, Source, UnaryFn, Value, samples, samples_mut};
 pub(crate) use number::{Arith, Order};
@@ -60,7 +60,7 @@ macro_rules! of_angles {
         struct $name;
 
         impl<T: Float> Map1<T, T> for $name {
-            const SOME_RARE: bool = true;
+            const HAS_RARE: bool = true;
 
             #[inline(always)]
             fn map(a: T) -> T {
@@ -156,7 +156,7 @@ macro_rules! quotients {
         struct $name;
 
         impl<T: Floored> Map2<T, T> for $name {
-            const SOME_RARE: bool = $some;
+            const HAS_RARE: bool = $some;
 
             #[inline(always)]
             fn map(a: T, b: T) -> T {
@@ -177,10 +177,10 @@ macro_rules! quotients {
 }
 
 quotients! {
-    FloorDiv, T::SOME_RARE, floor_div, |a, b| a.is_uneven(b), rare_floor_div;
-    Modulo, T::SOME_RARE, modulo, |a, b| a.is_uneven(b), rare_modulo;
-    Fmod, T::SOME_RARE, remainder, |a, b| a.is_uneven(b), rare_remainder;
-    Power, T::SOME_RARE, power, |_a, b| b.is_steep(), rare_power;
+    FloorDiv, T::HAS_RARE, floor_div, |a, b| a.is_uneven(b), rare_floor_div;
+    Modulo, T::HAS_RARE, modulo, |a, b| a.is_uneven(b), rare_modulo;
+    Fmod, T::HAS_RARE, remainder, |a, b| a.is_uneven(b), rare_remainder;
+    Power, T::HAS_RARE, power, |_a, b| b.is_steep(), rare_power;
 }
 
 macro_rules! tests2 {

@@ -1,7 +1,7 @@
 //! Execution of walks, with a loop for each operation and each common pair.
 //!
-//! Loads and stores cost more than arithmetic, so common loops keep numbers in a register ([`Number`]), rarer ones in
-//! memory ([`Any`]). Loops are looked up during planning: a lookup costs as much as some tiles.
+//! Loads and stores cost more than arithmetic, so common loops keep numbers in a register ([`InRegister`]), rarer ones in
+//! memory ([`InMemory`]). Loops are looked up during planning: a lookup costs as much as some tiles.
 //!
 //! Invariant: a pointer of [`Operands`] has as many tiles (or one, with a stride of zero), which nothing else accesses
 //! during the loop. References exist for one tile at a time, so a walk may overwrite its operands.
@@ -15,14 +15,14 @@ use bytemuck::Pod;
 use isochrony_dsp::{Isa, Kernel, Level, TILE_BYTES};
 use isochrony_segment::DType;
 
-use super::chain::{Chain, MOST_BLOCKS, Place, TILES};
-use super::loops::{Any, Apply, Kind, Nothing, Operands, each};
+use super::chain::{Chain, MAX_BLOCKS, Place, TILES};
+use super::loops::{Apply, Identity, InMemory, Kind, Operands, each};
 use super::map::{samples, samples_mut};
 
 pub(super) fn run(
     chain: &Chain,
     isa: Isa,
-    blocks: &[&[u8]; MOST_BLOCKS],
+    blocks: &[&[u8]; MAX_BLOCKS],
     numbers: &[u8],
     saved: &mut [u8],
     out: &mut [u8],
@@ -95,7 +95,7 @@ macro_rules! lanes {
             fn each<A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(isa: Isa, operands: &Operands) {
                 if isa.has_avx2() {
                     isa.run_avx2(Loop::<$float, A, X, B, Y, Z>(operands, PhantomData));
-                } else if B::DOES {
+                } else if B::IS_OPERATION {
                     // Tile by tile, since the result may overwrite operands of the second operation.
                     let mut between = [0u64; TILE_BYTES / 8];
                     let to = between.as_mut_ptr().cast();
@@ -111,7 +111,7 @@ macro_rules! lanes {
             }
 
             fn plain<A: Apply>(operands: &Operands) {
-                Isa::BASELINE.run_plain(Loop::<$float, A, Any, Nothing, Any, Any>(operands, PhantomData));
+                Isa::BASELINE.run_plain(Loop::<$float, A, InMemory, Identity, InMemory, InMemory>(operands, PhantomData));
             }
         }
 
@@ -137,7 +137,7 @@ struct Loop<'a, T: Lane, A, X, B, Y, Z>(&'a Operands, PhantomData<(T, A, X, B, Y
 struct Part<'a> {
     tiles: usize,
     numbers: &'a [u8],
-    blocks: &'a [&'a [u8]; MOST_BLOCKS],
+    blocks: &'a [&'a [u8]; MAX_BLOCKS],
     /// Byte offset of the part in the blocks.
     first: usize,
     saved: *mut u8,
@@ -170,7 +170,7 @@ impl Part<'_> {
 fn walks<T: Lane>(
     chain: &Chain,
     isa: Isa,
-    blocks: &[&[u8]; MOST_BLOCKS],
+    blocks: &[&[u8]; MAX_BLOCKS],
     numbers: &[u8],
     saved: &mut [u8],
     out: &mut [u8],

@@ -5,7 +5,7 @@ use std::mem::take;
 use isochrony_dsp::Isa;
 use isochrony_segment::DType;
 
-use crate::kernels::{Chain, MOST_BLOCKS, Source, Value, WithinFn};
+use crate::kernels::{Chain, MAX_BLOCKS, Source, Value, WithinFn};
 use crate::reduce::Reducer;
 
 use super::scratch::{Lines, bytes, bytes_mut};
@@ -66,7 +66,7 @@ impl Blocks<'_> {
                 chain.fill(at, value, dtype, bytes_mut(&mut tiles));
             }
         }
-        let mut blocks = [&[][..]; MOST_BLOCKS];
+        let mut blocks = [&[][..]; MAX_BLOCKS];
         for (block, &(operand, dtype)) in blocks.iter_mut().zip(sources) {
             if let Source::Block(source) = self.source(operand, dtype) {
                 *block = source;

@@ -10,7 +10,7 @@ use super::plan::Planner;
 use super::steps::Operand;
 use super::threshold::{Condition, Link, Monotone, Predicate};
 
-const MOST: usize = 8;
+const MAX_PREDICATES: usize = 8;
 
 /// Whether a float dtype has all values of another dtype.
 fn widens(from: DType, to: DType) -> bool {
@@ -41,7 +41,7 @@ impl Planner<'_> {
                 }
                 terms.push(term);
             }
-            if terms.len() + left.len() > MOST {
+            if terms.len() + left.len() > MAX_PREDICATES {
                 return None;
             }
         }

@@ -17,10 +17,10 @@ use super::needs::{Conditions, Gathers, arguments};
 use super::plan::Planner;
 use super::writer::{Number, Writer};
 
-const MOST_NODES: usize = 256;
+const MAX_CHAIN_NODES: usize = 256;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Fused {
+pub(crate) struct FusedChain {
     pub(crate) chain: Chain,
     /// Nodes of its blocks.
     pub(crate) blocks: Vec<usize>,
@@ -31,14 +31,14 @@ pub(crate) struct Fused {
 /// Chains by their result.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    pub(crate) fused: HashMap<usize, Fused>,
+    pub(crate) fused: HashMap<usize, FusedChain>,
     /// Inner nodes of chains, without a step of their own.
     pub(crate) inner: HashSet<usize>,
 }
 
 /// Location of a node's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Home {
+pub(super) enum ValueLocation {
     /// In memory.
     Stored,
     /// In the chain with this result.
@@ -47,8 +47,8 @@ pub(super) enum Home {
     Anywhere,
 }
 
-pub(super) struct Homes {
-    pub(super) of: HashMap<usize, Home>,
+pub(super) struct ValueLocations {
+    pub(super) of: HashMap<usize, ValueLocation>,
     /// Chain dtype of each node.
     pub(super) kinds: HashMap<usize, DType>,
 }
@@ -101,7 +101,7 @@ impl Planner<'_> {
         conditions: &Conditions,
         result: Option<usize>,
         split: &HashSet<usize>,
-    ) -> Homes {
+    ) -> ValueLocations {
         let sampled: HashSet<usize> = nodes
             .iter()
             .copied()
@@ -120,7 +120,7 @@ impl Planner<'_> {
                 users.entry(arg).or_default().push(place);
             }
         }
-        let mut of: HashMap<usize, Home> = HashMap::new();
+        let mut of: HashMap<usize, ValueLocation> = HashMap::new();
         let mut sizes: HashMap<usize, usize> = HashMap::new();
         for &place in nodes.iter().rev().filter(|place| sampled.contains(place)) {
             let users = users.get(&place).map_or(&[][..], Vec::as_slice);
@@ -131,8 +131,8 @@ impl Planner<'_> {
             let chain = |user: &usize| {
                 let user = *user;
                 let root = match of.get(&user)? {
-                    Home::Within(root) => *root,
-                    Home::Stored if !self.converts(user) => user,
+                    ValueLocation::Within(root) => *root,
+                    ValueLocation::Stored if !self.converts(user) => user,
                     _ => return None,
                 };
                 let fits = !self.converts(user) && kinds.get(&root) == kind;
@@ -142,21 +142,21 @@ impl Planner<'_> {
             if kind.is_none() || asked || users.is_empty() {
                 roots = None;
             }
-            let full = |root: &usize| sizes.get(root).is_some_and(|&size| size >= MOST_NODES);
+            let full = |root: &usize| sizes.get(root).is_some_and(|&size| size >= MAX_CHAIN_NODES);
             let home = match roots {
-                Some(_) if self.converts(place) => Home::Anywhere,
+                Some(_) if self.converts(place) => ValueLocation::Anywhere,
                 Some(roots) if roots.len() == 1 => match roots.into_iter().next() {
-                    Some(root) if !full(&root) => Home::Within(root),
-                    _ => Home::Stored,
+                    Some(root) if !full(&root) => ValueLocation::Within(root),
+                    _ => ValueLocation::Stored,
                 },
-                _ => Home::Stored,
+                _ => ValueLocation::Stored,
             };
-            if let Home::Within(root) = home {
+            if let ValueLocation::Within(root) = home {
                 *sizes.entry(root).or_default() += 1;
             }
             of.insert(place, home);
         }
-        Homes { of, kinds }
+        ValueLocations { of, kinds }
     }
 
     pub(super) fn groups(
@@ -173,21 +173,21 @@ impl Planner<'_> {
             let mut whole = true;
             for &place in nodes {
                 match homes.of.get(&place) {
-                    Some(Home::Stored)
+                    Some(ValueLocation::Stored)
                         if homes.kinds.contains_key(&place) && !self.converts(place) =>
                     {
                         if let Some(fused) = Writer::new(self, &homes, place).write() {
                             groups.fused.insert(place, fused);
                         } else {
                             // Too large: store its inner nodes.
-                            let within = |of: &Home| *of == Home::Within(place);
+                            let within = |of: &ValueLocation| *of == ValueLocation::Within(place);
                             let inner = homes.of.iter().filter(|(_, of)| within(of));
                             let before = split.len();
                             split.extend(inner.map(|(&inner, _)| inner));
                             whole &= split.len() == before;
                         }
                     }
-                    Some(Home::Within(_) | Home::Anywhere) => {
+                    Some(ValueLocation::Within(_) | ValueLocation::Anywhere) => {
                         groups.inner.insert(place);
                     }
                     _ => {}

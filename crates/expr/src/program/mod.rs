@@ -49,10 +49,10 @@ use steps::Plan;
 /// # Ok::<(), isochrony_expr::ExprError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Program(Arc<Compiled>);
+pub struct Program(Arc<CompiledProgram>);
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledProgram {
     id: u64,
     graph: Graph,
     /// Dtype and shape of each input.
@@ -123,7 +123,7 @@ impl Program {
                 mend: "report this expression as a defect",
             });
         };
-        Ok(Self(Arc::new(Compiled {
+        Ok(Self(Arc::new(CompiledProgram {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             graph,
             inputs: inputs
@@ -247,7 +247,7 @@ impl Program {
         frames: &[Frames<'_>],
         out: &mut [u8],
     ) -> Result<(), ExprError> {
-        let Compiled {
+        let CompiledProgram {
             id,
             inputs,
             output,
@@ -316,7 +316,7 @@ impl Program {
 
 impl std::fmt::Display for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Compiled {
+        let CompiledProgram {
             graph,
             inputs,
             output,

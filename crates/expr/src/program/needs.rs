@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::Shape;
-use crate::lower::{Action, Lowered};
+use crate::lower::{Action, LoweredGraph};
 
-pub(super) fn stages(lowered: &Lowered) -> Vec<usize> {
+pub(super) fn stages(lowered: &LoweredGraph) -> Vec<usize> {
     let mut stages: Vec<usize> = Vec::with_capacity(lowered.nodes.len());
     for place in 0..lowered.nodes.len() {
         let node = &lowered.nodes[place];
@@ -29,7 +29,11 @@ pub(super) fn is_counted(gathers: &Gathers, place: usize) -> bool {
 pub(super) type Conditions = HashMap<usize, (usize, usize)>;
 
 /// Dependencies of a node; for a condition, its base.
-pub(super) fn arguments(lowered: &Lowered, conditions: &Conditions, place: usize) -> Vec<usize> {
+pub(super) fn arguments(
+    lowered: &LoweredGraph,
+    conditions: &Conditions,
+    place: usize,
+) -> Vec<usize> {
     match conditions.get(&place) {
         Some(&(_, base)) => vec![base],
         None => lowered.nodes[place].args.to_vec(),
@@ -37,13 +41,13 @@ pub(super) fn arguments(lowered: &Lowered, conditions: &Conditions, place: usize
 }
 
 /// Nodes that the result needs, arguments first.
-pub(super) fn needed(lowered: &Lowered) -> Vec<usize> {
+pub(super) fn needed(lowered: &LoweredGraph) -> Vec<usize> {
     reach(lowered, &[lowered.root], &HashMap::new(), |_| true)
 }
 
 /// Sample nodes that the targets need within one pass, arguments first.
 pub(super) fn samples_for(
-    lowered: &Lowered,
+    lowered: &LoweredGraph,
     targets: &[usize],
     conditions: &Conditions,
 ) -> Vec<usize> {
@@ -52,7 +56,7 @@ pub(super) fn samples_for(
 }
 
 fn reach(
-    lowered: &Lowered,
+    lowered: &LoweredGraph,
     from: &[usize],
     conditions: &Conditions,
     follow: impl Fn(usize) -> bool,

@@ -8,26 +8,26 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::kernels;
-use crate::lower::{Action, Lowered, TypedNode};
+use crate::lower::{Action, LoweredGraph, TypedNode};
 use crate::reduce;
 use crate::{Reduction, Shape};
 
-use super::groups::Fused;
+use super::groups::FusedChain;
 use super::needs::{Conditions, Gathers, arguments, is_counted, needed, samples_for, stages};
 use super::steps::{
-    Finish, Operand, Outcome, Pass, Plan, Run, SampleStep, Stage, Target, calibrate,
+    Operand, Pass, Plan, ReductionOutput, ResultLocation, Run, SampleStep, Stage, Target, calibrate,
 };
 use super::threshold::Condition;
 use super::writer::Number;
 use isochrony_segment::DType;
 
 /// None if a node has no loop, which lowering excludes.
-pub(crate) fn plan(lowered: &Lowered) -> Option<Plan> {
+pub(crate) fn plan(lowered: &LoweredGraph) -> Option<Plan> {
     Planner::new(lowered).plan()
 }
 
 pub(super) struct Planner<'a> {
-    pub(super) lowered: &'a Lowered,
+    pub(super) lowered: &'a LoweredGraph,
     stages: Vec<usize>,
     /// Columns of window values.
     pub(super) columns: HashMap<usize, usize>,
@@ -35,7 +35,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(lowered: &'a Lowered) -> Self {
+    fn new(lowered: &'a LoweredGraph) -> Self {
         Self {
             lowered,
             stages: stages(lowered),
@@ -47,7 +47,7 @@ impl<'a> Planner<'a> {
                 registers: Vec::new(),
                 memories: Vec::new(),
                 chains: 0,
-                outcome: Outcome::Samples,
+                outcome: ResultLocation::Samples,
             },
         }
     }
@@ -84,7 +84,7 @@ impl<'a> Planner<'a> {
             self.plan.stages.push(Stage { columns, pass });
         }
         if self.node(self.lowered.root).shape == Shape::Window {
-            self.plan.outcome = Outcome::Column(*self.columns.get(&self.lowered.root)?);
+            self.plan.outcome = ResultLocation::Column(*self.columns.get(&self.lowered.root)?);
         }
         Some(self.plan)
     }
@@ -156,7 +156,7 @@ impl<'a> Planner<'a> {
                         && given.contains(&wanted)
                     {
                         let column = self.new_column(at);
-                        pass.finishes.push(Finish {
+                        pass.finishes.push(ReductionOutput {
                             reducer,
                             wanted,
                             column,
@@ -346,7 +346,7 @@ impl<'a> Planner<'a> {
         Some(steps)
     }
 
-    fn numbers(&self, fused: &Fused) -> Option<Vec<(Operand, DType)>> {
+    fn numbers(&self, fused: &FusedChain) -> Option<Vec<(Operand, DType)>> {
         let dtype = fused.chain.dtype;
         let of = |number: f64| match dtype {
             DType::F32 => kernels::Value::of(number as f32),

@@ -12,7 +12,7 @@ use super::frames::Frames;
 use super::memory;
 use super::scratch::{GROUP, Scratch, State, bytes, bytes_mut};
 use super::steps::{
-    ColumnOperand, ColumnStep, ColumnWork, Operand, Outcome, Pass, Plan, SampleStep, Target,
+    ColumnOperand, ColumnStep, ColumnWork, Operand, Pass, Plan, ResultLocation, SampleStep, Target,
 };
 use super::threshold;
 
@@ -63,7 +63,7 @@ pub(crate) fn run(
                 }
             }
         }
-        if let Outcome::Column(column) = plan.outcome {
+        if let ResultLocation::Column(column) = plan.outcome {
             let size = result.size();
             out[first * size..(first + windows) * size]
                 .copy_from_slice(&bytes(&scratch.columns[column])[..windows * size]);
@@ -268,7 +268,7 @@ fn run_pass(
 impl Scratch {
     /// Finds the intervals of a pass's conditions for this window; false if ordinary steps are needed.
     fn thresholds(&mut self, pass: &Pass, window: usize, column_at: usize) -> bool {
-        if pass.short.is_empty() || window < threshold::SHORTEST {
+        if pass.short.is_empty() || window < threshold::MIN_WINDOW {
             return false;
         }
         self.intervals.clear();

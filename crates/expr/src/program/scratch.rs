@@ -12,7 +12,7 @@ use super::threshold::Interval;
 /// Bytes of a block: several fit the L1 cache.
 const BLOCK_BYTES: usize = 8 << 10;
 
-const MOST: usize = 4096;
+const MAX_BLOCK_SAMPLES: usize = 4096;
 
 pub(crate) const GROUP: usize = 256;
 
@@ -55,7 +55,7 @@ pub struct Scratch {
 impl Scratch {
     pub(crate) fn new(id: u64, plan: &Plan, isa: Isa) -> Self {
         let widest = plan.registers.iter().copied().max().unwrap_or(1);
-        let block = (BLOCK_BYTES / widest.max(1)).min(MOST);
+        let block = (BLOCK_BYTES / widest.max(1)).min(MAX_BLOCK_SAMPLES);
         let mut numbers = vec![Lines::new(); plan.chains];
         let mut saved = 0;
         for step in plan.steps() {

@@ -7,7 +7,7 @@ use isochrony_dsp::{Isa, Kernel, Level};
 use crate::kernels::{
     BinaryFn, Chain, SelectFn, TallyFn, UnaryFn, Value, WithinFn, samples, samples_mut,
 };
-use crate::reduce::Make;
+use crate::reduce::ReducerConstructor;
 
 use super::threshold::Condition;
 use crate::{Memory, Reduction};
@@ -83,7 +83,7 @@ pub(crate) enum SampleStep {
 
 /// Moves a reduction from its reducer to its column.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Finish {
+pub(crate) struct ReductionOutput {
     pub(crate) reducer: usize,
     pub(crate) wanted: Reduction,
     pub(crate) column: usize,
@@ -99,7 +99,7 @@ pub(crate) struct Pass {
     pub(crate) short: Vec<SampleStep>,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) reducers: std::ops::Range<usize>,
-    pub(crate) finishes: Vec<Finish>,
+    pub(crate) finishes: Vec<ReductionOutput>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -133,7 +133,7 @@ pub(crate) struct Stage {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ResultLocation {
     /// Written by the last pass.
     Samples,
     Column(usize),
@@ -142,14 +142,14 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) stages: Vec<Stage>,
-    pub(crate) reducers: Vec<Make>,
+    pub(crate) reducers: Vec<ReducerConstructor>,
     pub(crate) columns: Vec<DType>,
     /// Bytes per sample of the widest content of each register.
     pub(crate) registers: Vec<usize>,
     /// Fingerprint of each stateful operation, to match those of another program.
     pub(crate) memories: Vec<u64>,
     pub(crate) chains: usize,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ResultLocation,
 }
 
 impl Plan {

@@ -14,7 +14,7 @@ use super::search::{before, least, limits, rank, unrank};
 use super::steps::Operand;
 
 /// Shortest window for which thresholds pay off.
-pub(crate) const SHORTEST: usize = 128;
+pub(crate) const MIN_WINDOW: usize = 128;
 
 /// An operation on the unknown `u`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +62,12 @@ impl Interval {
     fn emptied(self) -> Self {
         Self {
             outside: self.outside,
-            ..NOWHERE
+            ..EMPTY_INTERVAL
         }
     }
 }
 
-const NOWHERE: Interval = Interval {
+const EMPTY_INTERVAL: Interval = Interval {
     low: f64::INFINITY,
     high: f64::NEG_INFINITY,
     outside: false,
@@ -200,7 +200,7 @@ impl Link {
             return None;
         }
         if of.high < 0.0 {
-            return Some(NOWHERE);
+            return Some(EMPTY_INTERVAL);
         }
         if of.low <= 0.0 {
             return Some(Interval {
@@ -262,17 +262,17 @@ impl Predicate {
         let c = real(number(self.number, self.dtype), self.dtype);
         let below = Interval {
             low: f64::NEG_INFINITY,
-            ..NOWHERE
+            ..EMPTY_INTERVAL
         };
         let above = Interval {
             high: f64::INFINITY,
-            ..NOWHERE
+            ..EMPTY_INTERVAL
         };
         let (first, last) = limits(self.dtype);
         let mut interval = match self.compare {
-            _ if c.is_nan() => NOWHERE,
-            Binary::Gt if c == last => NOWHERE,
-            Binary::Lt if c == first => NOWHERE,
+            _ if c.is_nan() => EMPTY_INTERVAL,
+            Binary::Gt if c == last => EMPTY_INTERVAL,
+            Binary::Lt if c == first => EMPTY_INTERVAL,
             Binary::Gt => Interval {
                 low: unrank(rank(c, self.dtype) + 1, self.dtype),
                 ..above

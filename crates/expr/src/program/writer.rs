@@ -7,11 +7,11 @@ use std::collections::HashMap;
 
 use isochrony_segment::DType;
 
-use crate::kernels::{Chain, Code, Convert, MOST_BLOCKS, MOST_NUMBERS, MOST_SAVED, Place, Step};
+use crate::kernels::{Chain, Code, Convert, MAX_BLOCKS, MAX_NUMBERS, MAX_SAVED, Place, Step};
 use crate::lower::Action;
 use crate::{Binary, Shape, Unary};
 
-use super::groups::{Fused, Home, Homes};
+use super::groups::{FusedChain, ValueLocation, ValueLocations};
 use super::plan::Planner;
 
 /// The number one, present in every chain.
@@ -26,7 +26,7 @@ pub(crate) enum Number {
 
 pub(super) struct Writer<'p, 'a> {
     planner: &'p Planner<'a>,
-    homes: &'p Homes,
+    homes: &'p ValueLocations,
     root: usize,
     dtype: DType,
     /// Remaining uses of each node.
@@ -44,7 +44,7 @@ pub(super) struct Writer<'p, 'a> {
 }
 
 impl<'p, 'a> Writer<'p, 'a> {
-    pub(super) fn new(planner: &'p Planner<'a>, homes: &'p Homes, root: usize) -> Self {
+    pub(super) fn new(planner: &'p Planner<'a>, homes: &'p ValueLocations, root: usize) -> Self {
         let dtype = homes.kinds[&root];
         Self {
             planner,
@@ -64,7 +64,7 @@ impl<'p, 'a> Writer<'p, 'a> {
     }
 
     /// None if limits are exceeded.
-    pub(super) fn write(mut self) -> Option<Fused> {
+    pub(super) fn write(mut self) -> Option<FusedChain> {
         self.count(self.root);
         self.compute(self.root)?;
         let chain = Chain::new(
@@ -79,7 +79,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             self.tiles,
             self.planner.node(self.root).dtype == DType::Bool,
         )?;
-        Some(Fused {
+        Some(FusedChain {
             chain,
             blocks: self.blocks,
             numbers: self.numbers,
@@ -90,7 +90,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         place == self.root
             || matches!(
                 self.homes.of.get(&place),
-                Some(Home::Within(_) | Home::Anywhere)
+                Some(ValueLocation::Within(_) | ValueLocation::Anywhere)
             )
     }
 
@@ -118,7 +118,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             self.numbers.push(number);
             self.numbers.len() - 1
         });
-        (at < MOST_NUMBERS).then_some(Place::Number(at as u8))
+        (at < MAX_NUMBERS).then_some(Place::Number(at as u8))
     }
 
     fn block(&mut self, place: usize) -> Option<u8> {
@@ -127,7 +127,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             self.blocks.push(place);
             self.blocks.len() - 1
         });
-        (at < MOST_BLOCKS).then_some(at as u8)
+        (at < MAX_BLOCKS).then_some(at as u8)
     }
 
     fn new_tile(&mut self) -> Option<u8> {
@@ -135,7 +135,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             self.tiles += 1;
             u8::try_from(self.tiles - 1).ok()
         })?;
-        (usize::from(at) < MOST_SAVED - 1).then_some(at)
+        (usize::from(at) < MAX_SAVED - 1).then_some(at)
     }
 
     /// A stored value in the chain's dtype.

@@ -11,41 +11,43 @@ use crate::Reduction;
 use crate::kernels::{Arith, Order, Value, count, samples};
 
 pub(crate) trait Limited: Order + Ord {
-    const LEAST: Self;
-    const MOST: Self;
+    const LOWEST: Self;
+    const HIGHEST: Self;
 }
 
 macro_rules! limited {
     ($($type:ident)*) => {$(
         impl Limited for $type {
-            const LEAST: Self = $type::MIN;
-            const MOST: Self = $type::MAX;
+            const LOWEST: Self = $type::MIN;
+            const HIGHEST: Self = $type::MAX;
         }
     )*};
 }
 
 limited!(i8 i16 i32 i64 u8 u16 u32);
 
-pub(crate) struct Whole<T, const MIN: bool, const MAX: bool> {
+pub(crate) struct IntegerExtremes<T, const MIN: bool, const MAX: bool> {
     min: T,
     max: T,
 }
 
-impl<T: Limited, const MIN: bool, const MAX: bool> Default for Whole<T, MIN, MAX> {
+impl<T: Limited, const MIN: bool, const MAX: bool> Default for IntegerExtremes<T, MIN, MAX> {
     fn default() -> Self {
         Self {
-            min: T::MOST,
-            max: T::LEAST,
+            min: T::HIGHEST,
+            max: T::LOWEST,
         }
     }
 }
 
-struct Extend<'a, R, T> {
+struct ExtendExtremes<'a, R, T> {
     reducer: &'a mut R,
     samples: &'a [T],
 }
 
-impl<T: Limited, const MIN: bool, const MAX: bool> Kernel for Extend<'_, Whole<T, MIN, MAX>, T> {
+impl<T: Limited, const MIN: bool, const MAX: bool> Kernel
+    for ExtendExtremes<'_, IntegerExtremes<T, MIN, MAX>, T>
+{
     type Output = ();
 
     #[inline(always)]
@@ -63,13 +65,13 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Kernel for Extend<'_, Whole<T
     }
 }
 
-impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for Whole<T, MIN, MAX> {
+impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for IntegerExtremes<T, MIN, MAX> {
     fn reset(&mut self) {
         *self = Self::default();
     }
 
     fn update(&mut self, isa: Isa, block: &[u8]) {
-        isa.run_narrow(Extend {
+        isa.run_narrow(ExtendExtremes {
             reducer: self,
             samples: samples::<T>(block),
         });
@@ -103,14 +105,14 @@ impl Unbounded for f64 {
 }
 
 /// Running extremes of floats, in as many lanes as registers allow beside the sums.
-pub(crate) struct Real<T, const LANES: usize, const MIN: bool, const MAX: bool> {
+pub(crate) struct FloatExtremes<T, const LANES: usize, const MIN: bool, const MAX: bool> {
     min: [T; LANES],
     max: [T; LANES],
     nan: bool,
 }
 
 impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Default
-    for Real<T, LANES, MIN, MAX>
+    for FloatExtremes<T, LANES, MIN, MAX>
 {
     fn default() -> Self {
         Self {
@@ -122,7 +124,7 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Default
 }
 
 impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
-    for Extend<'_, Real<T, LANES, MIN, MAX>, T>
+    for ExtendExtremes<'_, FloatExtremes<T, LANES, MIN, MAX>, T>
 {
     type Output = ();
 
@@ -130,7 +132,7 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
     /// infinities: then samples are tested.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
-        let Extend { reducer, samples } = self;
+        let ExtendExtremes { reducer, samples } = self;
         let (mut min, mut max) = (reducer.min, reducer.max);
         let mut sums = [T::default(); LANES];
         let (groups, tail) = samples.as_chunks::<LANES>();
@@ -170,14 +172,14 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
 }
 
 impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
-    for Real<T, LANES, MIN, MAX>
+    for FloatExtremes<T, LANES, MIN, MAX>
 {
     fn reset(&mut self) {
         *self = Self::default();
     }
 
     fn update(&mut self, isa: Isa, block: &[u8]) {
-        isa.run(Extend {
+        isa.run(ExtendExtremes {
             reducer: self,
             samples: samples::<T>(block),
         });
@@ -200,13 +202,13 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
 }
 
 /// Number of samples, and of non-zero ones.
-pub(crate) struct Truth<T> {
+pub(crate) struct NonzeroCount<T> {
     count: u64,
     seen: u64,
     samples: PhantomData<T>,
 }
 
-impl<T> Default for Truth<T> {
+impl<T> Default for NonzeroCount<T> {
     fn default() -> Self {
         Self {
             count: 0,
@@ -227,7 +229,7 @@ impl<T: Order> Kernel for CountNonzero<'_, T> {
     }
 }
 
-impl<T: Order> Reducer for Truth<T> {
+impl<T: Order> Reducer for NonzeroCount<T> {
     fn reset(&mut self) {
         *self = Self::default();
     }

@@ -31,17 +31,20 @@ pub(crate) trait Reducer: Send + Sync {
     fn finish(&self, wanted: Reduction) -> Value;
 }
 
-pub(crate) type Make = fn() -> Box<dyn Reducer>;
+pub(crate) type ReducerConstructor = fn() -> Box<dyn Reducer>;
 
 fn make<R: Reducer + Default + 'static>() -> Box<dyn Reducer> {
     Box::new(R::default())
 }
 
 /// Reducers for the wanted reductions of a dtype: constructors, and the reductions of each.
-pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Reduction>)> {
+pub(crate) fn reducers(
+    dtype: DType,
+    wanted: &[Reduction],
+) -> Vec<(ReducerConstructor, Vec<Reduction>)> {
     let mut left: Vec<Reduction> = wanted.to_vec();
     let mut found = Vec::new();
-    let mut take = |which: &[Reduction], make: Make| {
+    let mut take = |which: &[Reduction], make: ReducerConstructor| {
         let (given, rest): (Vec<_>, Vec<_>) = left.iter().partition(|op| which.contains(op));
         left = rest;
         if !given.is_empty() {
@@ -49,7 +52,7 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
         }
     };
     use Reduction::{All, Any, Count, Max, Mean, Min, Rms, Std, Sum, Var};
-    let truth = dispatch!(dtype, T => make::<extremes::Truth<T>> as Make);
+    let truth = dispatch!(dtype, T => make::<extremes::NonzeroCount<T>> as ReducerConstructor);
     take(&[Any, All, Count], truth);
     let spread = wanted.iter().any(|op| matches!(op, Std | Var));
     macro_rules! extremes {
@@ -63,19 +66,19 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
         };
         (@ integer, $min:literal, $max:literal) => {
             match dtype {
-                DType::I8 => make::<extremes::Whole<i8, $min, $max>> as Make,
-                DType::I16 => make::<extremes::Whole<i16, $min, $max>>,
-                DType::I32 => make::<extremes::Whole<i32, $min, $max>>,
-                DType::I64 => make::<extremes::Whole<i64, $min, $max>>,
-                DType::U8 => make::<extremes::Whole<u8, $min, $max>>,
-                DType::U16 => make::<extremes::Whole<u16, $min, $max>>,
-                _ => make::<extremes::Whole<u32, $min, $max>>,
+                DType::I8 => make::<extremes::IntegerExtremes<i8, $min, $max>> as ReducerConstructor,
+                DType::I16 => make::<extremes::IntegerExtremes<i16, $min, $max>>,
+                DType::I32 => make::<extremes::IntegerExtremes<i32, $min, $max>>,
+                DType::I64 => make::<extremes::IntegerExtremes<i64, $min, $max>>,
+                DType::U8 => make::<extremes::IntegerExtremes<u8, $min, $max>>,
+                DType::U16 => make::<extremes::IntegerExtremes<u16, $min, $max>>,
+                _ => make::<extremes::IntegerExtremes<u32, $min, $max>>,
             }
         };
         (@ float, $min:literal, $max:literal) => {
             match dtype {
-                DType::F32 => make::<extremes::Real<f32, 32, $min, $max>> as Make,
-                _ => make::<extremes::Real<f64, 16, $min, $max>>,
+                DType::F32 => make::<extremes::FloatExtremes<f32, 32, $min, $max>> as ReducerConstructor,
+                _ => make::<extremes::FloatExtremes<f64, 16, $min, $max>>,
             }
         };
     }
@@ -97,7 +100,7 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
     }
     exact!(Bool Bool8, I8 i8, I16 i16, I32 i32, U8 u8, U16 u16, U32 u32);
     match dtype {
-        DType::Bool => take(&[Min, Max], make::<extremes::Truth<Bool8>>),
+        DType::Bool => take(&[Min, Max], make::<extremes::NonzeroCount<Bool8>>),
         DType::I64 => {
             take(&[Mean, Sum], make::<exact::Total<i64>>);
             take(&[Std, Var, Rms], make::<exact::Moments<i64>>);
@@ -108,7 +111,7 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
             macro_rules! sums {
                 ($($terms:ident, $which:expr;)*) => {$(
                     take($which, match dtype {
-                        DType::F32 => make::<lanes::Sums<f32, lanes::$terms>> as Make,
+                        DType::F32 => make::<lanes::Sums<f32, lanes::$terms>> as ReducerConstructor,
                         _ => make::<lanes::Sums<f64, lanes::$terms>>,
                     });
                 )*};

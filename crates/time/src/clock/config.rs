@@ -7,25 +7,25 @@ use crate::{Fixed, Rate, TimeError};
 /// Standard deviation of true rates about nominal ones: 100 ppm for crystals.
 pub(crate) const PRIOR_SIGMA: f64 = 100e-6;
 /// Standard deviations that a stated uncertainty covers.
-pub(crate) const COVER: f64 = 3.5;
+pub(crate) const COVERAGE_SIGMAS: f64 = 3.5;
 /// Maximum deviation of a rate from the reference within a run.
-pub(crate) const HARD_SLOPE: f64 = 0.01;
+pub(crate) const MAX_SLOPE: f64 = 0.01;
 /// Coarser stamps are limited by resolution only, as long as rounding explains them, ns.
 pub(crate) const COARSE_NS: f64 = 5e7;
 /// Latency that a coarse resolution may hide, as a fraction of it.
-pub(crate) const ROOM: f64 = 0.05;
+pub(crate) const HIDDEN_LATENCY: f64 = 0.05;
 /// Latency of a busy system, assumed until the scatter is known, ns.
 pub(crate) const LATENCY_NS: f64 = 5e6;
 /// Scatter assumed until it is known, ns.
 pub(crate) const GUESS_NS: f64 = 1e5;
 /// Minimum uncertainty of a rate.
-pub(crate) const FLOOR_SLOPE: f64 = 5e-9;
+pub(crate) const MIN_SLOPE_UNCERTAINTY: f64 = 5e-9;
 /// Wander of a rate between two stamps.
 pub(crate) const WANDER: f64 = 1e-6;
 
 /// Possible deviation of the true rate from one that is off the nominal rate by `slope`; `None` if beyond crystals.
 pub(crate) fn prior_reach(slope: f64) -> Option<f64> {
-    let reach = COVER * PRIOR_SIGMA;
+    let reach = COVERAGE_SIGMAS * PRIOR_SIGMA;
     (slope.abs() <= reach).then_some(reach + slope.abs())
 }
 

@@ -3,7 +3,7 @@
 //! A slope is feasible if it satisfies every pair of intervals. Later intervals can only contradict vertices of the
 //! convex hulls of lower and upper ends (O'Rourke 1981), so memory is bounded.
 
-use super::config::HARD_SLOPE;
+use super::config::MAX_SLOPE;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Corridor {
@@ -18,15 +18,15 @@ pub(crate) struct Corridor {
 impl Corridor {
     /// Hull size beyond which every second vertex is dropped: only a steady curve gets there, whose neighbouring
     /// vertices are nearly redundant.
-    const HULL: usize = 128;
+    const MAX_HULL: usize = 128;
 
     pub(crate) fn new() -> Self {
         let (lower, upper) = (Vec::new(), Vec::new());
         Self {
             lower,
             upper,
-            smin: -HARD_SLOPE,
-            smax: HARD_SLOPE,
+            smin: -MAX_SLOPE,
+            smax: MAX_SLOPE,
             missed: 0.0,
         }
     }
@@ -93,7 +93,7 @@ fn push(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
         hull.pop();
     }
     hull.push(p);
-    if hull.len() > Corridor::HULL {
+    if hull.len() > Corridor::MAX_HULL {
         let mut k = 0;
         let last = hull.len() - 1;
         hull.retain(|_| {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn feasible_slopes(intervals: &[(f64, f64, f64)]) -> (f64, f64) {
-        let (mut smin, mut smax) = (-HARD_SLOPE, HARD_SLOPE);
+        let (mut smin, mut smax) = (-MAX_SLOPE, MAX_SLOPE);
         for (j, b) in intervals.iter().enumerate() {
             for a in &intervals[..j] {
                 smax = smax.min((b.2 - a.1) / (b.0 - a.0));
@@ -171,6 +171,9 @@ mod tests {
             let y = 1e-15 * x * x;
             assert!(corridor.require(x, y - 3.0, y + 3.0, 0.0));
         }
-        assert!(corridor.lower.len() <= Corridor::HULL && corridor.upper.len() <= Corridor::HULL);
+        assert!(
+            corridor.lower.len() <= Corridor::MAX_HULL
+                && corridor.upper.len() <= Corridor::MAX_HULL
+        );
     }
 }

@@ -3,21 +3,21 @@
 //! Each stamp requires `lower <= line(x) <= upper`. Regression towards the prior chooses the slope within the feasible
 //! `corridor`. A fit that continues a piece starts with its end as a stamp of zero width, so the metric is continuous.
 
-use super::config::{COVER, ROOM};
+use super::config::{COVERAGE_SIGMAS, HIDDEN_LATENCY};
 use super::corridor::Corridor;
-use super::learned::spread;
-use super::left_out::LeftOut;
+use super::excluded::ExcludedStamps;
+use super::model::spread;
 
-/// A stamp in the coordinates of `learned.rs`; its true `y` is in `[y, y + width)`.
+/// A stamp in the coordinates of `model.rs`; its true `y` is in `[y, y + width)`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Obs {
+pub(crate) struct Observation {
     pub(crate) index: i64,
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) width: f64,
 }
 
-impl Obs {
+impl Observation {
     pub(crate) fn centre(&self) -> f64 {
         self.y + self.width / 2.0
     }
@@ -43,9 +43,9 @@ pub(crate) struct HiddenGap {
     pub(crate) least: f64,
 }
 
-/// Where a gap may hide: between two stamps, in the coordinates of [`Obs`].
+/// Where a gap may hide: between two stamps, in the coordinates of [`Observation`].
 #[derive(Clone, Copy, Debug)]
-struct Suspect {
+struct SuspectedGap {
     gap: HiddenGap,
     x: f64,
     y: f64,
@@ -75,18 +75,18 @@ pub(crate) struct Fit {
     /// Lower bound of the start: after a gap, time advances.
     floor: Option<f64>,
     /// First stamps, kept to rebuild the hulls when the scatter is better known.
-    early: Vec<Obs>,
+    early: Vec<Observation>,
     corridor: Corridor,
-    sums: Sums,
+    sums: RegressionSums,
     /// Range of `y`, to detect exactly nominal stamps.
     y_range: (f64, f64),
     width: f64,
-    pub(crate) last: Obs,
-    suspect: Option<Suspect>,
+    pub(crate) last: Observation,
+    suspect: Option<SuspectedGap>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct RegressionSums {
     n: f64,
     weight: f64,
     x: f64,
@@ -97,7 +97,7 @@ struct Sums {
     sse: f64,
 }
 
-impl Sums {
+impl RegressionSums {
     fn add(&mut self, weight: f64, x: f64, y: f64) {
         let (dx, dy) = (x - self.x, y - self.y);
         if self.xx > 0.0 {
@@ -117,13 +117,18 @@ impl Sums {
 }
 
 impl Fit {
-    const EARLY: usize = 24;
+    const KEPT_STAMPS: usize = 24;
     /// Stamps whose slope tells a gap from a rate.
-    const TELLING: f64 = 6.0;
+    const MIN_TELLING_STAMPS: f64 = 6.0;
     /// Weight of the anchor in stamps: the line starts there.
     const ANCHOR: f64 = 1e9;
 
-    pub(crate) fn new(first: Obs, prior: Slope, floor: Option<f64>, scatter: Scatter) -> Self {
+    pub(crate) fn new(
+        first: Observation,
+        prior: Slope,
+        floor: Option<f64>,
+        scatter: Scatter,
+    ) -> Self {
         let mut fit = Self::empty(first, prior);
         fit.floor = floor;
         fit.add(first, scatter);
@@ -131,21 +136,21 @@ impl Fit {
     }
 
     /// Continues from `(x, y)`, which is not a stamp.
-    pub(crate) fn anchored(at: Obs, prior: Slope) -> Self {
+    pub(crate) fn anchored(at: Observation, prior: Slope) -> Self {
         let mut fit = Self::empty(at, prior);
         fit.anchor = Some((at.x, at.y));
         fit.reset();
         fit
     }
 
-    fn empty(first: Obs, prior: Slope) -> Self {
+    fn empty(first: Observation, prior: Slope) -> Self {
         Self {
             prior,
             anchor: None,
             floor: None,
             early: Vec::new(),
             corridor: Corridor::new(),
-            sums: Sums::default(),
+            sums: RegressionSums::default(),
             y_range: (f64::INFINITY, f64::NEG_INFINITY),
             width: first.width,
             last: first,
@@ -153,9 +158,9 @@ impl Fit {
         }
     }
 
-    pub(crate) fn suspect(&mut self, gap: HiddenGap, obs: &Obs) {
+    pub(crate) fn suspect(&mut self, gap: HiddenGap, obs: &Observation) {
         if self.suspect.is_none_or(|known| known.gap.reach < gap.reach) {
-            self.suspect = Some(Suspect {
+            self.suspect = Some(SuspectedGap {
                 gap,
                 x: obs.x - self.last.x,
                 y: obs.centre() - self.last.centre(),
@@ -169,7 +174,7 @@ impl Fit {
         let Some(suspect) = &self.suspect else {
             return 0.0;
         };
-        if self.sums.n < Self::TELLING {
+        if self.sums.n < Self::MIN_TELLING_STAMPS {
             return suspect.gap.reach;
         }
         let unexplained = (suspect.y - slope.value * suspect.x).abs();
@@ -182,7 +187,7 @@ impl Fit {
     }
 
     fn reset(&mut self) {
-        (self.corridor, self.sums) = (Corridor::new(), Sums::default());
+        (self.corridor, self.sums) = (Corridor::new(), RegressionSums::default());
         if let Some((x, y)) = self.anchor {
             self.corridor.require(x, y, y, 0.0);
             self.sums.add(Self::ANCHOR, x, y);
@@ -190,8 +195,8 @@ impl Fit {
     }
 
     /// Adds a stamp if a line through all corridors remains; otherwise returns `false` and changes nothing.
-    pub(crate) fn add(&mut self, obs: Obs, scatter: Scatter) -> bool {
-        if self.early.len() < Self::EARLY && self.sums.n as usize == self.early.len() {
+    pub(crate) fn add(&mut self, obs: Observation, scatter: Scatter) -> bool {
+        if self.early.len() < Self::KEPT_STAMPS && self.sums.n as usize == self.early.len() {
             self.early.push(obs);
             if !self.rebuilt(scatter) && !self.constrain(obs, scatter) {
                 self.early.pop();
@@ -211,7 +216,7 @@ impl Fit {
 
     /// Distance from the line if scatter does not explain it. Coarse stamps and young free fits accept every feasible
     /// stamp.
-    pub(crate) fn off(&self, obs: &Obs, scatter: Scatter) -> Option<f64> {
+    pub(crate) fn off(&self, obs: &Observation, scatter: Scatter) -> Option<f64> {
         if self.sums.n < 8.0 && self.anchor.is_none() || self.coarse(scatter) {
             return None;
         }
@@ -230,7 +235,7 @@ impl Fit {
         fits
     }
 
-    fn constrain(&mut self, obs: Obs, scatter: Scatter) -> bool {
+    fn constrain(&mut self, obs: Observation, scatter: Scatter) -> bool {
         let (mut low, mut high) = (obs.y - scatter.bound, obs.y + obs.width + scatter.bound);
         if let (None, Some(floor)) = (self.corridor.start(), self.floor) {
             low = low.max(floor);
@@ -273,7 +278,7 @@ impl Fit {
             let ends = self
                 .spread(slope, offset, start)
                 .max(self.spread(slope, offset, end));
-            ends + self.doubt()
+            ends + self.resolution_excess()
         } else {
             // Residuals beyond the stamps' scatter are wander that a line cannot follow.
             let sigma = self.sigma(scatter);
@@ -285,7 +290,7 @@ impl Fit {
             } else {
                 self.width / 2.0
             };
-            rounding + sigma * (1.0 + 2.0 * COVER / stamps.sqrt()) + 3.0 * wander + beyond
+            rounding + sigma * (1.0 + 2.0 * COVERAGE_SIGMAS / stamps.sqrt()) + 3.0 * wander + beyond
         };
         FitLine {
             offset,
@@ -298,7 +303,7 @@ impl Fit {
     /// Slope by regularised regression, kept feasible.
     pub(crate) fn slope(&self, scatter: Scatter) -> Slope {
         let p = self.prior.value;
-        let prior_sigma = (self.prior.half / COVER).max(1e-12);
+        let prior_sigma = (self.prior.half / COVERAGE_SIGMAS).max(1e-12);
         let (low, high) = self.corridor.slopes();
         if self.sums.n >= 2.0 && self.nominal(scatter) {
             let span = (self.last.x - self.sums.x).max(1.0);
@@ -323,7 +328,7 @@ impl Fit {
             let value = (p + trust * (middle - p)).clamp(from, to);
             let start = self.corridor.start().unwrap_or(self.last.x);
             let span = (self.last.x - start).max(1.0);
-            let half = (value - from).max(to - value) + 2.0 * self.doubt() / span;
+            let half = (value - from).max(to - value) + 2.0 * self.resolution_excess() / span;
             let half = half.min(self.prior.half);
             return Slope { value, half };
         }
@@ -331,7 +336,7 @@ impl Fit {
         let pull = variance / (prior_sigma * prior_sigma);
         let information = self.sums.xx + pull;
         let value = ((self.sums.xy + pull * p) / information).clamp(low, high);
-        let half = COVER * variance.sqrt() * self.excess(scatter) / information.sqrt();
+        let half = COVERAGE_SIGMAS * variance.sqrt() * self.excess(scatter) / information.sqrt();
         Slope { value, half }
     }
 
@@ -353,14 +358,14 @@ impl Fit {
     }
 
     /// How far stamps may lie outside their stated resolution: the observed miss and some constant latency.
-    fn doubt(&self) -> f64 {
-        2.0 * self.corridor.missed + ROOM * self.width
+    fn resolution_excess(&self) -> f64 {
+        2.0 * self.corridor.missed + HIDDEN_LATENCY * self.width
     }
 
     /// Whether resolution, not scatter, limits the fit: not once stamps have missed the corridor by more than rounding
     /// allows.
     pub(crate) fn coarse(&self, scatter: Scatter) -> bool {
-        self.width > 2.0 * scatter.bound && self.corridor.missed <= ROOM * self.width
+        self.width > 2.0 * scatter.bound && self.corridor.missed <= HIDDEN_LATENCY * self.width
     }
 
     pub(crate) fn sigma(&self, scatter: Scatter) -> f64 {
@@ -387,13 +392,13 @@ impl Fit {
     }
 
     /// RMS distance of the stamps' centres from a line, including excluded ones.
-    pub(crate) fn residual_with(&self, line: &FitLine, left_out: &LeftOut) -> f64 {
-        if left_out.count == 0.0 {
+    pub(crate) fn residual_with(&self, line: &FitLine, excluded: &ExcludedStamps) -> f64 {
+        if excluded.count == 0.0 {
             return line.residual;
         }
         let own = line.residual * line.residual * self.sums.n;
-        let others = left_out.squares(line.offset, line.slope.value);
-        ((own + others) / (self.sums.n + left_out.count)).sqrt()
+        let others = excluded.squares(line.offset, line.slope.value);
+        ((own + others) / (self.sums.n + excluded.count)).sqrt()
     }
 
     /// RMS distance of the centres of the fitted stamps from a line.

@@ -2,11 +2,11 @@
 //!
 //! - `point`: inputs and outputs;
 //! - `config`: options and constants;
-//! - `learned`: rate and scatter, which survive gaps and steps;
+//! - `model`: rate and scatter, which survive gaps and steps;
 //! - `corridor`: feasible straight lines;
 //! - `fit`: a line through the corridors of its stamps;
-//! - `left_out`: excluded stamps;
-//! - `stretch`: the gap-free end of a run, with its open piece;
+//! - `excluded`: excluded stamps;
+//! - `open_span`: the gap-free end of a run, with its open piece;
 //! - `place`: contiguous, gap, step or outlier;
 //! - `resume`: restores the state from stored points.
 //!
@@ -15,22 +15,22 @@
 
 mod config;
 mod corridor;
+mod excluded;
 mod fit;
-mod learned;
-mod left_out;
+mod model;
+mod open_span;
 mod place;
 mod point;
 mod resume;
-mod stretch;
 
 pub use config::ClockConfig;
-pub(crate) use config::{COVER, FLOOR_SLOPE, prior_reach};
+pub(crate) use config::{COVERAGE_SIGMAS, MIN_SLOPE_UNCERTAINTY, prior_reach};
 pub use point::{Placement, Point, PointUse, RateEstimate, Stamp};
 
 use crate::{Fixed, Piece, RunId, TimeError};
 use fit::Slope;
-use learned::Learned;
-use stretch::{Stamped, Stretch};
+use model::ClockModel;
+use open_span::{OpenSpan, StampedBlock};
 
 /// Estimator of one run: places stamped blocks of samples, tracks the rate, fits the run's metric.
 ///
@@ -56,7 +56,7 @@ use stretch::{Stamped, Stretch};
 pub struct Clock {
     config: ClockConfig,
     run: RunId,
-    learned: Learned,
+    model: ClockModel,
     state: Option<RunState>,
 }
 
@@ -67,9 +67,9 @@ struct RunState {
     points: u64,
     last_civil: Fixed,
     closed: Vec<Piece>,
-    stretch: Stretch,
+    open_span: OpenSpan,
     /// State before the run, in case its stamps prove wrong.
-    before: Learned,
+    before: ClockModel,
 }
 
 impl Clock {
@@ -79,23 +79,23 @@ impl Clock {
     /// [`TimeError::BadConfig`].
     pub fn new(config: ClockConfig, run: RunId) -> Result<Self, TimeError> {
         config.check()?;
-        let learned = Learned::new(config.alpha, 1e9 / config.reference().to_f64());
+        let model = ClockModel::new(config.alpha, 1e9 / config.reference().to_f64());
         Ok(Self {
             config,
             run,
-            learned,
+            model,
             state: None,
         })
     }
 
     /// Clock of the run after a step: forgets stamps and offsets, keeps rate and scatter.
     pub fn next_run(&self, run: RunId) -> Self {
-        let mut learned = self.learned.clone();
-        learned.interrupt();
+        let mut model = self.model.clone();
+        model.interrupt();
         Self {
             config: self.config.clone(),
             run,
-            learned,
+            model,
             state: None,
         }
     }
@@ -153,7 +153,7 @@ impl Clock {
         let overflow = TimeError::Overflow { what: "index" };
         let end = index.checked_add_unsigned(samples).ok_or(overflow)?;
         let (civil, resolution) = (stamp.civil, stamp.resolution);
-        let stamped = Stamped {
+        let stamped = StampedBlock {
             index,
             civil,
             resolution,
@@ -186,21 +186,21 @@ impl Clock {
                         "the gap has no address space; leave at least one index",
                     ));
                 }
-                let mut learned = self.learned.clone();
+                let mut model = self.model.clone();
                 let mut closed = Vec::new();
-                let mut stretch = run.stretch.clone();
-                stretch.close(run.end, &learned, &mut closed)?;
+                let mut open_span = run.open_span.clone();
+                open_span.close(run.end, &model, &mut closed)?;
                 let at = Fixed::from_int(run.end);
                 let not_before = closed.last().map(|p| p.civil_at(at)).transpose()?;
-                run.stretch = Stretch::new(
+                run.open_span = OpenSpan::new(
                     self.run,
                     self.config.reference(),
                     stamped,
                     index,
                     not_before.map(|t| (run.end, t)),
-                    &mut learned,
+                    &mut model,
                 )?;
-                self.learned = learned;
+                self.model = model;
                 run.closed.append(&mut closed);
                 run.note(end, civil);
             }
@@ -216,12 +216,12 @@ impl Clock {
             }
             (Placement::Lock, Some(run)) => {
                 let start = run.start;
-                self.learned = run.before.clone();
+                self.model = run.before.clone();
                 self.begin(stamped, start, end)?;
             }
             (Placement::Contiguous, Some(run)) => {
-                run.stretch
-                    .take(stamped, hidden, &mut self.learned, &mut run.closed)?;
+                run.open_span
+                    .take(stamped, hidden, &mut self.model, &mut run.closed)?;
                 run.note(end, civil);
             }
         }
@@ -233,10 +233,10 @@ impl Clock {
         })
     }
 
-    fn begin(&mut self, stamp: Stamped, start: i64, end: i64) -> Result<(), TimeError> {
-        let before = self.learned.clone();
+    fn begin(&mut self, stamp: StampedBlock, start: i64, end: i64) -> Result<(), TimeError> {
+        let before = self.model.clone();
         let reference = self.config.reference();
-        let stretch = Stretch::new(self.run, reference, stamp, start, None, &mut self.learned)?;
+        let open_span = OpenSpan::new(self.run, reference, stamp, start, None, &mut self.model)?;
         let (last_civil, closed) = (stamp.civil, Vec::new());
         self.state = Some(RunState {
             start,
@@ -244,7 +244,7 @@ impl Clock {
             points: 1,
             last_civil,
             closed,
-            stretch,
+            open_span,
             before,
         });
         Ok(())
@@ -273,7 +273,7 @@ impl Clock {
     /// [`TimeError::Overflow`].
     pub fn expected(&self) -> Result<Option<Fixed>, TimeError> {
         let run = self.state.as_ref();
-        run.map(|s| s.stretch.predict(s.end, &self.learned))
+        run.map(|s| s.open_span.predict(s.end, &self.model))
             .transpose()
     }
 
@@ -283,7 +283,7 @@ impl Clock {
         RateEstimate {
             hz: self.config.reference().to_f64() / (1.0 + value),
             uncertainty_ppm: half * 1e6,
-            points: self.learned.running.points,
+            points: self.model.running.points,
         }
     }
 
@@ -304,8 +304,8 @@ impl Clock {
 
     fn slope(&self) -> Slope {
         match &self.state {
-            Some(run) => run.stretch.rate(&self.learned),
-            None => self.learned.slope(0.0),
+            Some(run) => run.open_span.rate(&self.model),
+            None => self.model.slope(0.0),
         }
     }
 
@@ -332,7 +332,7 @@ impl Clock {
     /// [`TimeError::Overflow`].
     pub fn open_piece(&self) -> Result<Option<Piece>, TimeError> {
         let run = self.state.as_ref();
-        run.map(|s| s.stretch.piece(None, s.end, &self.learned))
+        run.map(|s| s.open_span.piece(None, s.end, &self.model))
             .transpose()
     }
 }

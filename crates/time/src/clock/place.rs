@@ -12,7 +12,9 @@
 //! Before scatter and rate are known, half a sample beyond the stamps' resolution is a gap, too: an unmeasured rate
 //! does not explain lost samples.
 
-use super::config::{COARSE_NS, COVER, GUESS_NS, LATENCY_NS, PRIOR_SIGMA, ROOM, WANDER};
+use super::config::{
+    COARSE_NS, COVERAGE_SIGMAS, GUESS_NS, HIDDEN_LATENCY, LATENCY_NS, PRIOR_SIGMA, WANDER,
+};
 use super::fit::{HiddenGap, Slope};
 use super::{Clock, Placement, RunState, Stamp};
 use crate::{Fixed, TimeError, civil};
@@ -24,15 +26,15 @@ const EPOCH_DAYS: i64 = 30;
 const LOCK_REACH_NS: f64 = 60e9;
 const LEAP_NS: f64 = 1e9;
 /// Resolutions that a stamp may be off.
-const SPAN: f64 = 2.5;
+const ALLOWED_RESOLUTIONS: f64 = 2.5;
 /// With a known scatter, a single stamp off by fewer periods must be off by whole samples.
-const EARLY: f64 = 2.5;
+const WHOLE_SAMPLE_PERIODS: f64 = 2.5;
 /// Stamps finer than this fraction of a period resolve single samples.
-const FINE: f64 = 0.2;
+const MAX_FINE_RESOLUTION: f64 = 0.2;
 /// Samples over which a poor crystal gains or loses at most two.
-const SHORT: f64 = 2.0 / (COVER * PRIOR_SIGMA);
+const SHORT_SAMPLES: f64 = 2.0 / (COVERAGE_SIGMAS * PRIOR_SIGMA);
 /// Allowed deviation of later stamps, in multiples of the largest scatter of the first few.
-const SEEN: f64 = 30.0;
+const EARLY_SCATTER_FACTOR: f64 = 30.0;
 
 impl Clock {
     /// Places `samples` samples stamped `stamp`; changes nothing.
@@ -51,8 +53,8 @@ impl Clock {
         let Some(run) = &self.state else {
             return Ok(Placement::First);
         };
-        let expected = run.stretch.predict(run.end, &self.learned)?;
-        let off = minus(run.stretch.time_of(stamp, &self.learned)?, expected)?;
+        let expected = run.open_span.predict(run.end, &self.model)?;
+        let off = minus(run.open_span.time_of(stamp, &self.model)?, expected)?;
         let slip = self.slip(run, stamp, 0);
         let far = off.to_f64();
         let follows = if far.abs() <= slip {
@@ -105,19 +107,19 @@ impl Clock {
         next: Option<&Stamp>,
         off: f64,
     ) -> Result<bool, TimeError> {
-        let Some(next) = next.filter(|_| self.learned.running.points == 1) else {
+        let Some(next) = next.filter(|_| self.model.running.points == 1) else {
             return Ok(false);
         };
         let mut tight = self.tolerance(run, stamp);
         if !self.is_short(run, 0) {
             // Over a long time a crystal within tolerance drifts by as much.
-            tight = tight.max((EARLY * self.period()).min(LATENCY_NS));
+            tight = tight.max((WHOLE_SAMPLE_PERIODS * self.period()).min(LATENCY_NS));
         }
         tight *= 1.5;
         if off.abs() <= tight {
             return Ok(false);
         }
-        let elapsed = run.stretch.x_of(run.end) - run.stretch.fit.last.x;
+        let elapsed = run.open_span.x_of(run.end) - run.open_span.fit.last.x;
         let ahead = samples as f64 * self.period();
         let more = self.next_off(run, samples, next)? - off;
         let by_rate = off * ahead / elapsed.max(1.0);
@@ -139,8 +141,10 @@ impl Clock {
         // With jitter below half a period, only a wrong rate can mislead, which the next stamp shows; over a short time
         // not even that.
         let share = match next {
-            _ if self.is_short(run, 0) && !self.learned.jitter.exceeds(resolution) => FINE,
-            Some(_) if 6.0 * GUESS_NS <= period => FINE,
+            _ if self.is_short(run, 0) && !self.model.jitter.exceeds(resolution) => {
+                MAX_FINE_RESOLUTION
+            }
+            Some(_) if 6.0 * GUESS_NS <= period => MAX_FINE_RESOLUTION,
             Some(_) => 0.01,
             None => 0.001,
         };
@@ -152,36 +156,36 @@ impl Clock {
             let drift = self.drift(run, stamp, 0) + PRIOR_SIGMA * off.abs();
             slack += drift.min(0.01 * period);
         }
-        if !(early && fine) || off.abs() < 0.5 * period || strays(off, period) > slack {
+        if !(early && fine) || off.abs() < 0.5 * period || off_whole_periods(off, period) > slack {
             return Ok(false);
         }
         let Some(next) = next else {
             return Ok(true);
         };
         let more = self.next_off(run, samples, next)? - off;
-        let elapsed = (run.stretch.x_of(run.end) - run.stretch.fit.last.x).max(1.0);
+        let elapsed = (run.open_span.x_of(run.end) - run.open_span.fit.last.x).max(1.0);
         let by_rate = off * (samples as f64 * period) / elapsed;
         // Twice the offset suggests a wrong rate, but lost samples soon imply an impossible one.
-        let is_rate =
-            off.abs() <= COVER * PRIOR_SIGMA * elapsed && (more - by_rate).abs() <= 0.5 * period;
-        Ok(strays(more, period) <= slack && !is_rate)
+        let is_rate = off.abs() <= COVERAGE_SIGMAS * PRIOR_SIGMA * elapsed
+            && (more - by_rate).abs() <= 0.5 * period;
+        Ok(off_whole_periods(more, period) <= slack && !is_rate)
     }
 
     /// Whether a disagreement beyond the slip counts without a second stamp: it is large, or whole samples.
     fn whole(&self, run: &RunState, stamp: &Stamp, off: f64) -> bool {
-        let Slope { value, half } = run.stretch.rate(&self.learned);
+        let Slope { value, half } = run.open_span.rate(&self.model);
         let period = self.period() * (1.0 + value);
         let exact = self.scatter(run, stamp) + self.drift(run, stamp, 0) + half * off.abs();
         self.config.gap_slip_ns.is_some()
-            || off.abs() > EARLY * period
-            || strays(off, period) <= exact
+            || off.abs() > WHOLE_SAMPLE_PERIODS * period
+            || off_whole_periods(off, period) <= exact
     }
 
     fn next_off(&self, run: &RunState, samples: u64, next: &Stamp) -> Result<f64, TimeError> {
         let overflow = TimeError::Overflow { what: "index" };
         let after = run.end.checked_add_unsigned(samples).ok_or(overflow)?;
-        let expected = run.stretch.predict(after, &self.learned)?;
-        let next = run.stretch.time_of(next, &self.learned)?;
+        let expected = run.open_span.predict(after, &self.model)?;
+        let next = run.open_span.time_of(next, &self.model)?;
         Ok(minus(next, expected)?.to_f64())
     }
 
@@ -201,7 +205,7 @@ impl Clock {
             return Ok(Some(Placement::Outlier));
         }
         let agrees = from_new.abs() <= self.slip(run, stamp, samples).max(slip);
-        let before_lock = off > -LOCK_REACH_NS && off < -EARLY * self.period();
+        let before_lock = off > -LOCK_REACH_NS && off < -WHOLE_SAMPLE_PERIODS * self.period();
         let lone_first = run.points == 1 && before_lock;
         Ok((agrees && lone_first).then_some(Placement::Lock))
     }
@@ -209,17 +213,17 @@ impl Clock {
     /// Largest disagreement that is neither gap nor step, `ahead` samples after the end.
     fn slip(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         match self.config.gap_slip_ns {
-            Some(slip) if slip >= SPAN * resolution(run, stamp) => slip,
+            Some(slip) if slip >= ALLOWED_RESOLUTIONS * resolution(run, stamp) => slip,
             _ => self.tolerance(run, stamp) + self.drift(run, stamp, ahead),
         }
     }
 
     /// Time uncertainty from the rate since the last stamp, ns.
     fn drift(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
-        let mut half = run.stretch.rate(&self.learned).half;
-        if self.learned.running.points <= 2 {
+        let mut half = run.open_span.rate(&self.model).half;
+        if self.model.running.points <= 2 {
             // The rate from two stamps is unreliable: there may be a gap between them.
-            half = half.max(COVER * PRIOR_SIGMA);
+            half = half.max(COVERAGE_SIGMAS * PRIOR_SIGMA);
         }
         if self.early() && self.is_short(run, ahead) {
             half = half.min(PRIOR_SIGMA);
@@ -231,16 +235,16 @@ impl Clock {
     }
 
     fn elapsed(&self, run: &RunState, ahead: u64) -> f64 {
-        run.stretch.x_of(run.end) - run.stretch.fit.last.x + ahead as f64 * self.period()
+        run.open_span.x_of(run.end) - run.open_span.fit.last.x + ahead as f64 * self.period()
     }
 
     /// Whether a wrong nominal rate can hide two samples at most since the last stamp.
     fn is_short(&self, run: &RunState, ahead: u64) -> bool {
-        self.elapsed(run, ahead) <= SHORT * self.period()
+        self.elapsed(run, ahead) <= SHORT_SAMPLES * self.period()
     }
 
     fn early(&self) -> bool {
-        self.config.gap_slip_ns.is_none() && !self.learned.jitter.known()
+        self.config.gap_slip_ns.is_none() && !self.model.jitter.known()
     }
 
     /// Possible latency of early stamps of high resolution, ns; 0 if their resolution covers it, or it is below half a
@@ -251,11 +255,11 @@ impl Clock {
         if !self.early() || exact || 6.0 * GUESS_NS <= period {
             return 0.0;
         }
-        let latency = match self.learned.jitter.seen() {
-            Some(worst) => (SEEN * worst).min(EARLY * period),
-            None => EARLY * period,
+        let latency = match self.model.jitter.seen() {
+            Some(worst) => (EARLY_SCATTER_FACTOR * worst).min(WHOLE_SAMPLE_PERIODS * period),
+            None => WHOLE_SAMPLE_PERIODS * period,
         };
-        SPAN * resolution + latency + self.drift(run, stamp, 0)
+        ALLOWED_RESOLUTIONS * resolution + latency + self.drift(run, stamp, 0)
     }
 
     /// The gap that a contiguous stamp may hide: off by more than its resolution, and by a sample or more.
@@ -268,14 +272,14 @@ impl Clock {
         if self.config.gap_slip_ns.is_some() || !self.is_short(run, 0) {
             return Ok(None);
         }
-        let expected = run.stretch.predict(run.end, &self.learned)?;
-        let time = run.stretch.time_of(stamp, &self.learned)?;
+        let expected = run.open_span.predict(run.end, &self.model)?;
+        let time = run.open_span.time_of(stamp, &self.model)?;
         let off = minus(time, expected)?.to_f64().abs();
         let drift = self.drift(run, stamp, 0);
         let explained = if self.early() {
             off <= 0.25 * period || width > period && off <= width
         } else {
-            off <= 0.75 * width + drift || !self.learned.jitter.only_rounding(width)
+            off <= 0.75 * width + drift || !self.model.jitter.only_rounding(width)
         };
         let (reach, least) = (off + width.min(period) + drift, 0.75 * period);
         Ok((!explained && reach >= least).then_some(HiddenGap { reach, least }))
@@ -286,15 +290,15 @@ impl Clock {
         let scatter = self.scatter(run, stamp);
         let period = self.period();
         match self.config.gap_slip_ns {
-            Some(slip) => slip.max(SPAN * resolution(run, stamp)),
+            Some(slip) => slip.max(ALLOWED_RESOLUTIONS * resolution(run, stamp)),
             None if self.steady(run, stamp).is_some() => scatter.max(0.5 * period),
-            None if self.learned.jitter.known() => {
+            None if self.model.jitter.known() => {
                 let resolution = resolution(run, stamp);
-                let learned = scatter.max(0.5 * period);
-                if resolution <= period && self.learned.jitter.only_rounding(resolution) {
-                    learned.min(0.5 * period + resolution)
+                let model = scatter.max(0.5 * period);
+                if resolution <= period && self.model.jitter.only_rounding(resolution) {
+                    model.min(0.5 * period + resolution)
                 } else {
-                    learned
+                    model
                 }
             }
             None => {
@@ -316,21 +320,21 @@ impl Clock {
         let resolution = resolution(run, stamp);
         let jitter = if self.steady(run, stamp).is_some() {
             0.0
-        } else if self.learned.jitter.known() {
-            self.learned.jitter.bound(resolution)
+        } else if self.model.jitter.known() {
+            self.model.jitter.bound(resolution)
         } else if resolution >= COARSE_NS {
-            ROOM * resolution
+            HIDDEN_LATENCY * resolution
         } else {
             GUESS_NS.max(resolution)
         };
-        SPAN * resolution + 3.0 * jitter
+        ALLOWED_RESOLUTIONS * resolution + 3.0 * jitter
     }
 
     /// Half-width of the rate if fine stamps keep to its ticks.
     fn steady(&self, run: &RunState, stamp: &Stamp) -> Option<f64> {
         let resolution = resolution(run, stamp);
-        let fine = resolution <= FINE * self.period();
-        fine.then(|| self.learned.steady.slope(resolution))?
+        let fine = resolution <= MAX_FINE_RESOLUTION * self.period();
+        fine.then(|| self.model.steady.slope(resolution))?
     }
 
     fn period(&self) -> f64 {
@@ -346,11 +350,11 @@ impl Clock {
 }
 
 fn resolution(run: &RunState, stamp: &Stamp) -> f64 {
-    stamp.resolution.to_f64().max(run.stretch.fit.last.width)
+    stamp.resolution.to_f64().max(run.open_span.fit.last.width)
 }
 
 /// Distance from the nearest whole number of periods, ns.
-fn strays(off: f64, period: f64) -> f64 {
+fn off_whole_periods(off: f64, period: f64) -> f64 {
     (off - (off / period).round() * period).abs()
 }
 

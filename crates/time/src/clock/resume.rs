@@ -68,7 +68,7 @@ impl Clock {
                 if let (Some(state), Some(piece)) = (&mut self.state, piece) {
                     let start = piece.index.min(point.index);
                     state.start = start;
-                    state.stretch.reach_back(start);
+                    state.open_span.reach_back(start);
                 }
             }
             (Some(state), true) if point.index > state.end => {

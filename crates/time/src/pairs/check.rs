@@ -4,7 +4,7 @@ use super::options::PointPair;
 use crate::{Fixed, TimeError};
 
 /// Points needed to estimate an uncertainty from scatter.
-pub(super) const LEAST_SCATTERED: usize = 5;
+pub(super) const MIN_SCATTERED: usize = 5;
 
 /// Checks points before the fit.
 ///
@@ -34,11 +34,11 @@ pub(super) fn check_points(points: &[PointPair]) -> Result<(), TimeError> {
         });
     }
     let unknown = points.iter().position(|point| point.uncertainty.is_none());
-    match unknown.filter(|_| points.len() < LEAST_SCATTERED) {
+    match unknown.filter(|_| points.len() < MIN_SCATTERED) {
         Some(position) => Err(TimeError::UnknownUncertainty {
             position,
             points: points.len(),
-            least: LEAST_SCATTERED,
+            least: MIN_SCATTERED,
         }),
         None => Ok(()),
     }

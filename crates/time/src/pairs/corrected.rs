@@ -1,7 +1,7 @@
 //! Correction of a signal's metric after a comparison of its clock with a better one.
 
 use super::PointMetric;
-use crate::clock::COVER;
+use crate::clock::COVERAGE_SIGMAS;
 use crate::line::Line;
 use crate::wide::best_u64_ratio;
 use crate::{Empirical, Exact, Fixed, Piece, RunId, TimeError};
@@ -43,7 +43,10 @@ impl Empirical {
             let of_ends = ends.map_or(0.0, |(_, of_ends)| of_ends);
             // A bridged step may be anywhere on its piece.
             let bridged = (piece.uncertainty_ns - of_ends).max(0.0);
-            let off_line = piece.uncertainty_ns.min(COVER * piece.residual_ns) + bridged;
+            let off_line = piece
+                .uncertainty_ns
+                .min(COVERAGE_SIGMAS * piece.residual_ns)
+                + bridged;
             correct(piece, off_line, metric, &mut pieces)?;
         }
         Ok(Self {

@@ -13,7 +13,7 @@ use crate::{Fixed, TimeError};
 /// Positions at which a line's uncertainty is stored. It is convex, so chords do not underestimate it.
 const MARGINS: u32 = 16;
 /// At most one point in so many is excluded in favour of a line.
-const LEFT_OUT: usize = 10;
+const POINTS_PER_EXCLUSION: usize = 10;
 
 /// Line through the first and the last point, the origin of the fit's coordinates.
 struct ReferenceLine {
@@ -85,7 +85,7 @@ impl PointFit {
                 }
                 // Perhaps only a few points, just outside, contradict a line.
                 let (inside, outside) = selected.beside_robust_line();
-                let most = points.len() / LEFT_OUT;
+                let most = points.len() / POINTS_PER_EXCLUSION;
                 if !outside.is_empty() && left_out.len() + outside.len() <= most {
                     let fewer = UsedPoints::new(points, inside, &halves)?;
                     let mut left_out = left_out.clone();

@@ -104,7 +104,7 @@ impl PointFit {
 const ROUNDING: f64 = 1.0 / (1u64 << 32) as f64;
 
 /// Lines have few margins; pieces have one per point, between knots.
-const MOST_BREAKS: usize = 64;
+const MAX_BREAKS: usize = 64;
 
 impl PointMetric {
     /// From the first timebase to the second, to the nearest 2^-32.
@@ -196,7 +196,7 @@ impl PointMetric {
     /// Values of the first timebase between `from` and `to` where slope or uncertainty change, ascending.
     pub(crate) fn breaks(&self, from: Fixed, to: Fixed) -> Vec<Fixed> {
         let mut breaks: Vec<Fixed> = self.knots.iter().map(|knot| knot.from).collect();
-        if self.margins.len() <= MOST_BREAKS {
+        if self.margins.len() <= MAX_BREAKS {
             breaks.extend(self.margins.iter().map(|margin| margin.from));
         }
         let (first, last) = (

@@ -5,17 +5,17 @@
 //! typical. If the clock's rate steps, one side still agrees; if it drifts, the point is near the line between its
 //! neighbours.
 
-const SIDE: usize = 5;
+const SIDE_POINTS: usize = 5;
 /// Minimum of them.
-const LEAST_SIDE: usize = 3;
+const MIN_SIDE_POINTS: usize = 3;
 /// Minimum of points for detection.
-const LEAST: usize = 8;
+const MIN_POINTS: usize = 8;
 /// Threshold in multiples of the third quartile: 5.7 standard deviations of Gaussian scatter.
-const FAR: f64 = 5.0;
+const OUTLIER_THRESHOLD: f64 = 5.0;
 /// Threshold of the distance from the line between neighbours.
-const FAR_BESIDE: f64 = 3.0;
+const NEIGHBOUR_THRESHOLD: f64 = 3.0;
 /// At most one point in so many is an outlier: beyond that they cannot be told apart.
-const MOST: usize = 4;
+const POINTS_PER_OUTLIER: usize = 4;
 
 /// A point: coordinates, and its stated half-width.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Candidate {
 pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     let mut used: Vec<usize> = (0..points.len()).collect();
     let mut out: Vec<usize> = Vec::new();
-    if points.len() < LEAST {
+    if points.len() < MIN_POINTS {
         return out;
     }
     // Of several close together, remove the worst first: it may distort the others.
@@ -38,15 +38,18 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
         let beside: Vec<f64> = (0..left.len())
             .map(|at| off_neighbours(&left, at))
             .collect();
-        let (far, far_beside) = (FAR * quartile(&excess), FAR_BESIDE * quartile(&beside));
+        let (far, far_beside) = (
+            OUTLIER_THRESHOLD * quartile(&excess),
+            NEIGHBOUR_THRESHOLD * quartile(&beside),
+        );
         let is_worst = |at: usize| {
-            let around = at.saturating_sub(SIDE)..(at + SIDE + 1).min(excess.len());
+            let around = at.saturating_sub(SIDE_POINTS)..(at + SIDE_POINTS + 1).min(excess.len());
             excess[around].iter().all(|other| *other <= excess[at])
         };
         let worst: Vec<usize> = (0..left.len())
             .filter(|&at| excess[at] > far && beside[at] > far_beside && is_worst(at))
             .collect();
-        if worst.is_empty() || out.len() + worst.len() > points.len() / MOST {
+        if worst.is_empty() || out.len() + worst.len() > points.len() / POINTS_PER_OUTLIER {
             out.sort_unstable();
             return out;
         }
@@ -61,8 +64,8 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
 
 /// Disagreement of a point with both sides, beyond the uncertainties.
 fn disagreement(points: &[Candidate], at: usize) -> f64 {
-    let before = &points[at.saturating_sub(SIDE)..at];
-    let behind = &points[at + 1..(at + 1 + SIDE).min(points.len())];
+    let before = &points[at.saturating_sub(SIDE_POINTS)..at];
+    let behind = &points[at + 1..(at + 1 + SIDE_POINTS).min(points.len())];
     let off = |side: &[Candidate]| {
         let line = median_line(side)?;
         let apart = points[at].x - line.x;
@@ -104,10 +107,10 @@ struct MedianLine {
 }
 
 fn median_line(points: &[Candidate]) -> Option<MedianLine> {
-    if points.len() < LEAST_SIDE {
+    if points.len() < MIN_SIDE_POINTS {
         return None;
     }
-    let pairs = SIDE * (SIDE - 1) / 2;
+    let pairs = SIDE_POINTS * (SIDE_POINTS - 1) / 2;
     let (mut slopes, mut apart) = (Vec::with_capacity(pairs), Vec::with_capacity(pairs));
     for (k, a) in points.iter().enumerate() {
         for b in &points[k + 1..] {
@@ -146,7 +149,7 @@ pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
         let off = b.y - (a.y + share * (c.y - a.y));
         off.abs() > half + (1.0 - share) * first + share * last
     });
-    if beyond.count() * MOST <= points.len() {
+    if beyond.count() * POINTS_PER_OUTLIER <= points.len() {
         return false;
     }
     // Independent points have a correlation of neighbouring errors of -2/3.

@@ -16,7 +16,7 @@ pub(super) struct Polyline {
 }
 
 /// Minimum rate of a piece, relative to the mean: time advances.
-const LEAST_RATE: f64 = 1e-3;
+const MIN_RATE: f64 = 1e-3;
 
 /// Range of a piece's slopes, and its extent.
 #[derive(Clone, Copy)]
@@ -93,7 +93,7 @@ fn slope(a: (f64, f64), b: (f64, f64)) -> f64 {
 
 fn knots(points: &[FitPoint], advance: f64) -> Result<Vec<(f64, f64)>, usize> {
     // Coordinates are relative to a line that itself advances, so slopes have a one-sided limit.
-    let limit = -(1.0 - LEAST_RATE) * advance;
+    let limit = -(1.0 - MIN_RATE) * advance;
     let all = match advance < 0.0 {
         true => (f64::NEG_INFINITY, limit),
         false => (limit, f64::INFINITY),

@@ -43,14 +43,14 @@ fn steps() -> impl Strategy<Value = (Vec<Step>, i64, u64, bool, Option<f64>)> {
     )
 }
 
-struct Fed {
+struct FedClock {
     clock: Clock,
     pieces: Vec<Piece>,
     points: Vec<Point>,
 }
 
 /// As a store does it: places, opens runs, leaves gaps, keeps points and pieces.
-fn feed(fed: &mut Fed, stamps: &[(Stamp, u64)], look_ahead: bool) {
+fn feed(fed: &mut FedClock, stamps: &[(Stamp, u64)], look_ahead: bool) {
     for (k, (stamp, samples)) in stamps.iter().enumerate() {
         let next = stamps.get(k + 1).map(|s| &s.0).filter(|_| look_ahead);
         let mut end = fed.clock.end().unwrap_or(0);
@@ -110,7 +110,7 @@ fn stamps(steps: &[Step], resolution: i64, hz: u64) -> Vec<(Stamp, u64)> {
 fn metric_of(steps: &[(i64, u64)]) -> Empirical {
     let steps: Vec<Step> = steps.iter().map(|&(off, n)| (off, n, false)).collect();
     let config = ClockConfig::new(isochrony_time::Rate::from_hz(1).unwrap());
-    let mut fed = Fed {
+    let mut fed = FedClock {
         clock: Clock::new(config, RunId(0)).unwrap(),
         pieces: vec![],
         points: vec![],
@@ -182,7 +182,7 @@ proptest! {
         let mut config = ClockConfig::new(isochrony_time::Rate::from_hz(hz).unwrap());
         config.gap_slip_ns = slip;
         let stamps = stamps(&steps, resolution, hz);
-        let new = || Fed { clock: Clock::new(config.clone(), RunId(0)).unwrap(), pieces: vec![], points: vec![] };
+        let new = || FedClock { clock: Clock::new(config.clone(), RunId(0)).unwrap(), pieces: vec![], points: vec![] };
         let mut fed = new();
         feed(&mut fed, &stamps, look_ahead);
 

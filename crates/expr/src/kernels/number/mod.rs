@@ -57,7 +57,7 @@ pub(crate) trait Bits: Sample {
 /// Floored quotient and remainder, C's remainder, and powers. Vectors cannot compute some floats, called rare.
 pub(crate) trait Floored: Sample {
     /// Whether floats can be rare.
-    const SOME_RARE: bool;
+    const HAS_RARE: bool;
     fn floor_div(self, divisor: Self) -> Self;
     fn modulo(self, divisor: Self) -> Self;
     fn remainder(self, divisor: Self) -> Self;

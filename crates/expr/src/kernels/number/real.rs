@@ -68,7 +68,7 @@ macro_rules! floats {
         }
 
         impl Floored for $type {
-            const SOME_RARE: bool = true;
+            const HAS_RARE: bool = true;
 
             #[inline(always)]
             fn floor_div(self, divisor: Self) -> Self {

@@ -83,7 +83,7 @@ macro_rules! integers {
         }
 
         impl Floored for $type {
-            const SOME_RARE: bool = false;
+            const HAS_RARE: bool = false;
 
             #[inline(always)]
             fn floor_div(self, divisor: Self) -> Self {

@@ -76,7 +76,7 @@ impl Recorder {
     }
 
     /// Duration of one sample at `t`, ns, relative to the nominal one.
-    fn stretch(&self, t: f64) -> f64 {
+    fn sample_duration(&self, t: f64) -> f64 {
         1.0 / (1.0 + self.rate_error(t))
     }
 }
@@ -138,7 +138,7 @@ pub fn record(
         });
         // Rate at the file's midpoint: exact to 1e-6 of the wander.
         let nominal = samples as f64 / rec.nominal * 1e9;
-        t += nominal * rec.stretch(t * 1e-9 + nominal * 0.5e-9);
+        t += nominal * rec.sample_duration(t * 1e-9 + nominal * 0.5e-9);
         (gap, leap) = (0.0, false);
         match event(k) {
             Event::None => {}

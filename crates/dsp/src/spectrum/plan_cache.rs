@@ -33,20 +33,20 @@ pub fn fft_instruction_set() -> &'static str {
 
 /// Maximum samples of all cached transforms per precision (about 30 bytes per sample in f64). Longer ones are planned
 /// each time.
-const KEPT: usize = 1 << 20;
+const MAX_CACHED_SAMPLES: usize = 1 << 20;
 
 /// Cached planners of one precision.
-pub struct Planners<T: Precision>(Mutex<Option<Known<T>>>);
+pub struct Planners<T: Precision>(Mutex<Option<PlannerCache<T>>>);
 
-struct Known<T: Precision> {
+struct PlannerCache<T: Precision> {
     real: RealFftPlanner<T>,
     complex: FftPlanner<T>,
     /// Lengths planned, and whether they are real; forward and inverse share most.
     lengths: BTreeSet<(usize, bool)>,
 }
 
-impl<T: Precision> Known<T> {
-    fn none() -> Self {
+impl<T: Precision> PlannerCache<T> {
+    fn new() -> Self {
         Self {
             real: RealFftPlanner::new(),
             complex: FftPlanner::new(),
@@ -60,34 +60,39 @@ impl<T: Precision> Planners<T> {
         Self(Mutex::new(None))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Known<T>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<PlannerCache<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Plans a transform; clears the cache first if it would become too large.
-    fn plan<P>(&self, samples: usize, real: bool, plan: impl FnOnce(&mut Known<T>) -> P) -> P {
-        if samples > KEPT {
-            return plan(&mut Known::none());
+    fn plan<P>(
+        &self,
+        samples: usize,
+        real: bool,
+        plan: impl FnOnce(&mut PlannerCache<T>) -> P,
+    ) -> P {
+        if samples > MAX_CACHED_SAMPLES {
+            return plan(&mut PlannerCache::new());
         }
-        let mut known = self.lock();
-        let known = known.get_or_insert_with(Known::none);
-        let is_new = known.lengths.insert((samples, real));
-        let kept: usize = known.lengths.iter().map(|(samples, _)| samples).sum();
-        if is_new && kept > KEPT {
-            *known = Known::none();
-            known.lengths.insert((samples, real));
+        let mut cache = self.lock();
+        let cache = cache.get_or_insert_with(PlannerCache::new);
+        let is_new = cache.lengths.insert((samples, real));
+        let kept: usize = cache.lengths.iter().map(|(samples, _)| samples).sum();
+        if is_new && kept > MAX_CACHED_SAMPLES {
+            *cache = PlannerCache::new();
+            cache.lengths.insert((samples, real));
         }
-        plan(known)
+        plan(cache)
     }
 
     fn complex_forward(&self, samples: usize) -> Arc<dyn Fft<T>> {
-        self.plan(samples, false, |known| {
-            known.complex.plan_fft_forward(samples)
+        self.plan(samples, false, |cache| {
+            cache.complex.plan_fft_forward(samples)
         })
     }
 
     fn real_forward(&self, samples: usize) -> Arc<dyn RealToComplex<T>> {
-        self.plan(samples, true, |known| known.real.plan_fft_forward(samples))
+        self.plan(samples, true, |cache| cache.real.plan_fft_forward(samples))
     }
 }
 
@@ -96,7 +101,7 @@ pub(super) fn real_forward<T: Precision>(samples: usize) -> Arc<dyn RealToComple
 }
 
 pub(super) fn real_inverse<T: Precision>(samples: usize) -> Arc<dyn ComplexToReal<T>> {
-    T::planners().plan(samples, true, |known| known.real.plan_fft_inverse(samples))
+    T::planners().plan(samples, true, |cache| cache.real.plan_fft_inverse(samples))
 }
 
 pub(crate) fn complex_forward<T: Precision>(samples: usize) -> Arc<dyn Fft<T>> {
@@ -104,8 +109,8 @@ pub(crate) fn complex_forward<T: Precision>(samples: usize) -> Arc<dyn Fft<T>> {
 }
 
 pub(crate) fn complex_inverse<T: Precision>(samples: usize) -> Arc<dyn Fft<T>> {
-    T::planners().plan(samples, false, |known| {
-        known.complex.plan_fft_inverse(samples)
+    T::planners().plan(samples, false, |cache| {
+        cache.complex.plan_fft_inverse(samples)
     })
 }
 
@@ -215,7 +220,7 @@ mod tests {
         let planners = Planners::<f32>::new();
         let first = planners.complex_forward(4096);
         assert!(Arc::ptr_eq(&first, &planners.complex_forward(4096)));
-        let long = planners.complex_forward(KEPT + 1);
+        let long = planners.complex_forward(MAX_CACHED_SAMPLES + 1);
         assert_eq!(
             Arc::strong_count(&long),
             1,

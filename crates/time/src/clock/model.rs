@@ -3,8 +3,11 @@
 //! Relative to the reference rate (initial or nominal): `x` is a nominal duration in ns, `y` a stamp minus its nominal
 //! time in ns, a slope is dimensionless (1e-6 is 1 ppm).
 
-use super::config::{COARSE_NS, COVER, FLOOR_SLOPE, GUESS_NS, HARD_SLOPE, PRIOR_SIGMA, ROOM};
-use super::fit::{Obs, Scatter, Slope};
+use super::config::{
+    COARSE_NS, COVERAGE_SIGMAS, GUESS_NS, HIDDEN_LATENCY, MAX_SLOPE, MIN_SLOPE_UNCERTAINTY,
+    PRIOR_SIGMA,
+};
+use super::fit::{Observation, Scatter, Slope};
 
 /// Robust scatter of stamps, from second differences: independent of offset and rate.
 #[derive(Clone, Debug)]
@@ -23,9 +26,9 @@ pub(crate) struct Jitter {
 impl Jitter {
     const MEMORY: usize = 64;
     /// Differences needed for a valid scatter.
-    const ENOUGH: usize = 12;
+    const MIN_DIFFERENCES: usize = 12;
     /// Differences too many to be small by chance.
-    const FEW: usize = 2;
+    const MIN_SEEN: usize = 2;
     const FLOOR_NS: f64 = 1.0;
 
     /// Assumes the latency of a busy system, or a quarter of a sample period if that is longer.
@@ -80,12 +83,12 @@ impl Jitter {
     }
 
     pub(crate) fn known(&self) -> bool {
-        self.ring.len() >= Self::ENOUGH
+        self.ring.len() >= Self::MIN_DIFFERENCES
     }
 
     /// Largest scatter so far, if beyond chance; ns.
     pub(crate) fn seen(&self) -> Option<f64> {
-        (self.ring.len() >= Self::FEW).then_some(self.worst.max(Self::FLOOR_NS))
+        (self.ring.len() >= Self::MIN_SEEN).then_some(self.worst.max(Self::FLOOR_NS))
     }
 
     pub(crate) fn exceeds(&self, resolution: f64) -> bool {
@@ -118,7 +121,7 @@ impl Jitter {
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
         let few = !self.known();
         if resolution >= COARSE_NS && (few || self.only_rounding(resolution)) {
-            return ROOM * resolution;
+            return HIDDEN_LATENCY * resolution;
         }
         let scatter = if few {
             self.guess
@@ -134,13 +137,13 @@ impl Jitter {
 /// A disciplined digitiser's do, to the last digit; with latency or drift, three in a row never do. So before the
 /// scatter is known, a stamp one sample off means one lost sample.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Steady {
+pub(crate) struct TickStreak {
     stamps: u32,
     /// Longest nominal duration covered, ns.
     span: f64,
 }
 
-impl Steady {
+impl TickStreak {
     /// A contiguous stamp at `x`; `range` is that of all offsets since the last gap.
     pub(crate) fn follow(&mut self, x: f64, range: f64, width: f64) {
         if range <= width.max(Jitter::FLOOR_NS) {
@@ -161,7 +164,7 @@ impl Steady {
 ///
 /// Sums are centred between gaps; only slope information survives a gap, so an offset never becomes a rate.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Running {
+pub(crate) struct RunningRate {
     pub(crate) points: u64,
     weight: f64,
     mean_x: f64,
@@ -172,7 +175,7 @@ pub(crate) struct Running {
     count: f64,
 }
 
-impl Running {
+impl RunningRate {
     /// After a gap or step the offset is unknown; slope information is kept.
     pub(crate) fn interrupt(&mut self) {
         (self.weight, self.mean_x, self.mean_y) = (0.0, 0.0, 0.0);
@@ -222,23 +225,23 @@ pub(crate) fn spread(sigma: f64, resolution: f64, count: f64) -> f64 {
 
 /// Running rate and jitter, with the configured weight of the past.
 #[derive(Clone, Debug)]
-pub(crate) struct Learned {
+pub(crate) struct ClockModel {
     pub(crate) alpha: f64,
     pub(crate) jitter: Jitter,
-    pub(crate) running: Running,
-    pub(crate) steady: Steady,
+    pub(crate) running: RunningRate,
+    pub(crate) steady: TickStreak,
     /// With a third of the memory: a difference shows a wandering rate, behind which the longer one lags.
-    quick: Running,
+    quick: RunningRate,
 }
 
-impl Learned {
+impl ClockModel {
     pub(crate) fn new(alpha: f64, period_ns: f64) -> Self {
         Self {
             alpha,
             jitter: Jitter::new(period_ns),
-            running: Running::default(),
-            steady: Steady::default(),
-            quick: Running::default(),
+            running: RunningRate::default(),
+            steady: TickStreak::default(),
+            quick: RunningRate::default(),
         }
     }
 
@@ -257,12 +260,12 @@ impl Learned {
     /// have outweighed it.
     pub(crate) fn step_found(&mut self) {
         if self.running.points <= 2 {
-            (self.running, self.quick) = (Running::default(), Running::default());
+            (self.running, self.quick) = (RunningRate::default(), RunningRate::default());
         }
         self.interrupt_rate();
     }
 
-    pub(crate) fn add_rate(&mut self, obs: &Obs) {
+    pub(crate) fn add_rate(&mut self, obs: &Observation) {
         let quick = (1.0 - 3.0 * (1.0 - self.alpha)).max(0.5 * self.alpha);
         self.running.add(self.alpha, obs.x, obs.centre());
         self.quick.add(quick, obs.x, obs.centre());
@@ -283,8 +286,8 @@ impl Learned {
         let lag = 2.0 * ((recent - value).abs() - recent_sd).max(0.0);
         // Stamps of a stepping clock scatter arbitrarily; an unbounded allowance would accept any gap.
         Slope {
-            value: value.clamp(-HARD_SLOPE, HARD_SLOPE),
-            half: (COVER * sd + lag + FLOOR_SLOPE).min(HARD_SLOPE),
+            value: value.clamp(-MAX_SLOPE, MAX_SLOPE),
+            half: (COVERAGE_SIGMAS * sd + lag + MIN_SLOPE_UNCERTAINTY).min(MAX_SLOPE),
         }
     }
 }

@@ -72,7 +72,7 @@ pub fn f_tail(above: f64, below: f64, ratio: f64) -> f64 {
 }
 
 /// The x at which a decreasing function, near 1 at 0, reaches `probability`.
-fn falls_to(probability: f64, tail: impl Fn(f64) -> f64) -> f64 {
+fn invert_decreasing(probability: f64, tail: impl Fn(f64) -> f64) -> f64 {
     // Bisects the logarithm: equal cost for all magnitudes.
     let (mut low, mut high) = (-80.0, 700.0);
     loop {
@@ -117,7 +117,7 @@ pub fn of_mean(pfa: f64, cells: usize, degrees: u32) -> Result<f64, DspError> {
         return Ok(cells * crate::math::exp_m1(growth));
     }
     let degrees = f64::from(degrees);
-    Ok(falls_to(pfa, |ratio| {
+    Ok(invert_decreasing(pfa, |ratio| {
         f_tail(degrees, degrees * cells, ratio)
     }))
 }
@@ -135,7 +135,7 @@ pub fn of_rank(pfa: f64, cells: usize, rank: usize) -> Result<f64, DspError> {
         let each = (0..rank).map(|i| ln_1p(factor / (cells - i) as f64));
         exp(-each.sum::<f64>())
     };
-    Ok(falls_to(pfa, tail))
+    Ok(invert_decreasing(pfa, tail))
 }
 
 /// Standard deviations by which a Gaussian number exceeds the mean with probability `pfa`, with mean and deviation
@@ -145,7 +145,7 @@ pub fn of_rank(pfa: f64, cells: usize, rank: usize) -> Result<f64, DspError> {
 /// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
 pub fn of_deviation(pfa: f64, count: f64) -> Result<f64, DspError> {
     let pfa = checked("cfar", pfa)?;
-    let square = falls_to(2.0 * pfa, |square| f_tail(1.0, count - 1.0, square));
+    let square = invert_decreasing(2.0 * pfa, |square| f_tail(1.0, count - 1.0, square));
     Ok((square * (1.0 + 1.0 / count)).sqrt())
 }
 
