@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn polynomials_of_their_degree_are_exact_and_places_of_samples_are_samples() {
+    fn polynomials_are_exact_and_samples_are_reproduced() {
         let (line, cubic) = (
             |x: f64| 3.0 * x - 7.0,
             |x: f64| x * x * x - 4.0 * x * x + x - 2.0,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn sines_are_within_the_stated_error_and_come_near_it() {
+    fn sine_errors_are_within_the_stated_bound_and_near_it() {
         for cycles in [0.002, 0.01, 0.05, 0.1, 0.2] {
             let w = std::f64::consts::TAU * cycles;
             let samples: Vec<f64> = (0..2000).map(|k| (w * f64::from(k)).sin()).collect();

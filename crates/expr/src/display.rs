@@ -185,7 +185,7 @@ mod tests {
     use isochrony_segment::{Complex64, DType};
 
     #[test]
-    fn text_is_python_with_as_few_parentheses_as_it_takes() {
+    fn text_is_python_with_minimal_parentheses() {
         let s = Expr::input();
         for (expr, text) in [
             (

@@ -166,7 +166,7 @@ mod tests {
     const ADD: Op = Op::Binary(Binary::Add);
 
     #[test]
-    fn equal_operations_become_one_and_unused_ones_go() {
+    fn equal_operations_are_shared_and_unused_ones_dropped() {
         let mean = Op::Reduce(Reduction::Mean);
         let graph = Graph::new([
             (Op::Input(0), vec![]),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_graph() {
+    fn rejects_invalid_graphs() {
         assert_eq!(Graph::new([]), Err(ExprError::NoNodes));
         let forward = Graph::new([(Op::Input(0), vec![]), (ADD, vec![0, 1])]);
         assert_eq!(forward.unwrap_err().code(), "forward_reference");

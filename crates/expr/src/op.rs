@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrapping_operation_is_that_of_its_plain_one() {
+    fn wrapping_operations_match_their_plain_forms() {
         for &op in Wrapping::ALL {
             let plain = op.plain();
             assert_eq!(plain.wrapping(), Op::Wrapping(op));

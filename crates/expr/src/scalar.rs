@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_constant() {
+    fn rejects_invalid_constants() {
         for text in ["", "j", "true", "1+", "0x10", "1.0+j2", "s"] {
             let error = text.parse::<Scalar>().unwrap_err();
             assert_eq!(error.code(), "unknown_constant", "{text}");

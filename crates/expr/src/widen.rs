@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_takes_the_dtype_it_meets_or_the_narrowest_that_holds_it() {
+    fn a_constant_takes_its_operands_dtype_or_the_narrowest_that_holds_it() {
         assert_eq!(constant(100, I8), I8);
         assert_eq!(constant(200, I8), U8);
         assert_eq!(constant(-1, U16), I8);

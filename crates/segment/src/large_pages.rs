@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_stays_as_it_was() {
+    fn contents_do_not_change() {
         for (bytes, from) in [
             (0, 0),
             (100, 3),
@@ -76,7 +76,7 @@ mod tests {
     }
     #[cfg(target_os = "linux")]
     #[test]
-    fn pages_are_given_back_and_nothing_beside_them() {
+    fn releases_whole_pages_only() {
         let own = || {
             let status = std::fs::read_to_string("/proc/self/status").unwrap();
             let line = status.lines().find(|line| line.starts_with("RssAnon"));

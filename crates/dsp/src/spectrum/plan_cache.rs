@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transform_is_planned_once_and_not_kept_for_ever() {
+    fn plans_are_cached_up_to_the_limit() {
         let planners = Planners::<f32>::new();
         let first = planners.complex_forward(4096);
         assert!(Arc::ptr_eq(&first, &planners.complex_forward(4096)));

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_deviating_sample_among_many_is_seen() {
+    fn one_outlier_among_many_samples_counts() {
         // n - 1 zeros and a one: m2 = 1 - 1/n, which shows cancellation.
         for n in [3u64, 1 << 31, (1 << 52) - 1] {
             let (_, m2) = mean_and_m2(n, 1, 1);

@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn cell_levels_are_those_of_their_cells(
+    fn cell_levels_equal_their_definition(
         power in prop::collection::vec(0.0f64..9.0, 1..120), training in 1usize..9, guard in 0usize..4,
         both in any::<bool>(), rank in prop::option::of(0.05f64..=1.0), cuts in prop::collection::vec(1usize..50, 1..4),
     ) {
@@ -244,7 +244,7 @@ fn a_detection_does_not_become_noise_and_a_lasting_step_does_after_the_timeout()
 }
 
 #[test]
-fn scores_that_are_no_numbers_do_not_enter_the_noise() {
+fn nan_and_infinite_scores_do_not_enter_the_noise() {
     let mut random = Random(5);
     let mut scores: Vec<f64> = (0..1000).map(|_| random.gaussian()).collect();
     let mut clean = vec![0.0; 1000];

@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn a_correlation_is_its_definition(
+    fn correlation_equals_its_definition(
         both in prop::collection::vec((-100.0f64..100.0, -100.0f64..100.0), 1..150), share in 0.0f64..1.0,
     ) {
         let (x, y): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
@@ -143,7 +143,7 @@ fn the_phase_transform_of_a_pure_delay_peaks_at_one_whatever_the_powers() {
 }
 
 #[test]
-fn what_has_no_delay_says_so() {
+fn undefined_delays_are_nan() {
     let mut delays = Delays::new(8, 3, Kind::Coefficient, Refine::Parabola).unwrap();
     let (zero, ramp) = ([0.0; 8], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
     let none = delays.of(&zero, &ramp);

@@ -38,7 +38,7 @@ proptest! {
 
     /// Block sums in order, and averages that are flushed to 0 instead of becoming subnormal.
     #[test]
-    fn ratios_have_the_bits_of_one_number_after_the_other(
+    fn vectorised_ratios_have_the_bits_of_serial_ones(
         values in prop::collection::vec(prop_oneof![
             8 => -1e3f64..1e3, 2 => -1e-155f64..1e-155, 2 => Just(0.0), 1 => Just(f64::NAN)
         ], 1..900),
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn triggers_are_found_as_number_by_number(
+    fn triggers_equal_the_serial_definition(
         // Mostly low numbers, with bursts of high ones.
         parts in prop::collection::vec((prop::collection::vec(0u8..3, 0..150), prop::collection::vec(0u8..6, 0..20)), 1..8),
         (off, up) in (0u8..4, 0u8..3), least in 1u64..6, merge in 0u64..8,
@@ -138,7 +138,7 @@ proptest! {
 }
 
 #[test]
-fn ratios_after_a_huge_step_are_those_of_the_quiet_behind_it() {
+fn ratios_after_a_huge_step_are_exact() {
     // Noise of one count after an early step of 1e9. Running sums with subtraction, or from the start, keep an error of
     // 1e18 * 2^-53 * 5000 = 5e5 beside a power of 1.
     let (sta, lta) = (50, 2000);

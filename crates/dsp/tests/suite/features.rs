@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn rms_is_its_definition(window in values(1..200)) {
+    fn rms_equals_its_definition(window in values(1..200)) {
         let square = window.iter().map(|x| x * x).sum::<f64>() / window.len() as f64;
         // Sums of 200 squares: 200 eps, half of it after the root.
         prop_assert!((rms(&window, false) - square.sqrt()).abs() <= 100.0 * f64::EPSILON * square.sqrt());
@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn haar_is_its_definition_and_keeps_the_energy(window in values(1..20), levels in 1usize..5) {
+    fn haar_equals_its_definition_and_preserves_energy(window in values(1..20), levels in 1usize..5) {
         let window: Vec<f64> = window.iter().cycle().take(window.len() << levels).enumerate().map(|(i, x)| x + i as f64).collect();
         let (approximation, details) = slow_haar(&window, levels);
         let energy = |numbers: &[f64]| numbers.iter().map(|x| x * x).sum::<f64>();
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn a_score_of_few_frequencies_is_that_of_all(window in values(1..80), low in 0usize..12, count in 1usize..10) {
+    fn direct_and_transformed_scores_agree(window in values(1..80), low in 0usize..12, count in 1usize..10) {
         let bins = window.len() / 2 + 1;
         let inside = |k: usize| (low..low + count).contains(&k);
         let weights: Vec<f64> = (0..bins).map(|k| if inside(k) { 1.0 + k as f64 } else { 0.0 }).collect();
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn peaks_are_extremes_of_what_is_left(window in values(1..60), skip in 1usize..10) {
+    fn each_peak_is_the_extreme_of_the_rest(window in values(1..60), skip in 1usize..10) {
         let mut peaks = [None; 4];
         trim_peaks(&window, Extreme::Abs, skip, &mut peaks);
         let mut from = 0;

@@ -55,7 +55,7 @@ fn design(case: &Value) -> Iir {
 const COEFFICIENT: f64 = 1e-13;
 
 #[test]
-fn designs_are_scipys() {
+fn designs_equal_scipy() {
     let vectors = vectors();
     let rate = vectors["rate"].as_f64().expect("a rate");
     for case in vectors["designs"].as_array().expect("a list") {
@@ -79,7 +79,7 @@ fn designs_are_scipys() {
 }
 
 #[test]
-fn notches_and_peaks_are_scipys() {
+fn notches_and_peaks_equal_scipy() {
     let vectors = vectors();
     let rate = vectors["rate"].as_f64().expect("a rate");
     for case in vectors["one_frequency"].as_array().expect("a list") {
@@ -98,7 +98,7 @@ fn notches_and_peaks_are_scipys() {
 }
 
 #[test]
-fn filtered_is_what_scipy_filters() {
+fn filtered_signals_equal_scipy() {
     for case in vectors()["filtered"].as_array().expect("a list") {
         let section = |row: &Vec<f64>| Section {
             b: [row[0], row[1], row[2]],
@@ -123,7 +123,7 @@ fn filtered_is_what_scipy_filters() {
 }
 
 #[test]
-fn corners_are_where_they_were_asked_for_even_at_the_ends_of_the_band() {
+fn corners_are_exact_even_at_the_ends_of_the_band() {
     for order in [1, 2, 3, 6] {
         for corner in [1e-4, 0.3, 20.0, 49.99, 49.9999] {
             let half = 0.5f64.sqrt();
@@ -209,7 +209,7 @@ fn elliptic_filters_keep_within_ripple_and_attenuation() {
 }
 
 #[test]
-fn what_is_left_of_an_impulse_after_settling_is_below_the_error() {
+fn impulse_response_after_settling_is_below_the_error() {
     for order in [1, 2, 4, 8] {
         for corner in [0.05, 2.0, 30.0] {
             for band in [
@@ -245,7 +245,7 @@ fn what_is_left_of_an_impulse_after_settling_is_below_the_error() {
 }
 
 #[test]
-fn what_cannot_be_designed_is_refused_and_named() {
+fn rejects_impossible_designs() {
     let butter = |band, order| Iir {
         family: Family::Butterworth,
         band,

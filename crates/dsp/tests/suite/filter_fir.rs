@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn any_chunking_on_any_instruction_set_is_the_sum_of_products(
+    fn direct_filter_equals_convolution_for_any_chunking_and_instruction_set(
         taps in 1usize..90, count in 0usize..900, cuts in prop::collection::vec(1usize..300, 1..6),
     ) {
         let (taps, samples) = (lowpass(taps), noise::<f64>(count));
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn any_chunking_of_transforms_gives_the_same_bits_near_the_sum_of_products(
+    fn overlap_save_has_the_same_bits_for_any_chunking_and_approximates_convolution(
         taps in 1usize..600, count in 0usize..9000, cuts in prop::collection::vec(1usize..3000, 1..6),
     ) {
         let taps = lowpass(taps);
@@ -85,7 +85,7 @@ proptest! {
 }
 
 #[test]
-fn singles_are_added_in_single_precision() {
+fn f32_samples_are_summed_in_f32() {
     for (taps, method) in [
         (30, FirMethod::Direct),
         (300, FirMethod::Direct),
@@ -118,7 +118,7 @@ fn nan_and_infinities_reach_as_far_as_the_taps() {
 }
 
 #[test]
-fn what_cannot_be_applied_is_refused() {
+fn rejects_invalid_taps_and_lengths() {
     for (taps, part) in [
         (vec![], "taps=0 must be 1 to"),
         (vec![1.0, f64::NAN], "taps=NaN must be finite"),
@@ -160,7 +160,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 #[test]
-fn windowed_designs_are_scipys() {
+fn windowed_designs_equal_scipy() {
     for case in vectors()["firwin"].as_array().expect("a list") {
         let corners = numbers(&case["cutoff"]);
         let band = match case["band"].as_str().expect("text") {
@@ -224,7 +224,7 @@ fn worst(taps: &[f64], bands: &[FirBand], rate: f64) -> f64 {
 }
 
 #[test]
-fn equiripple_designs_are_no_worse_than_scipys_and_nearly_the_same() {
+fn equiripple_designs_match_scipy_and_are_no_worse() {
     for case in vectors()["remez"].as_array().expect("a list") {
         let want = numbers(&case["taps"]);
         let bands = bands(case);
@@ -246,7 +246,7 @@ fn equiripple_designs_are_no_worse_than_scipys_and_nearly_the_same() {
 }
 
 #[test]
-fn long_equiripple_designs_converge_to_errors_that_are_all_alike() {
+fn long_equiripple_designs_converge_to_equal_errors() {
     for taps in [301, 500, 1001] {
         let width = 900.0 / taps as f64;
         let pass = FirBand {
@@ -276,7 +276,7 @@ fn long_equiripple_designs_converge_to_errors_that_are_all_alike() {
 }
 
 #[test]
-fn designs_that_cannot_be_made_are_refused_and_named() {
+fn rejects_impossible_designs() {
     let window = |taps, band| fir_window("fir", taps, band, FirWindow::Hamming, 100.0);
     let pass = FirBand {
         from_hz: 0.0,

@@ -111,7 +111,7 @@ fn long_inputs_give_the_same_bits_in_one_call_and_in_many() {
 }
 
 #[test]
-fn singles_are_filtered_in_double_precision_and_rounded_once() {
+fn f32_samples_are_filtered_in_f64_and_rounded_once() {
     let sections = bandpass(4);
     let singles: Vec<f32> = noise(500).iter().map(|x| *x as f32).collect();
     let doubles: Vec<f64> = singles.iter().map(|x| f64::from(*x)).collect();

@@ -55,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn any_chunking_equals_one_pass_near_the_whole_at_once(
+    fn any_chunking_equals_one_pass_and_approximates_whole_filtering(
         count in 1usize..70_000, cuts in prop::collection::vec(1usize..20_000, 1..6), order in 1usize..4,
     ) {
         let sections = design(Band::Bandpass(2.0, 20.0), order);
@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn long_settling_is_looked_ahead_for_and_too_long_is_refused() {
+fn long_settling_is_supported_and_too_long_is_rejected() {
     // Settling takes longer than the minimum block.
     let sections = design(Band::Lowpass(0.005), 2);
     let settling = sections.settling(1e-12) as usize;

@@ -157,7 +157,7 @@ fn extremes<T: Count>(width: usize, low: T, high: T) -> Vec<T> {
 }
 
 #[test]
-fn the_most_levels_of_the_largest_numbers_are_exact_and_one_more_is_left_to_doubles() {
+fn deepest_exact_level_of_extreme_counts_is_exact_and_one_more_is_none() {
     let (values, plain) = (Calibration::default(), (1.0, 0.0));
     let refused = |made: bool| assert!(!made);
     for (low, high) in [(i16::MIN, i16::MAX), (i16::MAX, i16::MIN)] {
@@ -182,7 +182,7 @@ fn the_most_levels_of_the_largest_numbers_are_exact_and_one_more_is_left_to_doub
 }
 
 #[test]
-fn an_offset_costs_details_no_digits() {
+fn offsets_do_not_affect_details() {
     // A step of one count of 1e-6 on 1e4, which sums of values cannot resolve.
     let counts: Vec<i16> = (0..128).map(|at| i16::from(at >= 64)).collect();
     let values = Calibration::new(1e-6, 1e4, "kPa").unwrap();
@@ -192,7 +192,7 @@ fn an_offset_costs_details_no_digits() {
 }
 
 #[test]
-fn a_scale_whose_square_is_beyond_doubles_leaves_zero_energies_zero() {
+fn overflowing_scale_squares_keep_zero_energies() {
     let values = Calibration::new(1e200, 0.0, "").unwrap();
     let got = row(
         Isa::best(),
@@ -207,7 +207,7 @@ fn a_scale_whose_square_is_beyond_doubles_leaves_zero_energies_zero() {
 }
 
 #[test]
-fn levels_that_do_not_fit_are_refused_as_those_of_values_are() {
+fn rejects_the_same_levels_as_haar() {
     for (width, levels) in [(12, 3), (12, 0), (0, 1)] {
         let of_counts =
             HaarOfCounts::<i16>::new(width, levels, HaarOutput::Details, &Calibration::default());

@@ -14,7 +14,7 @@ fn gain(taps: &[f64], cycles: f64) -> f64 {
 }
 
 #[test]
-fn every_frequency_of_the_band_is_turned_by_a_quarter_within_the_stated_error() {
+fn band_is_shifted_by_a_quarter_turn_within_the_stated_error() {
     let lows = [
         0.003, 0.01, 0.05, 0.1, 0.15, 0.2, 0.22, 0.24, 0.245, 0.249, 0.2499,
     ];
@@ -42,7 +42,7 @@ fn every_frequency_of_the_band_is_turned_by_a_quarter_within_the_stated_error() 
 }
 
 #[test]
-fn a_band_that_is_none_is_refused() {
+fn rejects_empty_bands() {
     for low in [0.0, -1.0, 25.0, 30.0, f64::NAN] {
         let error = hilbert("envelope", 60.0, low, 100.0)
             .unwrap_err()
@@ -55,7 +55,7 @@ fn a_band_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_corner_that_needs_too_many_taps_is_refused_by_its_own_name() {
+fn too_many_taps_are_reported_as_low_hz() {
     let error = hilbert("envelope", 60.0, 1e-12, 100.0)
         .unwrap_err()
         .to_string();

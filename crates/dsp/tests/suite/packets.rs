@@ -149,7 +149,7 @@ impl Lcg {
 
 // Without a search, against an enumeration of sender's bit and clusters' errors.
 #[test]
-fn the_vote_is_the_likelier_bit_where_clusters_err_as_one() {
+fn the_vote_is_the_likelier_bit_if_clusters_err_jointly() {
     let mut chance = Lcg(7);
     let clusters = [0, 0, 0, 1, 2, 2];
     let of_cluster = [0.02, 0.001, 0.1];
@@ -186,7 +186,7 @@ fn the_vote_is_the_likelier_bit_where_clusters_err_as_one() {
 }
 
 #[test]
-fn who_is_not_heard_has_no_vote() {
+fn missing_copies_have_no_vote() {
     let sent = packet(b"all quiet");
     let wrong = flipped(&sent, &[5]);
     let mut combiner = Combiner::new(sent.len(), &[0, 1, 2], &[1e-3; 3], 4).unwrap();
@@ -209,7 +209,7 @@ fn who_is_not_heard_has_no_vote() {
 }
 
 #[test]
-fn what_cannot_be_combined_is_refused() {
+fn rejects_invalid_receivers_and_packets() {
     let refusal = |result: Result<Combiner, DspError>| result.map(drop).unwrap_err().to_string();
     assert_eq!(
         refusal(Combiner::new(4, &[0], &[0.1], 0)),

@@ -145,7 +145,7 @@ fn tones_that_pass_keep_their_values_at_exact_places() {
 }
 
 #[test]
-fn tones_from_half_the_lower_rate_on_are_weakened_as_stated() {
+fn stopband_tones_are_attenuated_as_stated() {
     for quality in qualities() {
         let bound = 2.0 * 10f64.powf(-quality.attenuation_db / 20.0);
         for pair in RATIOS.into_iter().filter(|(up, down)| up < down) {
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_result_is_does_not_depend_on_where_computing_began(
+    fn results_do_not_depend_on_the_start(
         of in 0..RATIOS.len(), from in 0usize..2000, len in 1usize..3000,
     ) {
         let samples = noise::<f64>(6000);
@@ -263,7 +263,7 @@ fn constants_stay_and_steady_edges_continue_them() {
 }
 
 #[test]
-fn not_a_number_reaches_no_further_than_stated() {
+fn nan_spreads_no_further_than_the_reach() {
     for pair in [
         (2, 1),
         (1, 10),
@@ -298,7 +298,7 @@ fn not_a_number_reaches_no_further_than_stated() {
 }
 
 #[test]
-fn a_ratio_of_one_gives_samples_as_they_are() {
+fn ratio_of_one_copies_samples() {
     let samples = [1.0f32, -0.0, f32::NAN, f32::INFINITY];
     for edges in EDGES {
         let (first, results) = at_once((3, 3), Quality::default(), edges, -2, &samples);
@@ -307,7 +307,7 @@ fn a_ratio_of_one_gives_samples_as_they_are() {
 }
 
 #[test]
-fn short_stretches_give_what_lies_in_them() {
+fn short_ranges_give_the_results_inside() {
     let short = |pair, edges, count: usize| {
         at_once(pair, Quality::default(), edges, 95, &vec![2.0f64; count])
     };
@@ -362,7 +362,7 @@ fn parameters_out_of_range_are_refused_with_what_is_allowed() {
 
 // Far more results than samples: the output is full before the padding is used up.
 #[test]
-fn a_short_stretch_at_a_high_rate_ends() {
+fn short_ranges_at_high_ratios_terminate() {
     for up in [100_003, 131_072, 500_000, 852_113, 1_000_000] {
         for edges in [Edges::Zeros, Edges::Steady] {
             for samples in [1_usize, 5] {

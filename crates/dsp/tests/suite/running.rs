@@ -73,7 +73,7 @@ proptest! {
 
     /// Windows sorted as f32 or f64, heaps, and numbers that force a switch between them.
     #[test]
-    fn quantiles_of_any_numbers_are_those_of_sorted_windows(
+    fn quantiles_equal_those_of_sorted_windows(
         values in prop::collection::vec(prop_oneof![
             8 => (-40i8..40).prop_map(f64::from),
             8 => -1e3f64..1e3,
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn quantiles_of_singles_are_those_of_the_same_doubles(
+    fn f32_quantiles_equal_those_of_f64(
         values in prop::collection::vec(-1e3f32..1e3, 1..700), width in 1usize..300, at in 0.0..=1.0f64,
     ) {
         let doubles: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn ranked_numbers_are_those_of_a_sorted_list(
+    fn ranked_numbers_equal_a_sorted_list(
         steps in prop::collection::vec((0usize..9, -5i8..5, 1usize..10), 1..200),
     ) {
         let mut ranked = Ranked::new(9);
@@ -147,7 +147,7 @@ proptest! {
 }
 
 #[test]
-fn a_sum_keeps_nothing_of_what_has_left_its_window() {
+fn sums_forget_samples_outside_the_window() {
     // Integers around 1e30, after which a running sum with subtraction would be off by 1e14; and around infinity, after
     // which it would be NaN.
     for huge in [1e30, f64::INFINITY, f64::NAN] {
@@ -201,7 +201,7 @@ fn nan_and_infinities_reach_the_windows_that_have_them() {
 }
 
 #[test]
-fn singles_are_computed_as_doubles_and_rounded_once() {
+fn f32_samples_are_computed_in_f64_and_rounded_once() {
     let values: Vec<f32> = (0..500).map(|k| (k as f32 * 0.37).sin()).collect();
     let doubles: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
     let (mut single, mut double) = (vec![0f32; 500], vec![0f64; 500]);

@@ -30,7 +30,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn periodic_ones_are_symmetric_ones_without_their_last_factor(width in 2usize..300, which in 0..ALL.len()) {
+    fn periodic_tapers_are_symmetric_ones_without_the_last_factor(width in 2usize..300, which in 0..ALL.len()) {
         let taper = taper(ALL[which]);
         let symmetric = taper.symmetric(width + 1);
         prop_assert_eq!(&taper.periodic(width), &symmetric[..width]);
@@ -77,7 +77,7 @@ fn definition(text: &str, x: f64, width: usize) -> f64 {
 }
 
 #[test]
-fn factors_are_their_definitions() {
+fn factors_equal_their_definitions() {
     for (text, width) in ALL.iter().flat_map(|text| [(text, 33), (text, 100)]) {
         for (at, factor) in taper(text).symmetric(width).into_iter().enumerate() {
             let x = 2.0 * at as f64 / (width as f64 - 1.0) - 1.0;
@@ -92,7 +92,7 @@ fn factors_are_their_definitions() {
 }
 
 #[test]
-fn names_are_read_as_they_are_written_and_others_are_refused() {
+fn taper_names_round_trip_and_others_are_rejected() {
     for text in ALL {
         assert_eq!(taper(text).to_string(), text);
     }

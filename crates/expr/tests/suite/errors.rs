@@ -363,7 +363,7 @@ fn saved_expressions_read_back_the_same() {
 }
 
 #[test]
-fn deep_expressions_are_no_danger() {
+fn deep_expressions_do_not_overflow_the_stack() {
     let mut x = s();
     for _ in 0..50_000 {
         x = x + 1;

@@ -130,7 +130,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn every_operation_has_the_same_bits_on_every_one_and_in_any_pieces(
+    fn operations_have_the_same_bits_on_every_instruction_set_for_any_chunking(
         raw in prop_oneof![
             4 => prop::collection::vec(any::<u64>(), 1..80),
             1 => prop::collection::vec(any::<u64>(), 2000..2200),
@@ -153,7 +153,7 @@ fn names_the_instruction_sets_that_were_compared() {
 
 /// The result of a walk overwrites an operand of its second operation.
 #[test]
-fn a_choice_may_take_the_place_of_its_own_operands() {
+fn selections_may_overwrite_their_operands() {
     let s = Expr::input();
     let same = s.ge(7).select(s.select(&s, &s), &s);
     let expr = same.all().select(&same, 7);

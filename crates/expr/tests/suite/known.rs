@@ -83,7 +83,7 @@ fn deviation_far_from_zero_keeps_its_digits() {
 }
 
 #[test]
-fn integers_divide_by_zero_to_zero_and_wrap_where_they_are_told_to() {
+fn integer_division_by_zero_is_zero_and_wrapping_wraps() {
     let wrapped = |expr: &Expr, samples: &[i8]| all::<_, i8>(&expr.wrapping(), samples);
     let samples = [i8::MIN, -7, 0, 7, i8::MAX];
     assert_eq!(wrapped(&(s() + 1), &samples), [-127, -6, 1, 8, -128]);
@@ -163,7 +163,7 @@ fn complex_samples_have_magnitude_angle_and_order() {
 }
 
 #[test]
-fn where_clip_and_extremes_choose() {
+fn where_clip_and_extremes_select() {
     let samples = [-2.0f32, -0.5, f32::NAN, 0.5, 2.0];
     let clipped = all::<_, f32>(&s().clip(-1, 1), &samples);
     assert_eq!((clipped[0], clipped[4]), (-1.0, 1.0));
@@ -217,7 +217,7 @@ fn calibrated_counts_are_seen_in_their_unit() {
 }
 
 #[test]
-fn memories_follow_windows_and_forget_at_breaks() {
+fn states_follow_windows_and_reset_at_breaks() {
     let samples = [1.0f64, 5.0, 2.0, 0.0, 6.0, 3.0];
     let mean = s().mean();
     assert_eq!(

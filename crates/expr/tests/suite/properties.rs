@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_of_a_stretch_give_the_same_bits(case in cases(12), cut in 0usize..3000) {
+    fn any_chunking_of_a_range_gives_the_same_bits(case in cases(12), cut in 0usize..3000) {
         let s = Expr::input();
         // No windows: elementwise operations only.
         let expr = expression(case.input, Ops::All, &case.choices.iter().map(|choice| {

@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn several_fields_of_several_dtypes_meet_by_numpys_rules() {
+fn fields_promote_by_numpys_rules() {
     let r = Expr::field;
     let expr = (r("a") * r("b")).gt(r("c")) | r("flag");
     assert_eq!(expr.to_string(), "(r.a * r.b > r.c) | r.flag");

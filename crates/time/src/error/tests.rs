@@ -254,7 +254,7 @@ fn position(error: &TimeError) -> usize {
 }
 
 #[test]
-fn every_message_names_values_and_a_way_to_mend() {
+fn every_message_says_what_where_and_how_to_mend_it() {
     let all = all();
     for (k, (error, parts)) in all.iter().enumerate() {
         assert_eq!(position(error), k, "the list follows the enum");

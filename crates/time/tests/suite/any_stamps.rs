@@ -141,7 +141,7 @@ fn a_gap_keeps_its_duration_whatever_the_stamps_behind_it_say() {
 
 /// Regression: sums about a rounded mean became negative, and the uncertainty NaN.
 #[test]
-fn a_line_that_goes_on_far_from_its_origin_has_an_uncertainty() {
+fn distant_continuations_have_a_finite_uncertainty() {
     let ticks = [(0, 1); 7];
     let steps = [
         (143, 1),

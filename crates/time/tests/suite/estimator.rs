@@ -241,7 +241,7 @@ fn other_rates_and_file_lengths_work_alike() {
 }
 
 #[test]
-fn short_live_blocks_do_not_shatter_the_fit() {
+fn short_live_blocks_give_few_pieces() {
     // 100 ms blocks, as in a live feed, stamped on arrival.
     let noise = Noise::Late(150e-6);
     let rec = Recorder {

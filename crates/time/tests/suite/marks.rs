@@ -31,7 +31,7 @@ fn a_lone_wrong_stamp_is_left_out_when_the_next_is_known() {
 }
 
 #[test]
-fn a_wrong_stamp_before_a_real_gap_is_told_from_it() {
+fn a_wrong_stamp_before_a_real_gap_is_recognised() {
     let rec = Recorder::water();
     let event = |k| {
         if k == 20 {

@@ -75,7 +75,7 @@ fn a_day_of_wander_has_the_mean_that_the_samples_had() {
 }
 
 #[test]
-fn gaps_take_no_part_in_it() {
+fn gaps_do_not_affect_the_mean_rate() {
     let rec = Recorder::water();
     let outage = |k| match k {
         5 => Event::Gap(0.3),
@@ -138,7 +138,7 @@ fn mean(pieces: Vec<Piece>, run: u32) -> Option<MeanRate> {
 }
 
 #[test]
-fn it_is_samples_over_time_of_one_run_without_its_gaps() {
+fn mean_rate_is_samples_over_gap_free_time() {
     let pieces = vec![
         piece(0, 0, Some(1000), 0, 1_000_000),
         piece(0, 1000, Some(2000), 1_000_000_000, 1_000_100),
@@ -158,6 +158,6 @@ fn it_is_samples_over_time_of_one_run_without_its_gaps() {
 }
 
 #[test]
-fn a_run_that_grows_has_none_yet() {
+fn growing_runs_have_no_mean_rate() {
     assert_eq!(mean(vec![piece(0, 0, None, 0, 1_000_000)], 0), None);
 }

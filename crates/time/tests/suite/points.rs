@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn forward_and_back_is_the_same_exactly(
+    fn forward_and_backward_round_trip_exactly(
         steps in prop::collection::vec((1i64..1_000_000, 1i64..1_000_000), 2..30),
         value in -1_000_000i64..40_000_000,
     ) {
@@ -240,7 +240,7 @@ fn a_change_of_rate_is_no_outlier_and_makes_pieces() {
 }
 
 #[test]
-fn a_line_that_was_asked_for_says_how_far_bent_points_are_off_it() {
+fn forced_lines_state_the_distance_of_bent_points() {
     let truth = |x: i64| {
         if x > 20 * S {
             x + (x - 20 * S) / 10_000
@@ -271,7 +271,7 @@ fn a_line_that_was_asked_for_says_how_far_bent_points_are_off_it() {
 }
 
 #[test]
-fn points_that_make_no_metric_are_refused_with_what_to_do() {
+fn rejects_invalid_points_with_a_remedy() {
     let exact = |from: i64, to: i64| PointPair::new(from, to).within(0);
     let code = |points: &[PointPair]| fit(points).unwrap_err().code();
     assert_eq!(code(&[]), "too_few_points");

@@ -233,7 +233,7 @@ fn exact_lookups_accept_samples_only() {
 }
 
 #[test]
-fn refuses_pieces_that_make_no_metric() {
+fn rejects_invalid_pieces() {
     let from = |pieces: &[Piece]| {
         Empirical::from_runs(pieces.to_vec())
             .map(|_| ())

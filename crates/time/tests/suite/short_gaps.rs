@@ -202,7 +202,7 @@ fn a_gap_of_one_to_three_samples_is_found_wherever_the_stamps_tell_it() {
 }
 
 #[test]
-fn without_a_gap_none_is_found_however_the_clock_is_off() {
+fn no_gap_is_found_without_one_for_any_clock_error() {
     let (mut bad, mut total) = (Vec::new(), 0);
     for ppm in [0.0, 20.0, -40.0, 100.0, -100.0] {
         for case in grid(0, ppm) {

@@ -57,7 +57,7 @@ fn fixed_takes_floats_exactly_or_says_why_not() {
 }
 
 #[test]
-fn fixed_refuses_what_is_no_number() {
+fn fixed_rejects_invalid_text() {
     for text in [
         "", ".", "-", "1e5", "1.2.3", "0x10", "١", "1_000", "+-1", " 1",
     ] {
@@ -116,7 +116,7 @@ fn rates_are_read_as_people_write_them() {
 }
 
 #[test]
-fn civil_times_known_by_heart() {
+fn known_civil_times() {
     for (text, s, ns) in [
         ("1970-01-01T00:00:00Z", 0i128, 0i128),
         ("2010-03-01T00:00:07.000128Z", 1_267_401_607, 128_000),
@@ -209,7 +209,7 @@ fn refuses_civil_times_that_do_not_exist() {
 }
 
 #[test]
-fn a_year_or_a_month_is_its_first_instant_but_no_stamp_of_a_file() {
+fn years_and_months_are_their_first_instant_but_no_stamps() {
     for (text, whole) in [
         ("2010", "2010-01-01"),
         (" 2010 ", "2010-01-01"),
