@@ -31,7 +31,7 @@ pub trait Kernel {
 }
 
 mod sealed {
-    /// Seals [`Level`]: safe code relies on what it says of the CPU.
+    /// Seals `Level`: safe code relies on what it says of the CPU.
     pub trait Sealed {}
 }
 

@@ -4,10 +4,10 @@
 //! worker gives the same samples. Each is a sum over the samples around it, weighted by a lowpass that stops at half
 //! the lower rate: a Kaiser-windowed sinc of even length, centred on the position, without delay.
 //!
-//! - [`design`] computes weights from a [`Quality`]: a row per phase, or cubics between rows if there are too many.
+//! - `design` computes weights from a [`Quality`]: a row per phase, or cubics between rows if there are too many.
 //!   Rows add up to 1.
-//! - [`split`] divides large ratios into stages: coarse ones with wide transitions need few weights.
-//! - [`kernels`] computes the sums with [`vectors`]; [`Stage`](stage::Stage) buffers samples; [`Resampler`] is a chain
+//! - `split` divides large ratios into stages: coarse ones with wide transitions need few weights.
+//! - `kernels` computes the sums with `vectors`; `Stage` buffers samples; [`Resampler`] is a chain
 //!   of stages.
 //!
 //! Weights are computed in f64 and applied in the samples' precision, in a fixed order: the same bits for any chunking

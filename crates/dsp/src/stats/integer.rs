@@ -33,10 +33,10 @@ pub trait Integer: Sample {
     /// Upper bound.
     const HIGHEST: Self::Extreme;
 
-    /// Sums at most [`BLOCK`] samples. Must be `#[inline(always)]`.
+    /// Sums at most `BLOCK` samples. Must be `#[inline(always)]`.
     fn block<L: Level>(level: L, samples: &[Self]) -> Block<Self::Extreme>;
 
-    /// Sum and sum of squares of at most [`BLOCK`] samples. Must be `#[inline(always)]`.
+    /// Sum and sum of squares of at most `BLOCK` samples. Must be `#[inline(always)]`.
     #[inline(always)]
     fn powers<L: Level>(level: L, samples: &[Self]) -> (i64, u128) {
         let block = Self::block(level, samples);

@@ -11,7 +11,7 @@
 //!
 //! Each point says: where the first timebase is at `from`, the second is within `uncertainty` of `to`. The fit uses
 //! floats relative to the line through the first and last point; their rounding error is added to the uncertainty. The
-//! metric itself is exact: its knots are [`Fixed`].
+//! metric itself is exact: its knots are [`Fixed`](crate::Fixed).
 //!
 //! Stated uncertainties assume that every point in use has the truth within its interval, and
 //! - for a *line*: the truth is a straight line through all intervals; the uncertainty is the distance to the farthest
