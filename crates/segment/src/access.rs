@@ -118,7 +118,7 @@ impl SigSeg {
             *self = self.materialise()?;
         }
         match self.pieces.first_mut() {
-            // Aligned by materialise, before, or as a copy.
+            // Aligned: checked or materialised above, or a copy.
             Some(piece) => Ok(bytemuck::cast_slice_mut(piece.make_mut()?)),
             None => Ok(&mut []),
         }

@@ -13,7 +13,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// `scale` in units per count, `offset` in units; an empty unit is unknown.
+    /// A calibration with `scale` in units per count and `offset` in units; an empty unit is unknown.
     ///
     /// # Errors
     /// [`SegmentError::InvalidCalibration`] unless scale is finite and non-zero and offset is finite.
@@ -29,7 +29,7 @@ impl Calibration {
         })
     }
 
-    /// Counts are values in `unit`.
+    /// A calibration of counts that are values in `unit`.
     #[must_use]
     pub fn identity(unit: impl Into<String>) -> Self {
         Self {

@@ -3,7 +3,7 @@
 //! Linux overcommits memory and kills a process that uses it, so a size from a file, packet or parameter is checked
 //! first.
 
-/// Allocations up to this size are not checked, which takes about 20 µs.
+/// Smaller allocations are not checked: a check takes about 20 µs.
 const UNCHECKED: u64 = 256 << 20;
 
 /// Whether `bytes` fit into the free memory. Small sizes always do.

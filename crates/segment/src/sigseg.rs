@@ -21,7 +21,7 @@ pub struct SigSeg {
 }
 
 impl SigSeg {
-    /// All of a buffer, whose bytes are samples in native byte order.
+    /// A segment of a whole buffer, whose bytes are samples in native byte order.
     ///
     /// # Errors
     /// [`SegmentError::PartialSample`] if the bytes are not a whole number of samples, [`SegmentError::IndexOverflow`]

@@ -21,7 +21,7 @@ pub struct Stream {
     pub timebase: TimebaseId,
     /// Nominal sample rate in Hz.
     pub rate: Rate,
-    /// From counts to values.
+    /// Calibration of counts.
     pub calibration: Calibration,
 }
 
@@ -123,7 +123,7 @@ impl StreamId {
         })
     }
 
-    /// As a number, for maps and logs.
+    /// The id as a number, for maps and logs.
     #[must_use]
     pub fn as_u32(self) -> u32 {
         self.0

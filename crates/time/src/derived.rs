@@ -72,7 +72,7 @@ impl Derived {
         Self::new(num, den, start)
     }
 
-    /// From the first timebase to the second.
+    /// Converts from the first timebase to the second.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -84,7 +84,7 @@ impl Derived {
             })
     }
 
-    /// From the second timebase to the first.
+    /// Converts from the second timebase to the first.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

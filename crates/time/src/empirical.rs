@@ -98,7 +98,7 @@ pub(crate) struct IndexSpan {
 }
 
 impl Empirical {
-    /// From stored pieces, in index order.
+    /// Builds a metric from stored pieces, in index order.
     ///
     /// # Errors
     /// [`TimeError::Empty`] without pieces, [`TimeError::ZeroSlope`], [`TimeError::BadPiece`] if pieces overlap or are

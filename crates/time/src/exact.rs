@@ -26,7 +26,7 @@ pub struct Exact(BigRational);
 const FRACTION_BITS: u32 = 32;
 
 impl Exact {
-    /// From decimal texts of numerator and denominator.
+    /// Parses numerator and denominator.
     ///
     /// # Errors
     /// [`TimeError::BadNumber`] if a text is not an integer, or the denominator is zero.

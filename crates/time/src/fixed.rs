@@ -39,22 +39,22 @@ impl Fixed {
     /// The greatest value.
     pub const MAX: Self = Self(i128::MAX);
 
-    /// From a number of 2^-32 units.
+    /// Converts from a number of 2^-32 units.
     pub const fn from_bits(bits: i128) -> Self {
         Self(bits)
     }
 
-    /// As a number of 2^-32 units.
+    /// The number of 2^-32 units.
     pub const fn to_bits(self) -> i128 {
         self.0
     }
 
-    /// From an integer.
+    /// Converts an integer.
     pub const fn from_int(whole: i64) -> Self {
         Self((whole as i128) << FRAC)
     }
 
-    /// From an integer of any size; `None` outside 96 bits.
+    /// Converts an integer of any size; `None` outside 96 bits.
     pub fn from_i128(whole: i128) -> Option<Self> {
         whole.checked_mul(ONE).map(Self)
     }
@@ -167,7 +167,7 @@ impl Fixed {
         self.0 as f64 / ONE as f64
     }
 
-    /// From decimal text such as `-12.5` or `7` with any number of fraction digits, rounded to the nearest 2^-32
+    /// Parses decimal text such as `-12.5` or `7` with any number of fraction digits, rounded to the nearest 2^-32
     /// (halves away from zero).
     ///
     /// # Errors

@@ -37,7 +37,7 @@ impl Default for Graph {
 }
 
 impl Graph {
-    /// With the civil timebase only.
+    /// A graph with the civil timebase only.
     pub fn new() -> Self {
         let utc = Timebase {
             name: "utc".into(),

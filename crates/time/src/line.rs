@@ -25,7 +25,7 @@ impl Line {
         }
     }
 
-    /// From `(index, civil)` to `(index_end, civil_end)`; indices must not descend, and civil time must ascend.
+    /// The line from `(index, civil)` to `(index_end, civil_end)`; indices must not descend, civil time must ascend.
     pub(crate) fn between(index: i64, civil: Fixed, index_end: i64, civil_end: Fixed) -> Self {
         let num = civil_end.to_bits().saturating_sub(civil.to_bits()).max(1);
         let den = (i128::from(index_end) - i128::from(index)).max(0) << 32;

@@ -92,7 +92,7 @@ impl Rate {
         Self::from_decimal_str(&format!("{hz}"))
     }
 
-    /// From text: `2000`, `100.0000042`, `44100000/1001`, `2k`, `2 kHz`, `1.5MHz`.
+    /// Parses `2000`, `100.0000042`, `44100000/1001`, `2k`, `2 kHz`, `1.5MHz`.
     ///
     /// # Errors
     /// [`TimeError::BadRate`] for other text, zero, or parts beyond 64 bits.

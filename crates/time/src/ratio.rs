@@ -57,7 +57,7 @@ impl Ratio {
         Self::reduced(up.into(), down.into())
     }
 
-    /// From samples at one rate to samples at another.
+    /// Ratio of one rate to another.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] if a part needs more than 63 bits.

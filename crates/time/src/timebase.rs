@@ -58,7 +58,7 @@ pub struct Timebase {
 /// Compare values of one timebase only; [`Graph::convert`] converts. Values are [`Fixed`], or [`Exact`] if unrounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Time<V = Fixed> {
-    /// In the timebase's unit (samples, nanoseconds, ...).
+    /// The value in the timebase's unit (samples, nanoseconds, ...).
     pub value: V,
     /// Its timebase.
     pub timebase: TimebaseId,
@@ -137,7 +137,7 @@ pub struct Range<V = Fixed> {
 }
 
 impl<V: Clone + Ord + Into<Exact>> Range<V> {
-    /// From its ends.
+    /// A range from its ends.
     ///
     /// # Errors
     /// [`TimeError::TimebaseMismatch`] for ends in different timebases, [`TimeError::ReversedRange`] if the end is
@@ -216,7 +216,7 @@ impl Range<Exact> {
     /// As [`Range::convert`], without rounding.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Range::convert`].
     pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
         graph.convert_range(self.clone(), to)
     }

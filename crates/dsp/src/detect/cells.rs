@@ -144,7 +144,7 @@ impl CellCfar {
             got,
             allowed: allowed.into(),
         };
-        // From the newest cell behind to the newest before.
+        // Delay from the newest cell behind to the newest before.
         let before = Delay::new(lag + guard + 1);
         let (factor, trained) = match noise {
             Noise::Mean { degrees: 0 } => {

@@ -18,7 +18,7 @@ pub struct Envelope<T: Precision> {
 }
 
 impl<T: Precision> Envelope<T> {
-    /// For windows of `width` real samples.
+    /// Transforms windows of `width` real samples.
     ///
     /// ```
     /// use isochrony_dsp::features::Envelope;

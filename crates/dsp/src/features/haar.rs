@@ -47,7 +47,7 @@ pub struct Haar<T> {
 }
 
 impl<T: Precision> Haar<T> {
-    /// For windows of `width` samples.
+    /// Transforms windows of `width` samples.
     ///
     /// # Errors
     /// [`DspError::Parameter`] if `levels` is 0 or the width is not a multiple of `2^levels`.

@@ -102,7 +102,7 @@ pub struct HaarOfCounts<T: Count> {
 }
 
 impl<T: Count> HaarOfCounts<T> {
-    /// For windows of `width` counts; None if their sums might not be exact.
+    /// Transforms windows of `width` counts; None if their sums might not be exact.
     ///
     /// # Errors
     /// As [`Haar::new`](super::Haar::new).

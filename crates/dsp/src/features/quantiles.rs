@@ -78,7 +78,7 @@ impl<T: Precision> Quantiles<T> {
             let part = at - below;
             let low: f64 = self.values[below as usize].into();
             let high: f64 = self.values[(below as usize + 1).min(last)].into();
-            // From the nearer end, as in NumPy, so that results are monotonic in q.
+            // Interpolates from the nearer end, as NumPy does, so that results are monotonic in q.
             let value = if part < 0.5 {
                 low + (high - low) * part
             } else {

@@ -117,7 +117,7 @@ impl<T: Precision> Score<T> {
 }
 
 struct DirectFrequencies<T> {
-    /// For each pair of samples: cosines of all frequencies, then sines.
+    /// Cosines of all frequencies, then sines, for each pair of samples.
     waves: Vec<[T; 2 * PARTS]>,
     weights: [T; MAX_DIRECT_FREQUENCIES],
 }

@@ -4,7 +4,7 @@ use super::exponential::exp_of_sum;
 use super::logarithm::{ln, parts};
 use super::{LN_2_HIGH, LN_2_LOW, SHIFT, fast_two_sum, pick, polynomial, two_product, two_sum};
 
-/// From here on exponents have no fraction, or are all even.
+/// Exponents of this magnitude have no fraction, or are all even.
 const MIN_STEEP_EXPONENT: f64 = 1_125_899_906_842_624.0; // 2^50
 
 /// Whether the exponent is NaN, infinite or too large for [`pow`].

@@ -11,19 +11,19 @@ const MAX_SEARCHED: u32 = 20;
 /// How a packet was recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// From an intact copy.
+    /// A copy was intact.
     Intact {
         /// Its receiver.
         receiver: usize,
     },
-    /// By the clusters' votes.
+    /// The clusters' votes match the checksum.
     Voted,
-    /// By votes and a search.
+    /// Votes match after a search.
     Searched {
         /// Bits decided against the vote.
         flipped: u32,
     },
-    /// Not: nothing matches the checksum.
+    /// Not recovered: nothing matches the checksum.
     Lost,
 }
 

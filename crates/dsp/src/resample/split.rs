@@ -59,7 +59,7 @@ impl Spec {
     fn down_first(self, by: u64) -> Option<[Self; 2]> {
         let coarse = Ratio::new(1, by).ok()?;
         let rest = Ratio::new(by, 1).ok()?.then(self.ratio).ok()?;
-        // From here on, frequencies alias into the band below `stop`.
+        // Lowest frequency that aliases into the band below `stop`.
         let folds = 1.0 / by as f64 - self.stop;
         (folds > self.pass).then(|| {
             let edges = (self.pass, self.stop);

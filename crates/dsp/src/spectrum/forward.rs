@@ -40,8 +40,7 @@ enum TransformPlan<T> {
 }
 
 impl<T: Precision> Forward<T> {
-    /// For windows of `width` samples, which are detrended, then multiplied by `factors`: one per sample, or none for
-    /// ones.
+    /// Transforms windows of `width` samples, detrended, then multiplied by `factors`: one per sample, or none for ones.
     #[must_use]
     pub fn new(width: usize, complex: bool, factors: &[f64], detrend: Detrend) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];

@@ -26,7 +26,7 @@ enum TransformPlan<T> {
 }
 
 impl<T: Precision> Inverse<T> {
-    /// To windows of `width` samples.
+    /// Transforms spectra to windows of `width` samples.
     #[must_use]
     pub fn new(width: usize, complex: bool) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];

@@ -164,7 +164,7 @@ macro_rules! kernels {
             all
         }
 
-        /// As above, without extremes.
+        /// Sums at most `BLOCK` words without extremes.
         ///
         /// Squares, up to 2^31, are summed twice in 32 bits: whole, with wrap-around, and their upper halves, of which
         /// 2^11 fit. The difference is the sum of the lower halves.

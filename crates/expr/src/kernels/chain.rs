@@ -47,7 +47,7 @@ pub(crate) enum Code {
     Div,
     DivInto,
     Smaller,
-    /// Of a number that is not NaN.
+    /// Minimum with a number that is not NaN.
     SmallerNumber,
     SmallerFrom,
     Larger,

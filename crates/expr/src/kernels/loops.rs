@@ -12,9 +12,9 @@ use super::walk::Lane;
 pub(super) struct Operands {
     pub(super) tiles: usize,
     pub(super) from: (*const u8, usize),
-    /// Of the first operation.
+    /// Operand of the first operation.
     pub(super) x: (*const u8, usize),
-    /// Of the second operation.
+    /// Operand of the second operation.
     pub(super) y: (*const u8, usize),
     /// Second operand of a selection.
     pub(super) z: (*const u8, usize),
@@ -57,10 +57,10 @@ pub(super) trait Kind {
     ) -> V::Operand<'a>;
 }
 
-/// In a register.
+/// An operand held in a register.
 pub(super) struct InRegister;
 
-/// In memory.
+/// An operand read from memory.
 pub(super) struct InMemory;
 
 impl Kind for InRegister {

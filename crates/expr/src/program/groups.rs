@@ -39,11 +39,11 @@ pub(crate) struct Groups {
 /// Location of a node's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueLocation {
-    /// In memory.
+    /// Stored in memory.
     Stored,
-    /// In the chain with this result.
+    /// Computed in the chain with this result.
     Within(usize),
-    /// In every chain that needs it: a conversion of a stored value.
+    /// Computed in every chain that needs it: a conversion of a stored value.
     Anywhere,
 }
 

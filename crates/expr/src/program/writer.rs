@@ -244,7 +244,7 @@ impl<'p, 'a> Writer<'p, 'a> {
                     self.used(arg);
                 }
             }
-            // From boolean: one where the mask is set.
+            // A boolean becomes one where its mask is set.
             Action::Cast => {
                 self.compute(node.args[0])?;
                 self.push(Code::And, ONE);

@@ -222,7 +222,7 @@ impl<F: Real, T: Terms> Reducer for Sums<F, T> {
     }
 }
 
-/// From sums of deviations and of their squares. Clears negative rounding errors; keeps NaN.
+/// Variance from sums of deviations and of their squares; clears negative rounding errors, keeps NaN.
 pub(super) fn variance(deviations: f64, squares: f64, n: f64) -> f64 {
     let variance = (squares - deviations * (deviations / n)) / n;
     if variance < 0.0 { 0.0 } else { variance }

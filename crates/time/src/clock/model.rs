@@ -27,7 +27,7 @@ impl Jitter {
     const MEMORY: usize = 64;
     /// Differences needed for a valid scatter.
     const MIN_DIFFERENCES: usize = 12;
-    /// Differences too many to be small by chance.
+    /// Differences needed to exclude chance.
     const MIN_SEEN: usize = 2;
     const FLOOR_NS: f64 = 1.0;
 
@@ -134,8 +134,8 @@ impl Jitter {
 
 /// How long stamps have kept to the ticks of the reference rate.
 ///
-/// A disciplined digitiser's do, to the last digit; with latency or drift, three in a row never do. So before the
-/// scatter is known, a stamp one sample off means one lost sample.
+/// Stamps of a disciplined digitiser do, to the last digit; with latency or drift, three in a row never do. So before
+/// the scatter is known, a stamp one sample off means one lost sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TickStreak {
     stamps: u32,

@@ -107,7 +107,7 @@ const ROUNDING: f64 = 1.0 / (1u64 << 32) as f64;
 const MAX_BREAKS: usize = 64;
 
 impl PointMetric {
-    /// From the first timebase to the second, to the nearest 2^-32.
+    /// Converts from the first timebase to the second, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -117,7 +117,7 @@ impl PointMetric {
         along(value, a.from, a.to, num, den)
     }
 
-    /// From the second timebase to the first, to the nearest 2^-32.
+    /// Converts from the second timebase to the first, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

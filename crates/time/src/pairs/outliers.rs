@@ -6,9 +6,9 @@
 //! neighbours.
 
 const SIDE_POINTS: usize = 5;
-/// Minimum of them.
+/// Minimum points on a side.
 const MIN_SIDE_POINTS: usize = 3;
-/// Minimum of points for detection.
+/// Minimum points for detection.
 const MIN_POINTS: usize = 8;
 /// Threshold in multiples of the third quartile: 5.7 standard deviations of Gaussian scatter.
 const OUTLIER_THRESHOLD: f64 = 5.0;
