@@ -1,6 +1,6 @@
 """Random expressions of the samples `s` of a window, and what they are in Python, in Rust and as a loop fused by hand.
 
-`python grammar.py --seed 2026 --count 10 > ../crates/expr/benches/fused/made.rs` writes the benchmark source of
+`python grammar.py --seed 2026 --count 10 > ../crates/expr/benches/fused/generated.rs` writes the benchmark source of
 other expressions. Nothing is chosen: shapes, operations and numbers come from the seed alone. Drawn again is only what
 says nothing: results that are not finite, or the same everywhere, on samples of some dtype.
 """

@@ -1,6 +1,6 @@
-//! Throughput of filters; run with `cargo bench -p isochrony-dsp --bench filters`.
+//! Throughput of filters: `cargo bench -p isochrony-dsp --bench filters`.
 //!
-//! Results are asserted; without `--bench` (as `cargo test` runs it) each case runs once on little data.
+//! Results are asserted; without `--bench` (as under `cargo test`) each case runs once on little data.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use isochrony_dsp::filter::{
 };
 use isochrony_dsp::spectrum::Precision;
 
-/// Median throughput in Msamples/s.
+/// Median, in Msamples/s.
 fn throughput(samples: usize, rounds: usize, mut work: impl FnMut()) -> f64 {
     let mut speeds: Vec<f64> = (0..rounds)
         .map(|_| {

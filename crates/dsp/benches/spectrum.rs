@@ -1,8 +1,8 @@
-//! Throughput of power spectra and of what windows are described by, against a bare loop over realfft; run with
-//! `cargo bench -p isochrony-dsp --bench spectrum`.
+//! Throughput of power spectra and window features against a plain loop over realfft: `cargo bench -p isochrony-dsp
+//! --bench spectrum`.
 //!
-//! Every pair is run interleaved and reported as median and spread of the ratio. Results are asserted; without `--bench`
-//! (as `cargo test` runs it) each case runs once on little data.
+//! Pairs run interleaved; median and spread of their ratio are reported. Results are asserted; without `--bench` each
+//! case runs once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -33,8 +33,8 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
     values[((values.len() - 1) as f64 * q) as usize]
 }
 
-/// Times two loops over the same samples by turns, and prints how much faster the first is.
-fn by_turns(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMut()) {
+/// Times two loops over the same samples, interleaved, and prints the speed-up of the first.
+fn interleaved(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMut()) {
     let (mut rates, mut ratios) = (vec![], vec![]);
     for round in 0..case.rounds {
         let (time, bare_time);
@@ -57,15 +57,15 @@ fn by_turns(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMu
     );
 }
 
-/// realfft as one would call it: the window copied to where it may be overwritten.
-struct Bare<T: Precision> {
+/// Plain use of realfft: the window is copied to a buffer that may be overwritten.
+struct PlainTransform<T: Precision> {
     plan: Arc<dyn RealToComplex<T>>,
     row: Vec<T>,
     spectrum: Vec<Complex<T>>,
     scratch: Vec<Complex<T>>,
 }
 
-impl<T: Precision> Bare<T> {
+impl<T: Precision> PlainTransform<T> {
     fn new(width: usize) -> Self {
         let plan = RealFftPlanner::new().plan_fft_forward(width);
         Self {
@@ -110,12 +110,15 @@ fn spectra<T: Precision>(name: &str, width: usize, case: &Case) {
     let bins = width / 2 + 1;
     let factors = Taper::Hann.periodic(width);
     let taper: Vec<T> = factors.iter().map(|&factor| T::of(factor)).collect();
-    let (mut one, mut other) = (Bare::<T>::new(width), Bare::<T>::new(width));
+    let (mut one, mut other) = (
+        PlainTransform::<T>::new(width),
+        PlainTransform::<T>::new(width),
+    );
     let (mut row, mut bare_row) = (vec![T::zero(); bins], vec![T::zero(); bins]);
 
     let mut forward = Forward::<T>::new(width, false, &[], Detrend::None);
     let mut spectrum = vec![Complex::new(T::zero(), T::zero()); bins];
-    by_turns(
+    interleaved(
         &format!("spectrum/fft/{width}/{name} of realfft alone"),
         case,
         || {
@@ -135,7 +138,7 @@ fn spectra<T: Precision>(name: &str, width: usize, case: &Case) {
         (Detrend::Constant, "realfft alone"),
     ] {
         let mut power = Power::<T>::new(&factors, false, detrend, Scaling::Spectrum, 1.0);
-        by_turns(
+        interleaved(
             &format!("spectrum/power/{width}/{name}/{detrend} of {against}"),
             case,
             || {
@@ -163,7 +166,7 @@ fn spectra<T: Precision>(name: &str, width: usize, case: &Case) {
     }
 }
 
-/// What has no bare loop of its own, beside one that adds up squares.
+/// Kernels without a plain counterpart, compared to a sum of squares.
 fn features<T: Precision>(name: &str, width: usize, case: &Case) {
     let noise = |i: usize| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 65_536.0 - 128.0;
     let samples: Vec<T> = (0..case.samples).map(|i| T::of(noise(i))).collect();
@@ -173,7 +176,7 @@ fn features<T: Precision>(name: &str, width: usize, case: &Case) {
         }
     };
     let each = |what: &str, row: &mut dyn FnMut(&[T])| {
-        by_turns(
+        interleaved(
             &format!("features/{what}/{width}/{name} of adding squares one by one"),
             case,
             || samples.chunks_exact(width).for_each(&mut *row),

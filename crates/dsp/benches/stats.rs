@@ -1,7 +1,7 @@
-//! Throughput of window statistics against a bare loop; run with `cargo bench -p isochrony-dsp`.
+//! Throughput of window statistics against a plain loop: `cargo bench -p isochrony-dsp --bench stats`.
 //!
-//! Every pair is run interleaved and reported as median and spread of the ratio. Results are
-//! asserted; without `--bench` (as `cargo test` runs it) each case runs once on little data.
+//! Pairs run interleaved; median and spread of their ratio are reported. Results are asserted; without `--bench` each
+//! case runs once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -26,8 +26,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Times `summaries` on every instruction set against `bare`, a loop that only finds the extremes
-/// and the sum, as a user without this crate would write it.
+/// Times `summaries` on every instruction set against `bare`, a plain loop for extremes and sum.
 fn against_bare<T: Statistic>(
     case: &Case,
     window: usize,
@@ -90,7 +89,7 @@ macro_rules! bare {
 
 fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench");
-    // In the second-level cache, where the kernel limits, and far beyond the last, where memory does.
+    // In the L2 cache, where the kernel limits, and beyond the last cache, where memory does.
     let cases = if measured {
         vec![
             Case {

@@ -1,17 +1,16 @@
-//! Conversions between stored and usable samples: byte order and calibration.
+//! Conversion of stored samples: byte order and calibration.
 
 use isochrony_segment::{Calibration, Complex32, Complex64, DType, Sample};
 
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 
-/// Reverses the bytes of every number of `size` bytes, in place: big-endian input on a
-/// little-endian machine, or the reverse. A `size` of 0 or 1 leaves the bytes as they are.
+/// Reverses the bytes of every number of `size` bytes, in place. A `size` of 0 or 1 changes nothing.
 ///
-/// For complex samples `size` is that of one component ([`isochrony_segment::DType::component_size`]).
+/// For complex samples, `size` is that of one component ([`isochrony_segment::DType::component_size`]).
 ///
 /// # Errors
-/// [`DspError::PartialSample`] if the bytes are no whole number of numbers.
+/// [`DspError::PartialSample`] if the bytes are not a whole number of numbers.
 ///
 /// ```
 /// let mut bytes = [0x12, 0x34, 0x56, 0x78];
@@ -58,10 +57,10 @@ fn reverse_each<const N: usize>(bytes: &mut [u8]) {
     }
 }
 
-/// Calibrates counts to values: `value = count * scale + offset`, in two roundings.
+/// Calibrates counts: `value = count * scale + offset`, in two roundings.
 ///
-/// Same bits as [`Calibration::apply`], compiled for the CPU at hand. `out` has the length of
-/// `counts`; real samples give f64, complex ones complex f64 with a real offset.
+/// Same bits as [`Calibration::apply`], compiled for this CPU. `out` is as long as `counts`: f64, or complex f64 with a
+/// real offset.
 ///
 /// # Errors
 /// [`DspError::OutputLength`] if the lengths differ.
@@ -85,15 +84,15 @@ pub fn calibrate<T: Sample>(
     Ok(())
 }
 
-/// A number that a value in a unit is read as: double or single precision, real or complex.
+/// The type of a value in a unit: single or double precision, real or complex.
 pub trait ValueType: Sample {
-    /// What calibration gives: f64 for real numbers, complex of f64 for complex ones.
+    /// Result of calibration: f64, or complex of f64.
     type Exact: Sample;
 
-    /// The value, rounded to this type.
+    /// Rounds a value to this type.
     fn rounded(value: Self::Exact) -> Self;
 
-    /// The point at a share from 0 to 1 of the straight line between two values.
+    /// Linear interpolation; `share` is from 0 to 1.
     fn between(before: Self, after: Self, share: f64) -> Self;
 }
 
@@ -124,14 +123,14 @@ value_type! {
     Complex32, Complex64, |x| Complex32::new(x.re as f32, x.im as f32), |x| x.to_physical();
 }
 
-/// Converts counts to values of any [`ValueType`]: those of [`calibrate`], rounded once more. Where the calibration is
-/// the identity, counts are only converted: rounded once, and the sign of a zero stays.
+/// Converts counts to any [`ValueType`]: [`calibrate`], rounded once more. Without calibration, counts are rounded
+/// once, and the sign of zero is kept.
 ///
 /// # Errors
 /// [`DspError::OutputLength`] if the lengths differ.
 ///
 /// # Panics
-/// Counts and values are not both real or both complex.
+/// If counts and values are not both real or both complex.
 pub fn values<T: Sample, V: ValueType>(
     counts: &[T],
     calibration: &Calibration,
@@ -169,13 +168,12 @@ impl<T: Sample, V: ValueType> Kernel for ValueKernel<'_, T, V> {
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
         if (T::DTYPE, V::DTYPE) == (DType::I64, DType::F32) && self.calibration.is_identity() {
-            // By way of f64 they would be rounded twice.
             let counts: &[i64] = bytemuck::cast_slice(self.counts);
             let out: &mut [f32] = bytemuck::cast_slice_mut(self.out);
             let pairs = out.iter_mut().zip(counts);
             return pairs.for_each(|(value, &count)| *value = count as f32);
         }
-        // Both are f64 or both are complex: a cast between equal types, which costs nothing.
+        // Both f64 or both complex: a cast between equal types.
         let rounded = |value: T::Physical| V::rounded(bytemuck::cast(value));
         let pairs = self.out.iter_mut().zip(self.counts);
         if self.calibration.is_identity() {

@@ -1,71 +1,71 @@
-//! What can go wrong when a kernel is called.
+//! Errors of kernels.
 
-/// An error of this crate: what happened, where, and how to mend it.
+/// Says what is wrong, where, and how to fix it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DspError {
-    /// A window of no samples.
+    /// An empty window.
     #[error("{operator}: window must be at least 1 sample, got 0; give the window in samples")]
     ZeroWindow {
-        /// The kernel that refused.
+        /// Kernel that failed.
         operator: &'static str,
     },
-    /// Input and output do not belong together.
+    /// The output has another length than the input requires.
     #[error(
         "{operator}: the output has room for {got} items but the input makes {expected}; pass an output of {expected}"
     )]
     OutputLength {
-        /// The kernel that refused.
+        /// Kernel that failed.
         operator: &'static str,
-        /// Items that the input makes.
+        /// Length that the input requires.
         expected: usize,
-        /// Items that the output has room for.
+        /// Length of the output.
         got: usize,
     },
-    /// Bytes that are no whole number of samples.
+    /// Bytes that are not a whole number of samples.
     #[error(
         "{operator}: {bytes} bytes are no whole number of numbers of {size} bytes; pass whole samples"
     )]
     PartialSample {
-        /// The kernel that refused.
+        /// Kernel that failed.
         operator: &'static str,
-        /// Bytes that were given.
+        /// Length of the input in bytes.
         bytes: usize,
-        /// Bytes of one number.
+        /// Bytes per number.
         size: usize,
     },
-    /// A parameter outside what is allowed.
+    /// A parameter out of range.
     #[error("{operator}: {parameter}={got} must be {allowed}; change {parameter}")]
     Parameter {
-        /// The kernel that refused.
+        /// Kernel that failed.
         operator: &'static str,
-        /// The parameter.
+        /// Name of the parameter.
         parameter: &'static str,
-        /// What was given.
+        /// Its value.
         got: String,
-        /// What may be given, with its unit.
+        /// Allowed values, with unit.
         allowed: String,
     },
-    /// An equiripple design that was not found.
+    /// An equiripple design that did not converge.
     #[error(
         "{operator}: no equiripple filter of {taps} taps was found (errors still differ by {uneven:.1e} of the least); widen the transitions between bands, use fewer taps, or let weights differ less"
     )]
     NotConverged {
-        /// The design that failed.
+        /// Design that failed.
         operator: &'static str,
         /// Number of taps.
         taps: usize,
-        /// How far the largest error is above the level of all, as a part of it.
+        /// Excess of the largest error over the common level, relative to it.
         uneven: f64,
     },
-    /// A recursive filter that would not settle.
+    /// An unstable recursive filter.
     #[error(
         "{operator}: section {section} of {sections} has a pole on or outside the unit circle; lower the order, or move the corners away from 0, from half the rate and from each other"
     )]
     Unstable {
-        /// The design that was refused.
+        /// Design that failed.
         operator: &'static str,
-        /// The section, counted from 0.
+        /// Section, from 0.
         section: usize,
         /// Number of sections.
         sections: usize,
@@ -73,7 +73,7 @@ pub enum DspError {
 }
 
 impl DspError {
-    /// Stable name of the kind of error, in snake_case.
+    /// Stable snake_case name of the variant.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -147,7 +147,7 @@ mod tests {
             ),
         ];
         for (at, (error, parts)) in examples.iter().enumerate() {
-            // Fails to compile when a variant is added, and to pass until it has an example.
+            // A new variant does not compile here before it has an index, and fails until it has an example.
             let position = match error {
                 DspError::ZeroWindow { .. } => 0,
                 DspError::OutputLength { .. } => 1,

@@ -1,25 +1,25 @@
-//! Values between samples: polynomials through the samples next to a place.
+//! Values between samples, by polynomials through their neighbours.
 //!
-//! With w radians from one sample to the next (2 pi f / rate), a sine of amplitude A is off by at most:
+//! For a sine of amplitude A with w radians per sample (2 pi f / rate), errors are at most:
 //!
 //! | | samples before, after | error | at a tenth of the rate | at a hundredth |
 //! |---|---|---|---|---|
 //! | [`Linear`](Interpolation::Linear) | 1, 1 | A w² / 8 | 0.05 A | 5e-4 A |
 //! | [`Cubic`](Interpolation::Cubic) | 2, 2 | 3 A w⁴ / 128 | 0.004 A | 4e-7 A |
 //!
-//! Both are exact for polynomials of their degree, but for a few roundings.
+//! Both are exact for polynomials of their degree, apart from rounding.
 
-/// How to get from samples to values between them.
+/// Interpolation method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interpolation {
-    /// The straight line through the two samples around a place.
+    /// Straight line through both neighbours.
     Linear,
-    /// The cubic (Lagrange's) through the two samples on either side of it.
+    /// Lagrange cubic through two samples on either side.
     Cubic,
 }
 
 impl Interpolation {
-    /// Samples that are needed before the last one that is not after the place.
+    /// Samples needed before the last one at or before the position.
     #[must_use]
     pub const fn before(self) -> usize {
         match self {
@@ -28,7 +28,7 @@ impl Interpolation {
         }
     }
 
-    /// Samples that are needed after that one.
+    /// Samples needed after that one.
     #[must_use]
     pub const fn after(self) -> usize {
         match self {
@@ -37,7 +37,7 @@ impl Interpolation {
         }
     }
 
-    /// The value at `at + part`, with `part` from 0 to 1. NaN and infinities reach places whose value needs them.
+    /// The value at `at + part`, with `part` from 0 to 1. NaN and infinities affect the values that depend on them.
     ///
     /// ```
     /// use isochrony_dsp::interpolate::Interpolation;
@@ -47,18 +47,17 @@ impl Interpolation {
     /// ```
     ///
     /// # Panics
-    /// Where there are not [`before`](Self::before) samples before `at`, or [`after`](Self::after) after it.
+    /// If there are fewer than [`before`](Self::before) samples before `at`, or [`after`](Self::after) after it.
     #[inline]
     #[must_use]
     pub fn value(self, samples: &[f64], at: usize, part: f64) -> f64 {
         match self {
-            // Exactly the samples at both ends.
             Self::Linear => samples[at] * (1.0 - part) + samples[at + 1] * part,
             Self::Cubic => {
                 let near = &samples[at - 1..at + 3];
                 let (t, back, rest) = (part, part + 1.0, 1.0 - part);
                 let far = 2.0 - part;
-                // Products of the distances to the other three, over those of the sample itself.
+                // Lagrange's basis polynomials.
                 near[0] * (-t * rest * far / 6.0)
                     + near[1] * (back * rest * far / 2.0)
                     + near[2] * (back * t * far / 2.0)
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn polynomials_of_their_degree_are_exact_and_places_of_samples_are_samples() {
+    fn polynomials_are_exact_and_samples_are_reproduced() {
         let (line, cubic) = (
             |x: f64| 3.0 * x - 7.0,
             |x: f64| x * x * x - 4.0 * x * x + x - 2.0,
@@ -86,7 +85,6 @@ mod tests {
                 let got = Interpolation::Linear.value(&lines, at, part);
                 assert!((got - line(x)).abs() < 1e-13);
                 let got = Interpolation::Cubic.value(&cubics, at, part);
-                // Samples up to 6,000, eight roundings.
                 assert!(
                     (got - cubic(x)).abs() < 8.0 * 6000.0 * 1.2e-16,
                     "{got} {}",
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn sines_are_within_the_stated_error_and_come_near_it() {
+    fn sine_errors_are_within_the_stated_bound_and_near_it() {
         for cycles in [0.002, 0.01, 0.05, 0.1, 0.2] {
             let w = std::f64::consts::TAU * cycles;
             let samples: Vec<f64> = (0..2000).map(|k| (w * f64::from(k)).sin()).collect();

@@ -1,15 +1,14 @@
-//! Instruction sets: kernels are compiled once for each, and chosen at run time.
+//! Instruction sets: kernels are compiled for each, and selected at run time.
 //!
-//! A kernel is a [`Kernel`] whose `run` is `#[inline(always)]`; [`Isa::run`] inlines it into a
-//! function that may use the instruction set, so that the whole loop is compiled for it. An
-//! [`Isa`] other than the baseline exists only where the CPU was asked and has it.
+//! [`Isa::run`] inlines a [`Kernel`] into a function compiled for the instruction set. An [`Isa`] exists only if the
+//! CPU has it.
 #![allow(unsafe_code)] // Calling a function that uses instructions beyond the target's baseline.
 
 #[cfg(target_arch = "x86_64")]
 use crate::tile::{Avx2F32, Avx2F64};
 use crate::tile::{Plain32, Plain64, Tile};
 
-/// An instruction set that this CPU has.
+/// An instruction set of this CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Isa(Set);
 
@@ -22,9 +21,9 @@ enum Set {
     Avx512,
 }
 
-/// A loop to be compiled for every instruction set.
+/// A loop compiled for every instruction set.
 pub trait Kernel {
-    /// What the loop gives.
+    /// Result of the loop.
     type Output;
 
     /// The loop. Must be `#[inline(always)]`, as must all that it calls.
@@ -32,26 +31,26 @@ pub trait Kernel {
 }
 
 mod sealed {
-    /// Keeps levels to this module: safe code relies on what they say of the CPU.
+    /// Seals `Level`: safe code relies on what it says of the CPU.
     pub trait Sealed {}
 }
 
-/// Proof that code runs where an instruction set may be used; made only by [`Isa::run`].
+/// Proof that an instruction set is available; created only by [`Isa::run`].
 pub trait Level: sealed::Sealed + Copy {
-    /// Whether AVX2 may be used.
+    /// Whether AVX2 is available.
     const AVX2: bool;
-    /// The level whose instructions tiles use.
+    /// The level of tiles.
     type Tiles: Copy;
-    /// 64 singles that stay in vector registers.
+    /// 64 f32 in vector registers.
     type F32: Tile<Level = Self::Tiles, Number = f32, Memory = [f32; 64]>;
-    /// 32 doubles that stay in vector registers.
+    /// 32 f64 in vector registers.
     type F64: Tile<Level = Self::Tiles, Number = f64, Memory = [f64; 32]>;
 
-    /// What tiles are made with.
+    /// Proof of the tiles' level.
     fn tiles(self) -> Self::Tiles;
 }
 
-/// What the target has anyway: SSE2 on x86-64, NEON on AArch64.
+/// The target's minimum: SSE2 on x86-64, NEON on AArch64.
 #[derive(Clone, Copy)]
 pub(crate) struct Baseline(());
 
@@ -69,7 +68,6 @@ impl Level for Baseline {
     }
 }
 
-/// AVX2 alone.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
@@ -90,7 +88,6 @@ impl Level for Avx2 {
     }
 }
 
-/// AVX2 and AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(());
@@ -105,7 +102,6 @@ impl Level for Avx512 {
     type F32 = Avx2F32;
     type F64 = Avx2F64;
 
-    /// What has AVX-512 has AVX2.
     #[inline(always)]
     fn tiles(self) -> Avx2 {
         Avx2(())
@@ -116,7 +112,7 @@ impl Isa {
     /// What every CPU of this architecture has.
     pub const BASELINE: Self = Self(Set::Baseline);
 
-    /// The best one that this CPU has; cheap, the CPU is asked once a process.
+    /// The best one of this CPU; cheap, detection is cached.
     #[must_use]
     pub fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -131,7 +127,7 @@ impl Isa {
         Self::BASELINE
     }
 
-    /// All that this CPU has, the baseline first: for tests and benchmarks.
+    /// All of this CPU, the baseline first, for tests and benchmarks.
     #[must_use]
     pub fn available() -> Vec<Self> {
         [
@@ -163,46 +159,46 @@ impl Isa {
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             Set::Baseline => kernel.run(Baseline(())),
-            // SAFETY: `Set::Avx2` is made only after `has_avx2`.
+            // SAFETY: `Set::Avx2` exists only after `has_avx2`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { run_avx2(kernel) },
-            // SAFETY: `Set::Avx512` is made only after `has_avx512`.
+            // SAFETY: `Set::Avx512` exists only after `has_avx512`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { run_avx512(kernel) },
         }
     }
 
-    /// As [`run`](Self::run), for loops that are not worth compiling for AVX-512: they run as AVX2 there.
+    /// As [`run`](Self::run), with AVX2 instead of AVX-512, for loops that do not gain by it.
     #[inline]
     pub fn run_narrow<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             Set::Baseline => kernel.run(Baseline(())),
-            // SAFETY: both are made only after `has_avx2`.
+            // SAFETY: both exist only after `has_avx2`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 | Set::Avx512 => unsafe { run_avx2(kernel) },
         }
     }
 
-    /// Whether it has AVX2, alone or with AVX-512.
+    /// Whether it includes AVX2.
     #[must_use]
     pub fn has_avx2(self) -> bool {
         self.0 != Set::Baseline
     }
 
-    /// As [`run_narrow`](Self::run_narrow), for loops that are only worth it with AVX2; without it, nothing is run.
+    /// As [`run_narrow`](Self::run_narrow), but runs nothing without AVX2.
     #[inline]
     pub fn run_avx2<K: Kernel<Output = ()>>(self, kernel: K) {
         match self.0 {
             Set::Baseline => {
                 let _ = kernel;
             }
-            // SAFETY: both are made only after `has_avx2`.
+            // SAFETY: both exist only after `has_avx2`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 | Set::Avx512 => unsafe { run_avx2(kernel) },
         }
     }
 
-    /// As [`run`](Self::run), for loops that are not worth compiling more than once.
+    /// Runs a kernel for the baseline, for loops that do not gain by more.
     #[inline]
     pub fn run_plain<K: Kernel>(self, kernel: K) -> K::Output {
         kernel.run(Baseline(()))

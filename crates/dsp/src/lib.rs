@@ -1,12 +1,11 @@
-//! Pure signal operators on slices; knows neither store nor engine.
+//! Signal operators on slices; independent of store and engine.
 //!
-//! Conventions that hold for every kernel:
-//! - the same input gives the same bits on every CPU: sums run in a fixed number of lanes that
-//!   start at the window's first sample, and nothing is contracted to a fused multiply-add;
-//! - CPU features are chosen at run time, once a call ([`Isa`]), never per sample;
+//! Conventions of all kernels:
+//! - the same input gives the same bits on every CPU: sums run in a fixed number of lanes from the window's first
+//!   sample, without fused multiply-add;
+//! - the instruction set is selected once per call ([`Isa`]);
 //! - nothing is allocated, locked or copied per sample.
 
-mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 pub mod convert;
@@ -19,6 +18,7 @@ pub mod interpolate;
 mod isa;
 pub mod math;
 pub mod packets;
+mod prefetch;
 pub mod resample;
 pub mod running;
 pub mod spectrum;

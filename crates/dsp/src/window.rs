@@ -1,12 +1,11 @@
-//! Tapers: factors by which the samples of a window are multiplied, so that its ends do not show in its spectrum.
+//! Tapers: window functions that reduce spectral leakage.
 //!
-//! A [`Taper`] is a shape; [`Taper::periodic`] and [`Taper::symmetric`] give its factors. Periodic ones are those of
-//! spectra: their period is the window's length, so that their own spectrum lies on few frequencies. Symmetric ones have
-//! equal ends, as filters need. Both are SciPy's, with SciPy's names: a periodic taper of n is the symmetric one of n + 1
-//! without its last factor; one sample has the factor 1.
+//! [`Taper::periodic`], with the window's length as period, is for spectra; [`Taper::symmetric`], with equal ends, for
+//! filters. Names and values are SciPy's: a periodic taper of n is the symmetric one of n + 1 without its last factor;
+//! one sample has the factor 1.
 //!
-//! Factors are computed in the first half and mirrored, so that they are symmetric to the last bit, and with
-//! [`math`](crate::math), so that they have the same bits everywhere.
+//! The first half is computed with [`math`](crate::math) and mirrored: exactly symmetric, with the same bits
+//! everywhere.
 
 use std::f64::consts::PI;
 use std::fmt;
@@ -21,38 +20,37 @@ use crate::math::{cos, exp};
 pub enum Taper {
     /// Ones.
     Boxcar,
-    /// A triangle whose ends are zero.
+    /// A triangle with zero ends.
     Bartlett,
-    /// A raised cosine: 0.5 - 0.5 cos.
+    /// Raised cosine: 0.5 - 0.5 cos.
     Hann,
-    /// A cosine on a step: 0.54 - 0.46 cos.
+    /// Raised cosine on a pedestal: 0.54 - 0.46 cos.
     Hamming,
-    /// Three cosines: 0.42, 0.5, 0.08.
+    /// Three cosine terms: 0.42, 0.5, 0.08.
     Blackman,
-    /// Four cosines whose side lobes stay below -92 dB (Harris 1978).
+    /// Four cosine terms, side lobes below -92 dB (Harris 1978).
     BlackmanHarris,
-    /// Four cosines whose side lobes stay below -98 dB (Nuttall 1981).
+    /// Four cosine terms, side lobes below -98 dB (Nuttall 1981).
     Nuttall,
-    /// Five cosines whose main lobe is flat: amplitudes of sines between frequencies are right within 0.01 dB.
+    /// Five cosine terms, flat main lobe: amplitudes between frequencies are right within 0.01 dB.
     FlatTop,
-    /// Bessel functions: more `beta` gives lower side lobes and a wider main lobe.
+    /// Bessel functions: a larger `beta` gives lower side lobes and a wider main lobe.
     Kaiser {
         /// From 0, which is [`Boxcar`](Self::Boxcar), to 700.
         beta: f64,
     },
     /// Flat between two halves of a raised cosine.
     Tukey {
-        /// The share of the window that is tapered, from 0 to 1.
+        /// Tapered fraction of the window, 0 to 1.
         alpha: f64,
     },
-    /// A bell.
+    /// Gaussian.
     Gaussian {
         /// Standard deviation in samples, above 0.
         std: f64,
     },
 }
 
-/// Names of tapers without a parameter.
 const PLAIN: [(&str, Taper); 8] = [
     ("boxcar", Taper::Boxcar),
     ("bartlett", Taper::Bartlett),
@@ -64,7 +62,7 @@ const PLAIN: [(&str, Taper); 8] = [
     ("flattop", Taper::FlatTop),
 ];
 
-/// What a taper may be, in words.
+/// All tapers, for messages.
 pub const TAPERS: &str = "boxcar, bartlett, hann, hamming, blackman, blackmanharris, nuttall, flattop, kaiser(beta) with beta from 0 \
      to 700, tukey(alpha) with alpha from 0 to 1, gaussian(std) with std above 0 samples";
 
@@ -84,7 +82,7 @@ impl Taper {
         }
     }
 
-    /// Factors of a window of `width` samples that are the same from both ends.
+    /// Factors of a window of `width` samples with equal ends.
     #[must_use]
     pub fn symmetric(self, width: usize) -> Vec<f64> {
         match width {
@@ -93,7 +91,6 @@ impl Taper {
         }
     }
 
-    /// Factors of `width` samples, symmetric about `span / 2`.
     fn factors(self, width: usize, span: usize) -> Vec<f64> {
         if matches!(self, Self::Boxcar) {
             return vec![1.0; width];
@@ -102,7 +99,7 @@ impl Taper {
         (0..width).map(|at| half[at.min(span - at)]).collect()
     }
 
-    /// The factor of a sample in the first half, its middle included.
+    /// Factor of a sample in the first half, its middle included.
     fn factor(self, at: usize, span: usize) -> f64 {
         let (x, full) = (at as f64, span as f64);
         match self {
@@ -173,7 +170,7 @@ impl Taper {
     }
 }
 
-/// A sum of cosines with signs that alternate; phases are reduced as integers.
+/// Alternating sum of cosines; phases are reduced as integers.
 fn cosines(terms: &[f64], at: usize, span: usize) -> f64 {
     let mut sum = 0.0;
     for (k, &term) in terms.iter().enumerate() {
@@ -184,8 +181,7 @@ fn cosines(terms: &[f64], at: usize, span: usize) -> f64 {
     sum
 }
 
-/// The modified Bessel function of the first kind and order zero, by its power series: no term is negative, so that
-/// nothing cancels.
+/// Modified Bessel function of the first kind and order zero, by its power series: all terms are positive.
 fn bessel_i0(x: f64) -> f64 {
     let quarter = x * x / 4.0;
     let (mut term, mut sum, mut k) = (1.0, 1.0, 1.0);
@@ -211,7 +207,7 @@ impl fmt::Display for Taper {
     }
 }
 
-/// As [`Display`](fmt::Display) writes it: `hann`, `kaiser(8.6)`.
+/// Parses the output of [`Display`](fmt::Display): `hann`, `kaiser(8.6)`.
 impl FromStr for Taper {
     type Err = DspError;
 
@@ -225,10 +221,10 @@ impl FromStr for Taper {
     }
 }
 
-/// Whether windows with these factors, one every `hop` samples, add up to the same everywhere: then a signal can be put
-/// together again from its windows by adding them where they overlap.
+/// Whether windows with these factors, one every `hop` samples, add up to a constant (COLA), so that overlap-add
+/// restores a signal.
 ///
-/// Sums may differ by `tolerance` of their median; SciPy's `check_COLA` takes 1e-10 of one.
+/// Sums may differ by `tolerance` of their median; SciPy's `check_COLA` uses 1e-10.
 ///
 /// # Errors
 /// [`DspError::Parameter`] if `hop` is not from 1 to the number of factors.

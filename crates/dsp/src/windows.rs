@@ -1,6 +1,6 @@
-//! Windows of samples as kernels see them.
+//! Windows of samples in a slice.
 
-/// Rows of equal length at equal distances in one slice: windows that may overlap, or rows one after another.
+/// Rows of equal length at equal distances in one slice, possibly overlapping.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows<'a, T> {
     values: &'a [T],
@@ -9,8 +9,7 @@ pub struct Windows<'a, T> {
 }
 
 impl<'a, T> Windows<'a, T> {
-    /// Rows of `width` values every `stride`, the first at the beginning, as many as there are whole ones; none where
-    /// either is zero.
+    /// All whole rows of `width` values, one every `stride`, from the start; none if either is zero.
     #[must_use]
     pub fn new(values: &'a [T], width: usize, stride: usize) -> Self {
         Self {

@@ -1,9 +1,7 @@
-//! Throughput of expressions against loops fused by hand; run with `cargo bench -p isochrony-expr`.
+//! Throughput of expressions against loops fused by hand: `cargo bench -p isochrony-expr --bench expressions`.
 //!
-//! The loops are compiled for the same instruction set, compute in the same types and add in the
-//! same lanes. Every pair is run interleaved and reported as median and spread (10 to 90 %) of the
-//! ratio. Results are asserted to be equal; without `--bench` (as `cargo test` runs it) each case
-//! runs once on little data.
+//! Loops have the same instruction set, types and lanes. Pairs run interleaved; median and spread (10 to 90 %) of their
+//! ratio are reported. Results are asserted to be equal; without `--bench` each case runs once.
 
 mod hand;
 

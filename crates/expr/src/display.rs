@@ -1,20 +1,19 @@
-//! Expressions as text, as one would write them in Python.
+//! Formats expressions as Python.
 //!
-//! Parentheses are left out where Python's precedence makes them needless. A large expression
-//! names parts that are used several times or are very long, so that the text stays in proportion
-//! to the number of operations: `t1 = s + s; t2 = t1 * t1; t2 + t2`.
+//! Omits redundant parentheses. Large expressions name shared or very long parts, so text is linear in operations: `t1
+//! = s + s; t2 = t1 * t1; t2 + t2`.
 
 use std::fmt;
 
 use crate::{Binary, Expr, Graph, Op, Unary};
 
-/// Operations written out in full before shared parts get names.
-const LONGEST: usize = 100;
+/// Operations before shared parts get names.
+const MAX_INLINE_OPERATIONS: usize = 100;
 
-/// Bytes of text before a part gets a name, however often it is used.
-const LONGEST_TEXT: usize = 1000;
+/// Bytes of text before a part gets a name.
+const MAX_INLINE_BYTES: usize = 1000;
 
-/// How tightly an operation binds in Python; larger binds tighter.
+/// Python's precedence; larger binds tighter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     Compare,
@@ -43,7 +42,7 @@ impl Text {
     }
 }
 
-/// Symbol, binding, and what the left and the right operand must at least have.
+/// Symbol, precedence, and minimum precedence of the left and the right operand.
 fn infix(op: Binary) -> Option<(&'static str, Binding, Binding, Binding)> {
     use Binding::{And, Call, Compare, Or, Power, Product, Sign, Sum, Xor};
     Some(match op {
@@ -54,7 +53,7 @@ fn infix(op: Binary) -> Option<(&'static str, Binding, Binding, Binding)> {
         Binary::FloorDiv => ("//", Product, Product, Sign),
         Binary::Mod => ("%", Product, Product, Sign),
         Binary::Pow => ("**", Power, Call, Sign),
-        // Python would chain comparisons, so an operand that is one is always in parentheses.
+        // Python would chain comparisons, so they are parenthesised as operands.
         Binary::Lt => ("<", Compare, Or, Or),
         Binary::Le => ("<=", Compare, Or, Or),
         Binary::Gt => (">", Compare, Or, Or),
@@ -120,7 +119,6 @@ fn write(op: Op, args: &[&Text]) -> Text {
 }
 
 impl Graph {
-    /// The text of one node, for messages.
     pub(crate) fn text_of(&self, root: usize) -> String {
         let nodes = &self.nodes()[..=root];
         let mut uses = vec![0usize; nodes.len()];
@@ -145,8 +143,9 @@ impl Graph {
             if uses[at] > 0 {
                 let args: Vec<&Text> = node.args().iter().map(|&arg| &texts[arg]).collect();
                 text = write(node.op(), &args);
-                let shared = uses[at] > 1 && !node.args().is_empty() && size[root] > LONGEST;
-                if at != root && (shared || text.text.len() > LONGEST_TEXT) {
+                let shared =
+                    uses[at] > 1 && !node.args().is_empty() && size[root] > MAX_INLINE_OPERATIONS;
+                if at != root && (shared || text.text.len() > MAX_INLINE_BYTES) {
                     let name = format!("t{}", names.len() + 1);
                     names.push(format!("{name} = {}; ", text.text));
                     text = Text {
@@ -186,7 +185,7 @@ mod tests {
     use isochrony_segment::{Complex64, DType};
 
     #[test]
-    fn text_is_python_with_as_few_parentheses_as_it_takes() {
+    fn text_is_python_with_minimal_parentheses() {
         let s = Expr::input();
         for (expr, text) in [
             (

@@ -1,12 +1,12 @@
-//! What can go wrong when an expression is written down, typed or run.
+//! Errors of expressions.
 
 use isochrony_segment::DType;
 
 use crate::{Scalar, Shape};
 
-/// An error of this crate: what happened, where, and how to mend it.
+/// Says what is wrong, where, and how to fix it.
 ///
-/// `at` is the operation in question, written as the user would write it.
+/// `at` is the operation in Python's notation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExprError {
@@ -16,262 +16,262 @@ pub enum ExprError {
     /// A saved expression that is too large.
     #[error("the expression has {nodes} nodes; at most {most} are allowed, so compute it in parts")]
     TooLarge {
-        /// Nodes that it has.
+        /// Number of nodes.
         nodes: usize,
-        /// Nodes that it may have.
+        /// Maximum number of nodes.
         most: usize,
     },
-    /// A name that no operation has.
+    /// An unknown operation.
     #[error("node {node}: unknown operation {name:?}; operations are {}", crate::Op::names().join(", "))]
     UnknownOperation {
-        /// Place of the node.
+        /// Node.
         node: usize,
-        /// The name as given.
+        /// Name.
         name: String,
     },
-    /// A node that refers to itself or to a later one.
+    /// A node that refers to itself or a later one.
     #[error(
         "node {node} ({op}): argument {argument} is not an earlier node; write nodes in the order of their use"
     )]
     ForwardReference {
-        /// Place of the node.
+        /// Node.
         node: usize,
-        /// Its operation.
+        /// Operation.
         op: &'static str,
-        /// The place that it refers to.
+        /// Node referred to.
         argument: usize,
     },
     /// Too few or too many arguments.
     #[error("node {node} ({op}): takes {expected} arguments, got {got}; give it {expected}")]
     ArgumentCount {
-        /// Place of the node.
+        /// Node.
         node: usize,
-        /// Its operation.
+        /// Operation.
         op: &'static str,
-        /// Arguments that the operation takes.
+        /// Arguments needed.
         expected: usize,
-        /// Arguments that it was given.
+        /// Arguments given.
         got: usize,
     },
-    /// A node without something that its operation needs.
+    /// A node without a required field.
     #[error("node {node} ({op}): lacks \"{field}\"; write it beside \"op\"")]
     MissingField {
-        /// Place of the node.
+        /// Node.
         node: usize,
-        /// Its operation.
+        /// Operation.
         op: &'static str,
-        /// What is missing.
+        /// Missing field.
         field: &'static str,
     },
-    /// A node with something that its operation cannot use.
+    /// A node with a field that its operation does not have.
     #[error("node {node} ({op}): has \"{field}\", which only {owner} has; leave it out")]
     StrayField {
-        /// Place of the node.
+        /// Node.
         node: usize,
-        /// Its operation.
+        /// Operation.
         op: &'static str,
-        /// What is too much.
+        /// Extra field.
         field: &'static str,
-        /// The operations that have it.
+        /// Operations that have it.
         owner: &'static str,
     },
-    /// A text that is no constant.
+    /// Text that is not a constant.
     #[error(
         "{text:?} is no constant; write True, False, 3, 2.5, nan, inf, -inf or 1.0+2.0j, as in Python"
     )]
     UnknownConstant {
-        /// The text as given.
+        /// The text.
         text: String,
     },
-    /// An operation on a dtype that it does not take.
+    /// An operation on a dtype that it does not support.
     #[error("{at}: {op} does not take {operands}; {mend}")]
     UnsupportedOperand {
-        /// The operation, written out.
+        /// Where.
         at: String,
-        /// Its name.
+        /// Operation.
         op: &'static str,
-        /// The dtypes that it was given.
+        /// Dtypes of the operands.
         operands: String,
-        /// What to do instead.
+        /// Remedy.
         mend: &'static str,
     },
-    /// An operation whose result NumPy would give a dtype that signals do not have.
+    /// An operation whose NumPy result has a dtype that signals cannot have.
     #[error("{at}: {op} of {operands} is {numpy} in NumPy, which signals cannot have; {mend}")]
     MissingDType {
-        /// The operation, written out.
+        /// Where.
         at: String,
-        /// Its name.
+        /// Operation.
         op: &'static str,
-        /// The dtypes that it was given.
+        /// Dtypes of the operands.
         operands: String,
-        /// The dtype that NumPy gives.
+        /// NumPy's dtype.
         numpy: &'static str,
-        /// What to do instead.
+        /// Remedy.
         mend: &'static str,
     },
-    /// A reduction of something that is no samples.
+    /// A reduction of something other than samples.
     #[error("{at}: {op} reduces the samples of a window, but its operand is {got}; leave {op} out")]
     NeedsSamples {
-        /// The operation, written out.
+        /// Where.
         at: String,
-        /// Its name.
+        /// Operation.
         op: &'static str,
-        /// What the operand is.
+        /// Shape of the operand.
         got: Shape,
     },
-    /// An operation with a memory of windows on something that has not one value a window.
+    /// A stateful operation on something other than one value per window.
     #[error(
         "{at}: {op} follows one value per window, but its operand is {got}; reduce the window first, as in s.mean().{op}(...)"
     )]
     NeedsWindows {
-        /// The operation, written out.
+        /// Where.
         at: String,
-        /// Its name.
+        /// Operation.
         op: &'static str,
-        /// What the operand is.
+        /// Shape of the operand.
         got: Shape,
     },
-    /// A parameter that has to be a constant and is none.
+    /// A parameter that is not a constant.
     #[error("{at}: {parameter} must be a constant, got {got}; write it as a number")]
     NeedsConstant {
-        /// The operation, written out.
+        /// Where.
         at: String,
-        /// The parameter.
+        /// Parameter.
         parameter: &'static str,
-        /// What the parameter is.
+        /// Its shape.
         got: Shape,
     },
-    /// A parameter outside its legal range.
+    /// A parameter out of range.
     #[error("{at}: {parameter} must be {expected}, got {got}; choose a value in that range")]
     ParameterRange {
-        /// The operation, written out.
+        /// Where.
         at: String,
-        /// The parameter.
+        /// Parameter.
         parameter: &'static str,
-        /// What is legal.
+        /// Legal range.
         expected: &'static str,
-        /// The value as given.
+        /// Value.
         got: Scalar,
     },
-    /// A constant that does not fit what it is combined with.
+    /// A constant that does not fit the dtype of the other operand.
     #[error(
         "{at}: {value} does not fit {dtype}, which it takes from the other operand; convert that first, as in s.astype(\"int64\")"
     )]
     ConstantOutOfRange {
-        /// The operation, written out.
+        /// Where.
         at: String,
-        /// The constant.
+        /// Constant.
         value: Scalar,
-        /// The dtype that it would get.
+        /// Dtype.
         dtype: DType,
     },
-    /// An expression that is the same for every signal.
+    /// An expression that does not depend on the signal.
     #[error("{at} does not depend on the signal; use the input in the expression")]
     NoInput {
-        /// The expression, written out.
+        /// The expression.
         at: String,
     },
-    /// A field of rows where there are samples.
+    /// A field of rows in an expression of samples.
     #[error(
         "{at} is a field of rows, but the expression is of samples; use its argument itself, as in s.mean()"
     )]
     FieldOfSamples {
-        /// The field, as it is written.
+        /// The field.
         at: String,
     },
     /// A field that the rows do not have.
     #[error("the rows have no field {field:?}; they have {known}")]
     UnknownField {
-        /// The name as given.
+        /// Name.
         field: String,
-        /// Names of the fields that there are.
+        /// Existing fields.
         known: String,
     },
-    /// A field that is no number.
+    /// A field that is not a number.
     #[error(
         "field {field:?} has a list in each row, which expressions cannot take; reduce it before it becomes a field"
     )]
     ListField {
-        /// Its name.
+        /// Name.
         field: String,
     },
-    /// An operation that rows do not have.
+    /// An operation that rows do not support.
     #[error(
         "{at}: {op} is of samples or windows, not of rows; compute it of the window before it becomes a row, or of groups \
          with group_by"
     )]
     NotOfRows {
-        /// The operation, written out.
+        /// Where.
         at: String,
-        /// Its name.
+        /// Operation.
         op: &'static str,
     },
-    /// A column that has not as many values as there are rows.
+    /// A column whose length is not the number of rows.
     #[error("column {column} has {got} bytes, {expected} were expected; pass a value for each row")]
     ColumnLength {
-        /// Place of the column.
+        /// Index of the column.
         column: usize,
-        /// Bytes that it should have.
+        /// Bytes expected.
         expected: usize,
-        /// Bytes that it has.
+        /// Bytes given.
         got: usize,
     },
-    /// Windows that are empty, do not advance or lie outside the samples.
+    /// Windows that are empty, do not advance or exceed the samples.
     #[error(
         "{count} windows of {window} samples, one every {hop}, do not lie within {samples} samples; window and hop must be at least 1 and the last window must end within the samples"
     )]
     FramesOutOfBounds {
-        /// Samples in a window.
+        /// Samples per window.
         window: usize,
-        /// Samples from one window to the next.
+        /// Samples between window starts.
         hop: usize,
         /// Number of windows.
         count: usize,
-        /// Samples that there are.
+        /// Number of samples.
         samples: usize,
     },
-    /// Fewer inputs than the expression names, or not as many as it was compiled for.
+    /// Another number of inputs than the expression uses or was compiled for.
     #[error("{at} takes {expected} inputs, got {got}; give it one for each")]
     InputCount {
-        /// The expression, written out.
+        /// The expression.
         at: String,
-        /// Inputs that it takes.
+        /// Inputs expected.
         expected: usize,
-        /// Inputs that it was given.
+        /// Inputs given.
         got: usize,
     },
-    /// Windows of inputs that do not fit one another.
+    /// Inputs with different windows.
     #[error(
         "input {input} has {} windows of {}, where {} of {} were expected; give the same windows of every input, and length 1 \
          where an input has one value a window", got.0, got.1, expected.0, expected.1
     )]
     InputFrames {
-        /// Place of the input.
+        /// Index of the input.
         input: usize,
-        /// Windows and their length that the other inputs have.
+        /// Number and length of windows expected.
         expected: (usize, usize),
-        /// Windows and their length that it has.
+        /// Number and length of windows given.
         got: (usize, usize),
     },
-    /// Samples of another dtype than the expression was compiled for.
+    /// Samples of another dtype than compiled for.
     #[error(
         "the expression was compiled for samples of {expected}, got {got}; compile it for {got}"
     )]
     InputDType {
-        /// The dtype that it was compiled for.
+        /// Dtype expected.
         expected: DType,
-        /// The dtype of the samples.
+        /// Dtype given.
         got: DType,
     },
     /// An output of another dtype than the result.
     #[error("the result is {expected}, the output {got}; pass an output of {expected}")]
     OutputDType {
-        /// The dtype of the result.
+        /// Dtype of the result.
         expected: DType,
-        /// The dtype of the output.
+        /// Dtype of the output.
         got: DType,
     },
-    /// An output that cannot hold the result.
+    /// An output of another length than the result.
     #[error(
         "the result has {expected} bytes, the output {got}; pass an output of {expected} bytes"
     )]
@@ -281,17 +281,17 @@ pub enum ExprError {
         /// Bytes of the output.
         got: usize,
     },
-    /// Samples or an output at an address that their dtype does not allow.
+    /// Misaligned samples or output.
     #[error(
         "the {what} of {dtype} does not start at a multiple of {align} bytes; pass an aligned buffer", align = dtype.align()
     )]
     Misaligned {
         /// Samples or output.
         what: &'static str,
-        /// Their dtype.
+        /// Dtype.
         dtype: DType,
     },
-    /// Scratch or state made by another program.
+    /// Scratch or state of another program.
     #[error("the {what} belongs to another program; pass the one that this program made")]
     ForeignScratch {
         /// Scratch or state.
@@ -300,7 +300,7 @@ pub enum ExprError {
 }
 
 impl ExprError {
-    /// Stable name of the kind of error, in snake_case.
+    /// Stable snake_case name of the variant.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

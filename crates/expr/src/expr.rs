@@ -1,4 +1,4 @@
-//! Expressions as they are built: by operators and methods, in Rust as in Python.
+//! Construction of expressions, by operators and methods.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::{Binary, ExprError, Graph, Memory, Name, Op, Reduction, Scalar, Unary
 
 mod operators;
 
-/// A recipe: what is to be computed of the samples, not yet typed.
+/// An untyped expression of samples.
 ///
-/// Built from [`Expr::input`] by operators (`+ - * / % & | ^ !` and unary minus) and methods named
-/// as in NumPy; Python's `//`, `**` and comparisons are methods. Cloning is cheap, and a part
-/// that is used twice is computed once. Equality is that of what was written.
+/// Built from [`Expr::input`] by operators (`+ - * / % & | ^ !` and unary minus) and methods with NumPy's names;
+/// Python's `//`, `**` and comparisons are methods. Cloning is cheap, shared parts are computed once, equality is
+/// structural.
 ///
 /// ```
 /// use isochrony_expr::Expr;
@@ -23,15 +23,15 @@ mod operators;
 /// assert_eq!(loud.to_string(), "(s - s.mean()) / s.std() > 3");
 /// ```
 #[derive(Clone)]
-pub struct Expr(Arc<Written>);
+pub struct Expr(Arc<ExprNode>);
 
-struct Written {
+struct ExprNode {
     op: Op,
     args: SmallVec<[Expr; 3]>,
 }
 
-impl Drop for Written {
-    /// Takes a deep expression apart without recursion.
+impl Drop for ExprNode {
+    /// Iterative, since expressions may be deep.
     fn drop(&mut self) {
         let mut left: Vec<Expr> = self.args.drain(..).collect();
         while let Some(Expr(written)) = left.pop() {
@@ -63,13 +63,13 @@ macro_rules! binary_methods {
 }
 
 impl Expr {
-    /// The samples: of a window, or of a stretch where nothing asks for windows.
+    /// The samples of a window, or of a contiguous range if nothing needs windows.
     #[must_use]
     pub fn input() -> Self {
         Self::input_at(0)
     }
 
-    /// The samples of one of several inputs, counted from 0: see [`Program::compile_inputs`](crate::Program::compile_inputs).
+    /// The samples of an input, from 0: see [`Program::compile_inputs`](crate::Program::compile_inputs).
     #[must_use]
     pub fn input_at(place: u8) -> Self {
         Self::written(Op::Input(place), SmallVec::new())
@@ -81,23 +81,22 @@ impl Expr {
         Self::written(Op::Field(Name::new(name)), SmallVec::new())
     }
 
-    /// A number that takes the dtype of what it meets, as Python's numbers do in NumPy.
+    /// A number that takes the dtype of its operand, like Python numbers in NumPy.
     #[must_use]
     pub fn constant(value: impl Into<Scalar>) -> Self {
         Self::written(Op::Constant(value.into(), None), SmallVec::new())
     }
 
-    /// A number with a dtype of its own, as NumPy's scalars have.
+    /// A number with its own dtype, like NumPy scalars.
     #[must_use]
     pub fn typed(value: impl Into<Scalar>, dtype: DType) -> Self {
         Self::written(Op::Constant(value.into(), Some(dtype)), SmallVec::new())
     }
 
-    /// Any operation on any arguments: how other languages build expressions.
+    /// Any operation, for other languages.
     ///
     /// # Errors
-    /// [`ExprError::ArgumentCount`]; whether the operation takes what it is given is found out
-    /// where the samples' dtype is known, by [`crate::Program::compile`].
+    /// [`ExprError::ArgumentCount`]; [`crate::Program::compile`] checks types.
     pub fn apply(op: Op, args: impl IntoIterator<Item = Self>) -> Result<Self, ExprError> {
         let args: SmallVec<[Self; 3]> = args.into_iter().collect();
         if args.len() != op.arguments() {
@@ -112,7 +111,7 @@ impl Expr {
     }
 
     fn written(op: Op, args: SmallVec<[Self; 3]>) -> Self {
-        Self(Arc::new(Written { op, args }))
+        Self(Arc::new(ExprNode { op, args }))
     }
 
     fn with<const N: usize>(&self, op: Op, others: [Self; N]) -> Self {
@@ -122,13 +121,13 @@ impl Expr {
         Self::written(op, args)
     }
 
-    /// The expression flattened.
+    /// Flattens the expression.
     #[must_use]
     pub fn graph(&self) -> Graph {
         self.graph_with(|op| op)
     }
 
-    /// The expression flattened, each operation replaced.
+    /// Flattens the expression, replacing each operation.
     fn graph_with(&self, replace: impl Fn(Op) -> Op) -> Graph {
         Graph::walk(
             self.clone(),
@@ -144,11 +143,11 @@ impl Expr {
         sqrt => Unary::Sqrt;
         /// Exponential.
         exp => Unary::Exp;
-        /// Exponential less one, exact near zero.
+        /// Exponential less one, accurate near zero.
         expm1 => Unary::Expm1;
         /// Natural logarithm.
         log => Unary::Log;
-        /// Natural logarithm of one more, exact near zero.
+        /// Natural logarithm of `1 + x`, accurate near zero.
         log1p => Unary::Log1p;
         /// Logarithm to base two.
         log2 => Unary::Log2;
@@ -162,17 +161,17 @@ impl Expr {
         tan => Unary::Tan;
         /// Hyperbolic tangent.
         tanh => Unary::Tanh;
-        /// The next integer below.
+        /// Rounds down.
         floor => Unary::Floor;
-        /// The next integer above.
+        /// Rounds up.
         ceil => Unary::Ceil;
-        /// The next integer towards zero.
+        /// Rounds towards zero.
         trunc => Unary::Trunc;
-        /// The nearest integer, halves to even.
+        /// Nearest integer, halves to even.
         round => Unary::Round;
         /// Whether a value is NaN.
         isnan => Unary::IsNan;
-        /// Whether a value is neither NaN nor infinite.
+        /// Whether a value is finite.
         isfinite => Unary::IsFinite;
         /// Real part.
         real => Unary::Real;
@@ -197,18 +196,18 @@ impl Expr {
         max => Reduction::Max;
         /// Sum of a window.
         sum => Reduction::Sum;
-        /// How many samples of a window are not zero.
+        /// Number of non-zero samples of a window.
         count => Reduction::Count;
         /// Root mean square of a window.
         rms => Reduction::Rms;
-        /// Whether any sample of a window is not zero.
+        /// Whether any sample of a window is non-zero.
         any => Reduction::Any;
-        /// Whether all samples of a window are not zero.
+        /// Whether all samples of a window are non-zero.
         all => Reduction::All;
     }
 
     methods! { Memory:
-        /// How many windows so far had a value that is not zero.
+        /// Number of windows so far with a non-zero value.
         counter => Memory::Counter;
     }
 
@@ -221,7 +220,7 @@ impl Expr {
     binary_methods! {
         /// Quotient rounded down: Python's `//`.
         floordiv => FloorDiv;
-        /// Remainder with the sign of the dividend, as C has it.
+        /// Remainder with the sign of the dividend, as in C.
         fmod => Fmod;
         /// Power: Python's `**`.
         pow => Pow;
@@ -233,24 +232,24 @@ impl Expr {
         gt => Gt;
         /// Greater or equal: Python's `>=`.
         ge => Ge;
-        /// Equal, value by value: Python's `==`.
+        /// Equal, elementwise: Python's `==`.
         equal => Eq;
-        /// Not equal, value by value: Python's `!=`.
+        /// Not equal, elementwise: Python's `!=`.
         not_equal => Ne;
         /// Angle of the point (`other`, `self`), in radians.
         arctan2 => Arctan2;
         /// Length of the vector (`self`, `other`).
         hypot => Hypot;
-        /// The smaller of two; NaN if one is.
+        /// Minimum of two; NaN if one is.
         minimum => Minimum;
-        /// The larger of two; NaN if one is.
+        /// Maximum of two; NaN if one is.
         maximum => Maximum;
     }
 
-    /// The same expression with integer arithmetic that wraps in the operands' common dtype, as NumPy's does.
+    /// The same expression with integer arithmetic that wraps in the operands' common dtype, as in NumPy.
     ///
-    /// Without it `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers give a dtype that holds every result
-    /// (int64 at most).
+    /// Otherwise `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers return a dtype that holds every result (int64
+    /// at most).
     ///
     /// ```
     /// use isochrony_expr::{Expr, Program};
@@ -271,13 +270,13 @@ impl Expr {
         self.with(Op::Cast(dtype), [])
     }
 
-    /// Not below `low` and not above `high`.
+    /// Clamps to `low` and `high`.
     #[must_use]
     pub fn clip(&self, low: impl Into<Self>, high: impl Into<Self>) -> Self {
         self.with(Op::Clip, [low.into(), high.into()])
     }
 
-    /// `yes` where this is not zero, else `no`: NumPy's `where(self, yes, no)`.
+    /// `yes` where this is non-zero, else `no`: NumPy's `where(self, yes, no)`.
     #[must_use]
     pub fn select(&self, yes: impl Into<Self>, no: impl Into<Self>) -> Self {
         self.with(Op::Where, [yes.into(), no.into()])
@@ -295,7 +294,7 @@ impl Expr {
         self.with(Op::Memory(Memory::Hysteresis), [low.into(), high.into()])
     }
 
-    /// The value of the window before; `first` where there is none.
+    /// Value of the previous window; `first` for the first.
     #[must_use]
     pub fn previous(&self, first: impl Into<Self>) -> Self {
         self.with(Op::Memory(Memory::Previous), [first.into()])

@@ -1,4 +1,4 @@
-//! Names of the fields of rows.
+//! Names of row fields.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,15 +6,15 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 static KNOWN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
 
-/// Name of a field of rows, interned, so that operations stay copies. Names live as long as the process.
+/// An interned field name, so that operations are `Copy`. Names live as long as the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(&'static str);
 
 impl Name {
-    /// The name of this text: the same for equal texts.
+    /// Interns a text.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        // A panic while the lock is held leaves the set whole.
+        // A panic while the lock is held leaves the set intact.
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&name) = known.get(text) {
             return Self(name);
@@ -30,7 +30,6 @@ impl Name {
         self.0
     }
 
-    /// Whether Python could write it behind a dot.
     fn is_identifier(self) -> bool {
         let mut letters = self.0.chars();
         letters
@@ -40,7 +39,7 @@ impl Name {
     }
 }
 
-/// As one would write the field in Python: `r.mean`, `r["a b"]`.
+/// As in Python: `r.mean`, `r["a b"]`.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_identifier() {

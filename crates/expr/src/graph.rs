@@ -1,4 +1,4 @@
-//! Expressions as they are written down: nodes in the order of their use.
+//! Expressions as graphs in topological order.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,10 +7,9 @@ use smallvec::SmallVec;
 
 use crate::{ExprError, Op};
 
-/// Arguments of a node: places of earlier nodes.
 pub(crate) type Arguments = SmallVec<[usize; 3]>;
 
-/// One operation and where its arguments come from.
+/// An operation and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Node {
     op: Op,
@@ -24,24 +23,23 @@ impl Node {
         self.op
     }
 
-    /// The places of its arguments in the graph, all before its own.
+    /// Indices of its arguments, all before its own.
     #[must_use]
     pub fn args(&self) -> &[usize] {
         &self.args
     }
 }
 
-/// An expression flattened: every distinct operation once, arguments first, the result last.
+/// A flattened expression: every distinct operation once, arguments first, the result last.
 ///
-/// The order is that of a depth-first walk, first argument first, so that two expressions are
-/// the same exactly if their graphs are equal.
+/// In depth-first order, first argument first, so expressions are equal exactly if their graphs are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Graph {
     nodes: Vec<Node>,
 }
 
 impl Graph {
-    /// Most nodes that an expression may have.
+    /// Maximum number of nodes.
     pub const MOST_NODES: usize = 1 << 16;
 
     /// The nodes; the last one is the result.
@@ -50,14 +48,13 @@ impl Graph {
         &self.nodes
     }
 
-    /// The result's node and its place.
+    /// Index of the result.
     #[must_use]
     pub fn root(&self) -> usize {
         self.nodes.len() - 1
     }
 
-    /// Checks nodes from outside and brings them into the one order; the last is the result,
-    /// what it does not need is left out.
+    /// Validates and reorders nodes; the last is the result, and nodes that it does not need are dropped.
     ///
     /// # Errors
     /// [`ExprError::NoNodes`], [`ExprError::TooLarge`], [`ExprError::ForwardReference`],
@@ -101,8 +98,8 @@ impl Graph {
         ))
     }
 
-    /// Flattens whatever hangs together: `key` tells nodes apart, `look` gives operation and
-    /// arguments. Does not recurse, so that depth is not limited by the stack.
+    /// Flattens a structure: `key` identifies nodes, `look` returns operation and arguments. Iterative, so the stack
+    /// does not limit depth.
     pub(crate) fn walk<T: Clone, K: std::hash::Hash + Eq, A>(
         root: T,
         key: impl Fn(&T) -> K,
@@ -169,7 +166,7 @@ mod tests {
     const ADD: Op = Op::Binary(Binary::Add);
 
     #[test]
-    fn equal_operations_become_one_and_unused_ones_go() {
+    fn equal_operations_are_shared_and_unused_ones_dropped() {
         let mean = Op::Reduce(Reduction::Mean);
         let graph = Graph::new([
             (Op::Input(0), vec![]),
@@ -185,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_graph() {
+    fn rejects_invalid_graphs() {
         assert_eq!(Graph::new([]), Err(ExprError::NoNodes));
         let forward = Graph::new([(Op::Input(0), vec![]), (ADD, vec![0, 1])]);
         assert_eq!(forward.unwrap_err().code(), "forward_reference");

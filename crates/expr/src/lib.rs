@@ -1,44 +1,36 @@
-//! One language for queries and user functions: `(s - s.mean()) / s.std() > 3`.
+//! Expressions for queries and user functions: `(s - s.mean()) / s.std() > 3`.
 //!
-//! An expression is *written* (in Rust by operators on [`Expr`], in Python by tracing a lambda, or
-//! read from a file), *compiled* for a dtype, and *run* over windows.
+//! An expression is *written* (by operators on [`Expr`], by tracing a Python lambda, or in a file), *compiled* for a
+//! dtype, and *run* over windows.
 //!
-//! **Written.** An [`Expr`] is a recipe without types: a graph of [`Op`]s whose shared parts are
-//! one node ([`Graph`]). It prints as the Python that it stands for, compares equal to what was
-//! written alike, and is saved as JSON with stable names.
+//! **Written.** An [`Expr`] is an untyped graph of [`Op`]s with shared parts ([`Graph`]). It prints as Python, compares
+//! structurally, and is saved as JSON with stable names.
 //!
-//! **Compiled.** [`Program::compile`] types the recipe with NumPy's rules (NEP 50; numbers without
-//! a dtype take that of what they meet), writes out conversions, computes constants, and finds for
-//! each value whether it belongs to a sample, to a window or to nobody ([`Shape`]). Where NumPy
-//! would give a dtype that signals cannot have, the error says what to convert first. Then it
-//! plans *stages*: values of windows are computed as columns over many windows, and one pass over
-//! the samples of each window computes all that the stage's reductions, or the result, need.
+//! **Compiled.** [`Program::compile`] types it by NumPy's rules (NEP 50), inserts conversions, folds constants, and
+//! finds whether a value is per sample, per window or constant ([`Shape`]). If NumPy's result has a dtype that signals
+//! cannot have, the error says what to convert. The plan has *stages*: window values are computed as columns over many
+//! windows, then one pass over the samples of each window computes what the stage's reductions, or the result, need.
 //!
-//! A comparison whose samples' side is a monotone chain becomes a comparison of stored samples with
-//! thresholds that are found once a window (`program/threshold.rs`), with the same bits.
+//! Comparisons of a monotonic chain become comparisons of stored samples with a threshold, found once per window
+//! (`program/threshold.rs`), with the same bits.
 //!
-//! Expressions of the fields of rows ([`Expr::field`]) are compiled by [`RowProgram`], with the same types and loops.
+//! [`RowProgram`] compiles expressions of row fields ([`Expr::field`]), with the same types and loops.
 //!
-//! **Run.** The interpreter hands blocks of some 1,000 samples, which stay in the first-level cache, from
-//! loop to loop. Arithmetic, comparisons and choices on floats are chains, packed two by two into loops over
-//! vectors (`kernels/chain.rs`); anything else has a loop for each operation. Loops are compiled for
-//! several instruction sets and called once a block. [`Scratch`]
-//! holds all memory, so that running allocates nothing; [`State`] holds what is remembered from
-//! window to window, and is the engine's to reset at breaks.
+//! **Run.** An interpreter passes blocks of about 1,000 samples, in the L1 cache, from loop to loop. Float arithmetic,
+//! comparisons and selections form chains, packed in pairs into vector loops (`kernels/chain.rs`); other operations
+//! have a loop each. Loops are compiled for several instruction sets. [`Scratch`] holds all memory, so running does not
+//! allocate; [`State`] persists between windows, and the engine resets it at breaks.
 //!
 //! Invariants:
-//! - nodes stand after their arguments, in [`Graph`] and in what becomes of it;
-//! - a loop never writes to the register that it reads;
-//! - whatever the CPU, and however samples are cut into blocks and windows into runs, the same
-//!   samples give the same bits: sums have fixed lanes that start at the window's first sample, nothing is
-//!   contracted to a fused multiply-add, and no function of the platform's C library is called
-//!   whose last bit may vary;
-//! - constants are folded by loops that give the same bits as those over samples.
+//! - nodes come after their arguments, in [`Graph`] and everything derived from it;
+//! - a loop never writes to a register that it reads;
+//! - the same samples give the same bits on any CPU, for any blocks and runs: sums have fixed lanes, without fused
+//!   multiply-add or C library functions whose last bit may vary;
+//! - constants are folded by the loops for samples.
 //!
-//! Where results differ from NumPy's: sums are added in f64 in another order; logarithms, exponentials and
-//! angles may differ in the last place (`isochrony_dsp::math` has the bounds); powers up to the eighth are products; floats converted to
-//! integers saturate where NumPy leaves the result open; complex numbers have no functions beyond
-//! arithmetic, magnitude, angle and order.
+//! Differences from NumPy: sums are in f64, in another order; logarithms, exponentials and angles may differ in the
+//! last place (bounds in `isochrony_dsp::math`); powers up to the eighth are products; conversions from float to
+//! integer saturate; complex numbers support arithmetic, magnitude, angle and order only.
 
 mod display;
 mod error;

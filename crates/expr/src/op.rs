@@ -1,4 +1,4 @@
-//! Operations: their names, how many arguments they take, how they are written.
+//! Operations: names, argument counts, notation.
 
 use std::sync::LazyLock;
 
@@ -16,10 +16,10 @@ macro_rules! operations {
         }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The stable name, in files and in Python.
+            /// Stable name, in files and in Python.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -31,9 +31,9 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Operations on one operand, each value by itself. Angles are in radians.
+    /// Unary elementwise operations. Angles are in radians.
     Unary {
-        /// Minus.
+        /// Negation.
         Neg => "neg",
         /// Magnitude.
         Abs => "abs",
@@ -43,11 +43,11 @@ operations! {
         Sqrt => "sqrt",
         /// Exponential.
         Exp => "exp",
-        /// Exponential less one, exact near zero.
+        /// Exponential less one, accurate near zero.
         Expm1 => "expm1",
         /// Natural logarithm.
         Log => "log",
-        /// Natural logarithm of one more, exact near zero.
+        /// Natural logarithm of `1 + x`, accurate near zero.
         Log1p => "log1p",
         /// Logarithm to base two.
         Log2 => "log2",
@@ -61,15 +61,15 @@ operations! {
         Tan => "tan",
         /// Hyperbolic tangent.
         Tanh => "tanh",
-        /// The next integer below.
+        /// Rounds down.
         Floor => "floor",
-        /// The next integer above.
+        /// Rounds up.
         Ceil => "ceil",
-        /// The next integer towards zero.
+        /// Rounds towards zero.
         Trunc => "trunc",
         /// The nearest integer, halves to even.
         Round => "round",
-        /// The nearest integer, halves to even, as a float also of integers.
+        /// Nearest integer, halves to even, as a float even for integers.
         Rint => "rint",
         /// Whether a part is NaN.
         IsNan => "isnan",
@@ -87,13 +87,13 @@ operations! {
 }
 
 operations! {
-    /// Operations on two operands, each pair by itself.
+    /// Binary elementwise operations.
     Binary {
-        /// Sum; logical or of bools.
+        /// Sum; logical or for bools.
         Add => "add",
         /// Difference.
         Sub => "sub",
-        /// Product; logical and of bools.
+        /// Product; logical and for bools.
         Mul => "mul",
         /// True quotient, a float.
         Div => "div",
@@ -101,7 +101,7 @@ operations! {
         FloorDiv => "floordiv",
         /// Remainder with the sign of the divisor; integers modulo zero give zero.
         Mod => "mod",
-        /// Remainder with the sign of the dividend, as C has it; integers by zero give zero.
+        /// Remainder with the sign of the dividend, as in C; integers by zero give zero.
         Fmod => "fmod",
         /// Power.
         Pow => "pow",
@@ -127,18 +127,18 @@ operations! {
         Arctan2 => "arctan2",
         /// Length of the vector.
         Hypot => "hypot",
-        /// The smaller; NaN if one is.
+        /// Minimum; NaN if one is.
         Minimum => "minimum",
-        /// The larger; NaN if one is.
+        /// Maximum; NaN if one is.
         Maximum => "maximum",
     }
 }
 
 operations! {
-    /// Arithmetic as [`Unary`] and [`Binary`] have it, but of integers in their common dtype, where it wraps: NumPy's
-    /// rule. See [`Expr::wrapping`](crate::Expr::wrapping).
+    /// As [`Unary`] and [`Binary`], but integers wrap in their common dtype, as in NumPy. See
+    /// [`Expr::wrapping`](crate::Expr::wrapping).
     Wrapping {
-        /// Minus.
+        /// Negation.
         Neg => "wrapping_neg",
         /// Magnitude; that of the lowest integer is itself.
         Abs => "wrapping_abs",
@@ -156,7 +156,7 @@ operations! {
 }
 
 operations! {
-    /// What makes one value of the samples of a window.
+    /// Reductions of a window's samples to one value.
     Reduction {
         /// Arithmetic mean.
         Mean => "mean",
@@ -164,40 +164,40 @@ operations! {
         Std => "std",
         /// Population variance (`ddof=0`).
         Var => "var",
-        /// Smallest; NaN if one is.
+        /// Minimum; NaN if one is.
         Min => "min",
-        /// Largest; NaN if one is.
+        /// Maximum; NaN if one is.
         Max => "max",
         /// Sum.
         Sum => "sum",
-        /// How many are not zero (NumPy's `count_nonzero`).
+        /// Number of non-zero samples (NumPy's `count_nonzero`).
         Count => "count",
-        /// Root of the mean square of the magnitudes.
+        /// Root mean square of the magnitudes.
         Rms => "rms",
-        /// Whether one is not zero.
+        /// Whether any is non-zero.
         Any => "any",
-        /// Whether none is zero.
+        /// Whether all are non-zero.
         All => "all",
     }
 }
 
 operations! {
-    /// What follows one value per window from window to window. Breaks reset it.
+    /// Stateful operations on one value per window. Breaks reset them.
     Memory {
-        /// Exponentially weighted mean: `y += alpha * (x - y)`, beginning with the first value;
-        /// arguments x and alpha in (0, 1]. A NaN leaves it as it was; where infinities made it NaN it begins anew.
+        /// Exponentially weighted mean: `y += alpha * (x - y)`, starting with the first value; arguments x and alpha in
+        /// (0, 1]. NaN is skipped; if infinities made the mean NaN, it restarts.
         Ewm => "ewm",
         /// True from where x exceeds `high` until it falls below `low`; arguments x, low, high.
         Hysteresis => "hysteresis",
-        /// The value of the window before; arguments x and what to give at the first window.
+        /// Value of the previous window; arguments x and the value for the first window.
         Previous => "previous",
-        /// How many windows so far, this one included, where x is not zero.
+        /// Number of windows so far, including this one, with a non-zero x.
         Counter => "counter",
     }
 }
 
 impl Wrapping {
-    /// The operation without the rule of integers.
+    /// The operation without wrapping.
     #[must_use]
     pub const fn plain(self) -> Op {
         match self {
@@ -216,28 +216,28 @@ impl Wrapping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Op {
-    /// The samples of an input; 0 is the first.
+    /// Samples of an input; 0 is the first.
     Input(u8),
     /// A field of rows.
     Field(Name),
-    /// A number; with a dtype it is as strong as samples are, without it takes theirs.
+    /// A number; with a dtype it is strong like samples, without one it takes theirs.
     Constant(Scalar, Option<DType>),
-    /// Conversion to a dtype, as NumPy's `astype`. Floats beyond an integer's range give its
-    /// limits and NaN gives zero, where NumPy leaves it open.
+    /// Conversion to a dtype, as NumPy's `astype`. Floats saturate to an integer's range and NaN gives zero, where
+    /// NumPy's result is undefined.
     Cast(DType),
     /// One operand.
     Unary(Unary),
     /// Two operands.
     Binary(Binary),
-    /// One or two operands, integers wrapping.
+    /// Wrapping integer arithmetic.
     Wrapping(Wrapping),
-    /// Second argument where the first is not zero, else the third.
+    /// Second argument where the first is non-zero, else the third.
     Where,
-    /// First argument, but not below the second and not above the third.
+    /// First argument, clamped to the second and the third.
     Clip,
-    /// One value of a window.
+    /// Reduction of a window.
     Reduce(Reduction),
-    /// A memory of windows.
+    /// Stateful operation over windows.
     Memory(Memory),
 }
 
@@ -249,7 +249,7 @@ const WHERE: &str = "where";
 const CLIP: &str = "clip";
 
 impl Op {
-    /// The stable name, in files and in Python.
+    /// Stable name, in files and in Python.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -267,7 +267,7 @@ impl Op {
         }
     }
 
-    /// The same with integers that wrap; operations that cannot wrap as they are.
+    /// The wrapping form; operations without one are unchanged.
     #[must_use]
     pub const fn wrapping(self) -> Self {
         Self::Wrapping(match self {
@@ -282,7 +282,7 @@ impl Op {
         })
     }
 
-    /// How many arguments it takes.
+    /// Number of arguments.
     #[must_use]
     pub const fn arguments(self) -> usize {
         match self {
@@ -294,7 +294,7 @@ impl Op {
         }
     }
 
-    /// The names of all operations.
+    /// Names of all operations.
     #[must_use]
     pub fn names() -> &'static [&'static str] {
         static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -309,8 +309,7 @@ impl Op {
         &NAMES
     }
 
-    /// The operation with a name, for those that are nothing but a name: all but
-    /// `field`, `constant` and `cast`; of inputs the first.
+    /// The operation with a name, except `field`, `constant` and `cast`, which need more; `input` is the first.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         fn find<T: Copy>(all: &[T], name: &str, of: impl Fn(T) -> &'static str) -> Option<T> {
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrapping_operation_is_that_of_its_plain_one() {
+    fn wrapping_operations_match_their_plain_forms() {
         for &op in Wrapping::ALL {
             let plain = op.plain();
             assert_eq!(plain.wrapping(), Op::Wrapping(op));

@@ -1,12 +1,11 @@
-//! Which dtype an operation's result has: NumPy 2's rules (NEP 50), restricted to the dtypes that
-//! signals can have. The tests compare every case with a table that NumPy itself made. Integer arithmetic follows them
-//! only if it is to wrap; see [`crate::widen`].
+//! Type promotion: NumPy 2's rules (NEP 50) for the dtypes of signals. Integer arithmetic follows them only if it
+//! wraps; see [`crate::widen`].
 
 use isochrony_segment::DType;
 
 use crate::{Binary, Reduction, Unary};
 
-/// A dtype, and whether it gives way as that of a Python number does.
+/// A dtype, and whether it is weak, as a Python number's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Operand {
     pub(crate) dtype: DType,
@@ -19,19 +18,18 @@ impl Operand {
     }
 }
 
-/// Why there is no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// Neither here nor in NumPy, or deliberately not here.
+pub(crate) enum PromotionError {
+    /// Unsupported in NumPy, or deliberately here.
     Unsupported { mend: &'static str },
-    /// NumPy's result is a dtype that signals cannot have.
+    /// NumPy's result has a dtype that signals cannot have.
     Missing {
         numpy: &'static str,
         mend: &'static str,
     },
 }
 
-/// What operands are converted to, and what comes out.
+/// Dtypes of operands and result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Signature {
     pub(crate) operands: DType,
@@ -53,16 +51,16 @@ const COMPLEX_MEND: &str = "take .real(), .imag(), .abs() or .angle() of it firs
 const BOOL_MEND: &str =
     "for bools use ^ (exclusive or) or ~ (not), or convert with .astype(\"int8\")";
 const BITS_MEND: &str = "convert with .astype(\"int64\"), or compare first to get bools";
-const HALF: Refusal = Refusal::Missing {
+const HALF: PromotionError = PromotionError::Missing {
     numpy: "float16",
     mend: "convert with .astype(\"float32\") first",
 };
 
-fn refuse(mend: &'static str) -> Refusal {
-    Refusal::Unsupported { mend }
+fn refuse(mend: &'static str) -> PromotionError {
+    PromotionError::Unsupported { mend }
 }
 
-/// The dtype of one part of a complex number; others as they are.
+/// Component dtype of complex numbers; others unchanged.
 pub(crate) const fn component(dtype: DType) -> DType {
     match dtype {
         DType::C64 => DType::F32,
@@ -110,7 +108,7 @@ pub(crate) fn promote_types(a: DType, b: DType) -> DType {
     }
 }
 
-/// What operands in common become; weak if all are.
+/// Common dtype of operands; weak if all are.
 pub(crate) fn promote(operands: &[Operand]) -> Operand {
     let of = |weak| {
         let dtypes = operands
@@ -130,7 +128,7 @@ pub(crate) fn promote(operands: &[Operand]) -> Operand {
     }
 }
 
-/// A weak number's dtype beside a strong one: its kind if that is the higher, at the strong one's width.
+/// Dtype of a weak number beside a strong one: the higher kind, at the strong one's width.
 fn yield_to(strong: DType, weak: DType) -> DType {
     let exact = strong == DType::Bool || strong.is_integer();
     match weak {
@@ -143,8 +141,8 @@ fn yield_to(strong: DType, weak: DType) -> DType {
     }
 }
 
-/// The float that NumPy's float functions compute a dtype in.
-fn float_of(dtype: DType) -> Result<DType, Refusal> {
+/// Dtype in which NumPy's float functions compute.
+fn float_of(dtype: DType) -> Result<DType, PromotionError> {
     match dtype {
         DType::Bool | DType::I8 | DType::U8 => Err(HALF),
         DType::I16 | DType::U16 | DType::F32 => Ok(DType::F32),
@@ -153,7 +151,7 @@ fn float_of(dtype: DType) -> Result<DType, Refusal> {
     }
 }
 
-pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, Refusal> {
+pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, PromotionError> {
     let exact = dtype == DType::Bool || dtype.is_integer();
     Ok(match op {
         Unary::Neg if dtype == DType::Bool => return Err(refuse(BOOL_MEND)),
@@ -189,8 +187,8 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, Refusal> {
     })
 }
 
-/// Signature of two operands; both become `operands`.
-pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Refusal> {
+/// Signature of two operands, both converted to `operands`.
+pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, PromotionError> {
     let common = promote(&[a, b]).dtype;
     let exact = common == DType::Bool || common.is_integer();
     Ok(match op {
@@ -221,14 +219,14 @@ pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Re
         Binary::And | Binary::Or | Binary::Xor if exact => same(common),
         Binary::And | Binary::Or | Binary::Xor => return Err(refuse(BITS_MEND)),
         Binary::Arctan2 | Binary::Hypot => {
-            // Not of the common dtype: int8 and uint8 meet in float16, though their common dtype is int16.
+            // Not by the common dtype: int8 and uint8 give float16, although their common dtype is int16.
             let of = |o: Operand| float_of(if o.weak { common } else { o.dtype });
             match (of(a), of(b)) {
-                (Err(Refusal::Unsupported { mend }), _)
-                | (_, Err(Refusal::Unsupported { mend })) => {
+                (Err(PromotionError::Unsupported { mend }), _)
+                | (_, Err(PromotionError::Unsupported { mend })) => {
                     return Err(refuse(mend));
                 }
-                // float16 gives way to a wider one beside it.
+                // float16 yields to a wider float.
                 (Err(half), Err(_)) => return Err(half),
                 (Ok(one), Err(_)) | (Err(_), Ok(one)) => same(one),
                 (Ok(a), Ok(b)) => same(promote_types(a, b)),
@@ -237,7 +235,7 @@ pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Re
     })
 }
 
-pub(crate) fn reduction(op: Reduction, dtype: DType) -> Result<DType, Refusal> {
+pub(crate) fn reduction(op: Reduction, dtype: DType) -> Result<DType, PromotionError> {
     let exact = dtype == DType::Bool || dtype.is_integer();
     Ok(match op {
         Reduction::Mean if exact => DType::F64,

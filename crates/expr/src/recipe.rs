@@ -1,7 +1,6 @@
-//! Expressions in files: `{"nodes": [{"op": "input"}, {"op": "mean", "args": [0]}, ...]}`.
+//! JSON form of expressions: `{"nodes": [{"op": "input"}, {"op": "mean", "args": [0]}, ...]}`.
 //!
-//! Constants are text (`"value": "2.5"`), because not every parser of numbers gives back the
-//! bits that were written.
+//! Constants are text (`"value": "2.5"`), since not every JSON parser preserves their bits.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,12 +12,12 @@ use crate::{Expr, ExprError, Graph, Name, Op};
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recipe {
-    nodes: Vec<Written>,
+    nodes: Vec<SavedNode>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SavedNode {
     op: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     args: Vec<usize>,
@@ -28,12 +27,11 @@ struct Written {
     dtype: Option<DType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Which input, where it is not the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input: Option<u8>,
 }
 
-impl Written {
+impl SavedNode {
     fn op(&self, node: usize) -> Result<Op, ExprError> {
         match (self.op.as_str(), &self.name) {
             ("field", Some(name)) if self.value.is_none() && self.dtype.is_none() => {
@@ -121,7 +119,7 @@ impl Serialize for Graph {
                 Op::Input(place) if place > 0 => Some(place),
                 _ => None,
             };
-            Written {
+            SavedNode {
                 op: node.op().name().into(),
                 args: node.args().to_vec(),
                 value,

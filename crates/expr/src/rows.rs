@@ -1,8 +1,7 @@
-//! Expressions of the fields of rows: `(r.mean > 3) & (r["std"] < 2)`.
+//! Expressions of row fields: `(r.mean > 3) & (r["std"] < 2)`.
 //!
-//! A [`RowProgram`] has several inputs, the columns of a table, where a [`Program`](crate::Program) has one. Types and
-//! loops are the same, so that a row's numbers behave as NumPy's do; blocks of 1,024 rows go from loop to loop in
-//! registers that are used again once their last reader is done.
+//! A [`RowProgram`] takes columns of a table, with the types and loops of [`Program`](crate::Program); blocks of 1,024
+//! rows pass through registers, reused after their last read.
 
 use isochrony_dsp::Isa;
 use isochrony_segment::DType;
@@ -13,21 +12,20 @@ use crate::lower::{Action, lower_rows};
 use crate::program::{Lines, bytes, bytes_mut, lines};
 use crate::{Expr, ExprError};
 
-/// Rows in a block.
 const BLOCK: usize = 1024;
 
-/// A field as a program sees it.
+/// A field of the rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowField {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its dtype; None if expressions cannot take it, as lists.
+    /// Dtype; None if expressions cannot take it, such as a list.
     pub dtype: Option<DType>,
 }
 
 #[derive(Clone, Copy)]
 enum Operand {
-    /// Place among the columns that the program reads.
+    /// Index among the program's columns.
     Column(usize),
     Register(usize),
     Constant(Value),
@@ -48,7 +46,7 @@ struct Step {
     dtype: DType,
 }
 
-/// An expression of fields, typed for rows with certain fields, and the memory that it runs in.
+/// An expression compiled for rows with given fields, with its scratch memory.
 ///
 /// ```
 /// use isochrony_expr::{Expr, RowField, RowProgram};
@@ -69,7 +67,7 @@ struct Step {
 #[derive(Clone)]
 pub struct RowProgram {
     text: String,
-    /// Places of the fields that it reads, among all fields; and their dtypes.
+    /// Indices of the fields that it reads, and their dtypes.
     columns: Vec<usize>,
     dtypes: Vec<DType>,
     steps: Vec<Step>,
@@ -85,7 +83,7 @@ impl std::fmt::Debug for RowProgram {
 }
 
 impl RowProgram {
-    /// Types an expression for rows with these fields.
+    /// Compiles an expression for rows with these fields.
     ///
     /// # Errors
     /// [`ExprError::UnknownField`], [`ExprError::ListField`], [`ExprError::NotOfRows`], [`ExprError::NoInput`], and
@@ -158,7 +156,7 @@ impl RowProgram {
                         Action::Select => Loop::Select(kernels::select(node.dtype)),
                         _ => return Err(refused()),
                     };
-                    // A new register before those that are read last here are free: no loop writes where it reads.
+                    // Allocated before the registers last read here are freed: no loop writes where it reads.
                     let out = free.pop().unwrap_or_else(|| {
                         program.registers.push(lines(16 * BLOCK));
                         program.registers.len() - 1
@@ -186,19 +184,19 @@ impl RowProgram {
         Ok(program)
     }
 
-    /// The dtype of the result.
+    /// Dtype of the result.
     #[must_use]
     pub fn output(&self) -> DType {
         self.output
     }
 
-    /// Places of the fields that it reads, in the order in which [`run`](Self::run) takes their columns.
+    /// Indices of the fields that it reads, in [`run`](Self::run)'s order.
     #[must_use]
     pub fn columns(&self) -> &[usize] {
         &self.columns
     }
 
-    /// Computes `rows` values of the columns that [`columns`](Self::columns) names.
+    /// Computes `rows` values from the [`columns`](Self::columns).
     ///
     /// # Errors
     /// [`ExprError::ColumnLength`], [`ExprError::OutputLength`], [`ExprError::Misaligned`].
@@ -211,7 +209,7 @@ impl RowProgram {
                 &columns[column][from * dtype.size()..(from + count) * dtype.size()]
             };
             for step in &self.steps {
-                // Taken out, so that the others can be read; never one of the step's own arguments.
+                // Taken to read the others; never an argument of its own step.
                 let mut register = std::mem::take(&mut self.registers[step.out]);
                 let registers = &self.registers;
                 let arg = |at: usize| {
@@ -228,7 +226,7 @@ impl RowProgram {
                 match step.run {
                     Loop::Unary(run) => match arg(0) {
                         Source::Block(block) => run(isa, block, target),
-                        // Operations on constants alone were computed when the program was made.
+                        // Operations on constants were folded at compile time.
                         Source::Value(_) => {}
                     },
                     Loop::Binary(run) => run(isa, arg(0), arg(1), target),

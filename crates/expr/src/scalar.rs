@@ -1,4 +1,4 @@
-//! Constants as a user writes them.
+//! Constants of expressions.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -8,25 +8,24 @@ use isochrony_segment::{Complex64, DType};
 
 use crate::ExprError;
 
-/// A number without a dtype of its own, as Python's are: it takes the dtype of what it meets.
+/// A number without its own dtype, like Python's: it takes that of its operand.
 ///
-/// Equality is that of bits, so that NaN equals itself and -0.0 differs from 0.0: two constants
-/// are equal only if no expression can tell them apart. The text form is Python's: `True`, `3`,
-/// `2.5`, `nan`, `-inf`, `1.0+2.0j`; it reads back exactly.
+/// Equality is bitwise: NaN equals itself and -0.0 differs from 0.0, so equal constants are indistinguishable. The text
+/// form is Python's (`True`, `3`, `2.5`, `nan`, `-inf`, `1.0+2.0j`) and reads back exactly.
 #[derive(Debug, Clone, Copy)]
 pub enum Scalar {
-    /// A truth value; its dtype is bool, as in Python.
+    /// A bool.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A floating-point number.
+    /// A float.
     Float(f64),
     /// A complex number.
     Complex(Complex64),
 }
 
 impl Scalar {
-    /// The dtype that it has where it meets nothing stronger.
+    /// Its dtype without a stronger operand.
     #[must_use]
     pub fn default_dtype(self) -> DType {
         match self {
@@ -102,7 +101,7 @@ impl FromStr for Scalar {
             return Ok(Self::Int(value));
         }
         if let Some(parts) = text.strip_suffix('j') {
-            // The sign between the parts is the last one that belongs to no exponent.
+            // The sign between the parts is the last one outside an exponent.
             let bytes = parts.as_bytes();
             let split = (1..bytes.len())
                 .rev()
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_constant() {
+    fn rejects_invalid_constants() {
         for text in ["", "j", "true", "1+", "0x10", "1.0+j2", "s"] {
             let error = text.parse::<Scalar>().unwrap_err();
             assert_eq!(error.code(), "unknown_constant", "{text}");

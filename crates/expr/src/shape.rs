@@ -1,17 +1,17 @@
-//! How many values a node has.
+//! Number of values per node.
 
 use std::fmt;
 
 use isochrony_segment::DType;
 
-/// What a value belongs to. An operation's result belongs to the most of its operands.
+/// What has one value each. A result has the largest shape of its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
-    /// The same always.
+    /// The whole stream.
     Constant,
-    /// One value per window.
+    /// A window.
     Window,
-    /// One value per sample.
+    /// A sample.
     Sample,
 }
 
@@ -25,10 +25,10 @@ impl fmt::Display for Shape {
     }
 }
 
-/// What an expression gives for samples of a given dtype.
+/// Type of an expression's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Type {
-    /// Element type of the result.
+    /// Element type.
     pub dtype: DType,
     /// Values per sample or per window.
     pub shape: Shape,

@@ -1,26 +1,25 @@
-//! Which dtype integer arithmetic needs so that no result wraps.
+//! Widening of integer arithmetic, so that no result wraps.
 //!
-//! `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers give the operands' common dtype where it holds every
-//! possible result, else the narrowest signed dtype that does: the sum of two int16 is int32, their quotient too
-//! (-32768 // -1), and `abs` of uint8 stays uint8. Nothing is wider than int64, so results beyond its range wrap: of
-//! int64 operands, of a product of two uint32 (up to 2^64 - 2^33 + 1), and of powers.
+//! `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers give the operands' common dtype if it holds every possible
+//! result, else the narrowest signed dtype that does: int32 for the sum of two int16 and for their quotient (-32768 //
+//! -1); uint8 for `abs` of uint8. int64 is the widest, so results beyond it wrap: of int64 operands, products of two
+//! uint32, and powers.
 //!
-//! What counts is the range of the operands' dtypes, not their values, but for a constant exponent or divisor:
-//! int16 // 2 stays int16. A Python integer has the dtype of what it meets, or the narrowest that holds it.
+//! Ranges of dtypes count, not values, except for a constant exponent or divisor: int16 // 2 stays int16. A Python
+//! integer has the dtype of its operand, or the narrowest that holds it.
 
 use isochrony_segment::DType;
 
 use crate::promote::promote_types;
 use crate::{Binary, Unary};
 
-/// The least and the largest value of something.
 #[derive(Debug, Clone, Copy)]
 struct IntegerRange {
     least: i128,
     most: i128,
 }
 
-/// Integer dtypes, the narrowest first.
+/// Integer dtypes, narrowest first.
 const NARROWEST: [DType; 7] = [
     DType::I8,
     DType::U8,
@@ -70,7 +69,7 @@ impl IntegerRange {
         promote_types(narrowest.unwrap_or(DType::I64), common)
     }
 
-    /// Of each operand's bounds with each of the other's.
+    /// Combines each bound with each of the other's.
     fn corners(self, other: Self, of: impl Fn(i128, i128) -> i128) -> Self {
         let Self { least, most } = other;
         Self::around(&[
@@ -81,7 +80,7 @@ impl IntegerRange {
         ])
     }
 
-    /// Floored quotients, which are largest with the divisors nearest to zero; by zero they are zero.
+    /// Floored quotients, largest for divisors nearest to zero; zero for division by zero.
     fn quotient(self, divisor: Self) -> Self {
         let nearest = [divisor.least.max(1), divisor.most.min(-1)].into_iter();
         let nearest = nearest.filter(|value| (divisor.least..=divisor.most).contains(value));
@@ -91,7 +90,7 @@ impl IntegerRange {
         Self::around(&quotients.chain([0]).collect::<Vec<_>>())
     }
 
-    /// With an exponent that is no constant a power can be anything.
+    /// Without a constant exponent a power can be anything.
     fn power(self, exponent: Option<i64>) -> Self {
         let power = exponent.and_then(|exponent| u32::try_from(exponent).ok());
         match power {
@@ -106,7 +105,7 @@ impl IntegerRange {
     }
 }
 
-/// What an operand and the result become; None where nothing can wrap.
+/// Dtype of operand and result; None if nothing can wrap.
 pub(crate) fn unary(op: Unary, dtype: DType) -> Option<DType> {
     if !dtype.is_integer() {
         return None;
@@ -120,7 +119,7 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<DType> {
     Some(results.dtype(dtype))
 }
 
-/// What two operands and the result become; None where nothing can wrap. `constant`: the second operand, if known.
+/// Dtype of operands and result; None if nothing can wrap. `constant`: the second operand, if known.
 pub(crate) fn binary(op: Binary, a: DType, b: DType, constant: Option<i64>) -> Option<DType> {
     let common = promote_types(a, b);
     if !common.is_integer() {
@@ -140,7 +139,7 @@ pub(crate) fn binary(op: Binary, a: DType, b: DType, constant: Option<i64>) -> O
     Some(results.dtype(common))
 }
 
-/// The dtype of a Python integer beside a dtype that it takes if it fits.
+/// Dtype of a Python integer beside a dtype, which it takes if it fits.
 pub(crate) fn constant(value: i64, beside: DType) -> DType {
     let value = IntegerRange::around(&[value.into()]);
     let all = std::iter::once(beside).chain(NARROWEST);
@@ -167,9 +166,9 @@ mod tests {
             (Sub, U8, U8, Some(I16)),
             (Sub, U16, U8, Some(I32)),
             (Mul, I8, I8, Some(I16)),
-            // 255 * 255 is above 32767.
+            // 255 * 255 exceeds 32767.
             (Mul, U8, U8, Some(I32)),
-            // 255 * -128 is not below -32768.
+            // 255 * -128 is within int16.
             (Mul, U8, I8, Some(I16)),
             (Mul, U16, U16, Some(I64)),
             (Mul, U32, U32, Some(I64)),
@@ -198,7 +197,7 @@ mod tests {
         for (dtype, divisor, expected) in [
             (I8, 2, I8),
             (I8, -2, I8),
-            // -128 // -1 is 128, and with -1 only.
+            // -128 // -1 is 128, for -1 only.
             (I8, -1, I16),
             (I32, -1, I64),
             (I8, 0, I8),
@@ -210,7 +209,7 @@ mod tests {
             let found = binary(FloorDiv, dtype, dtype, Some(divisor));
             assert_eq!(found, Some(expected), "{dtype} // {divisor}");
         }
-        // The quotients are -255 to 0.
+        // Quotients are -255 to 0.
         assert_eq!(binary(FloorDiv, U8, I8, Some(-1)), Some(I16));
         for (op, dtype, expected) in [
             (Unary::Neg, U8, Some(I16)),
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_takes_the_dtype_it_meets_or_the_narrowest_that_holds_it() {
+    fn a_constant_takes_its_operands_dtype_or_the_narrowest_that_holds_it() {
         assert_eq!(constant(100, I8), I8);
         assert_eq!(constant(200, I8), U8);
         assert_eq!(constant(-1, U16), I8);
@@ -252,7 +251,6 @@ mod tests {
         }
     }
 
-    /// Every pair of values of 8 bits, by their own arithmetic.
     #[test]
     fn no_result_of_eight_bits_is_outside_its_dtype() {
         let values = |dtype: DType| {

@@ -13,17 +13,17 @@ thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Fails only while the thread ends, when nothing is counted any more.
+        // Fails only while the thread ends, when nothing is counted.
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: by the caller's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: the place came from `alloc` above, and so from the system's allocator.
+        // SAFETY: `place` came from `alloc` above, and so from the system's allocator.
         unsafe { System.dealloc(place, layout) }
     }
 }

@@ -1,14 +1,14 @@
-//! Typed access to a segment's samples: in place, in pieces, as a copy, calibrated.
+//! Typed access to samples: in place, in pieces, as a copy, calibrated.
 
 use std::borrow::Cow;
 
 use crate::{Buffer, BufferMut, Buffers, Sample, SegmentError, SigSeg, dispatch};
 
-/// Samples of an unaligned piece are copied through a block of this many values on the stack.
+/// Samples of a stack block, for unaligned pieces.
 const BLOCK: usize = 256;
 
 impl SigSeg {
-    /// All samples as one slice, if they lie in one buffer, aligned, and are of type `T`.
+    /// All samples as one slice, if they are of type `T`, aligned, and in one buffer.
     #[must_use]
     pub fn as_contiguous<T: Sample>(&self) -> Option<&[T]> {
         if T::DTYPE != self.dtype() {
@@ -21,13 +21,13 @@ impl SigSeg {
         }
     }
 
-    /// Whether all samples lie in one buffer and are aligned, so that a typed view needs no copy.
+    /// Whether all samples are aligned and in one buffer, so that a typed view needs no copy.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
         dispatch!(self.dtype(), T => self.as_contiguous::<T>().is_some())
     }
 
-    /// The samples as one slice a buffer; only a buffer that is not aligned for `T` is copied.
+    /// One slice per buffer; only unaligned buffers are copied.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`].
@@ -39,8 +39,8 @@ impl SigSeg {
         })
     }
 
-    /// Calls `each` with all samples in order, in slices as long as the buffers allow; samples
-    /// that are not aligned pass through a small block on the stack. Allocates nothing.
+    /// Calls `each` with all samples in order, in slices as long as the buffers allow; unaligned samples pass through a
+    /// stack block. Does not allocate.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`].
@@ -86,7 +86,7 @@ impl SigSeg {
         Ok(())
     }
 
-    /// The samples as a vector.
+    /// Copies the samples to a vector.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`].
@@ -96,7 +96,7 @@ impl SigSeg {
         Ok(samples)
     }
 
-    /// The same samples in one aligned buffer: itself if it is contiguous, else one copy.
+    /// The samples in one aligned buffer: the same if contiguous, else a copy.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -108,8 +108,7 @@ impl SigSeg {
         Self::new(buffer, self.start(), self.dtype(), self.stream_id())
     }
 
-    /// The samples for writing. They are copied first if shared, mapped or scattered, so that
-    /// other segments over the same memory keep what they see.
+    /// The samples for writing, copied first if shared, mapped or scattered, so other segments do not change.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`], [`SegmentError::OutOfMemory`].
@@ -119,16 +118,15 @@ impl SigSeg {
             *self = self.materialise()?;
         }
         match self.pieces.first_mut() {
-            // Aligned: materialised above, or aligned already; a copy is aligned anyway.
+            // Aligned: checked or materialised above, or a copy.
             Some(piece) => Ok(bytemuck::cast_slice_mut(piece.make_mut()?)),
             None => Ok(&mut []),
         }
     }
 
-    /// The samples as values in the stream's unit, as f64 (complex128 for complex samples).
+    /// The samples in the stream's unit, as f64 (complex128 for complex samples).
     ///
-    /// Where the calibration is the identity, counts are values and this is a plain clone of
-    /// whatever dtype; otherwise one copy.
+    /// With an identity calibration, a clone of the original dtype; otherwise a copy.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -161,7 +159,7 @@ impl SigSeg {
     }
 }
 
-/// The samples of a segment, one slice a buffer.
+/// Samples of a segment, one slice per buffer.
 #[derive(Debug, Clone)]
 pub struct Slices<'a, T> {
     pieces: Buffers<'a>,

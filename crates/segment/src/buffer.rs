@@ -1,8 +1,7 @@
 //! Reference-counted memory: mapped, owned or foreign.
 //!
-//! A [`Buffer`] is a view (address and length) and a counted reference to whatever keeps that
-//! memory alive. Owned memory begins at a multiple of [`ALIGNMENT`] and is the only kind that
-//! is ever written, and only while one reference exists.
+//! A [`Buffer`] is a view (address and length) with a counted reference to the memory's owner. Only owned memory,
+//! aligned to [`ALIGNMENT`], is ever written, and only while it has a single reference.
 #![allow(unsafe_code)] // Views into memory whose owner is counted apart from the view need raw pointers.
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -17,28 +16,28 @@ use crate::{Sample, SegmentError, has_free_memory, prefer_large_pages};
 /// Alignment of owned memory in bytes: a cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
 
-/// What keeps memory alive that this crate did not allocate: a mapped file, a Python buffer.
+/// Owner of memory not allocated by this crate: a mapped file, a Python buffer.
 pub trait Owner: Send + Sync + 'static {
-    /// Where the memory comes from.
+    /// Origin of the memory.
     fn kind(&self) -> BufferKind {
         BufferKind::Foreign
     }
 }
 
-/// Where the memory of a [`Buffer`] comes from.
+/// Origin of a [`Buffer`]'s memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BufferKind {
-    /// A file mapped into memory.
+    /// A memory-mapped file.
     Mapped,
     /// Aligned memory of this process.
     Owned,
-    /// Memory of somebody else, such as a Python object.
+    /// Memory of another owner, such as a Python object.
     Foreign,
 }
 
-/// One aligned allocation. Nobody keeps a Rust reference to its bytes beyond a borrow of a
-/// `Buffer` or `BufferMut`, so all access goes through `ptr`.
+/// One aligned allocation. References to its bytes live only as long as borrows of its owner, so all access goes
+/// through `ptr`.
 struct Aligned {
     ptr: NonNull<u8>,
     len: usize,
@@ -51,22 +50,22 @@ unsafe impl Sync for Aligned {}
 
 impl Aligned {
     fn layout(len: usize) -> Result<Layout, SegmentError> {
-        // An empty allocation is not allowed, so the smallest has one line.
+        // Empty allocations are not allowed.
         Layout::from_size_align(len.max(1), ALIGNMENT)
             .map_err(|_| SegmentError::OutOfMemory { bytes: len })
     }
 
-    /// Not initialised.
+    /// Uninitialised.
     fn new(len: usize) -> Result<Self, SegmentError> {
         let layout = Self::layout(len)?;
-        // The system may promise more memory than it has, and end the process that writes to it.
+        // Linux overcommits memory and kills the process that writes to it.
         if !has_free_memory(len as u64) {
             return Err(SegmentError::OutOfMemory { bytes: len });
         }
         // SAFETY: the layout has a size above zero.
         let ptr = NonNull::new(unsafe { alloc(layout) })
             .ok_or(SegmentError::OutOfMemory { bytes: len })?;
-        // SAFETY: the allocation is new and has at least `len` bytes, which need not be initialised.
+        // SAFETY: the allocation is new and has at least `len` bytes, possibly uninitialised.
         prefer_large_pages(unsafe { slice::from_raw_parts_mut(ptr.as_ptr().cast(), len) });
         Ok(Self { ptr, len })
     }
@@ -78,23 +77,22 @@ impl Aligned {
         Ok(owned)
     }
 
-    /// The parts one after another, without zeroing first.
+    /// Concatenates parts without zeroing first.
     fn concat<'a>(parts: impl Iterator<Item = &'a [u8]>, len: usize) -> Result<Self, SegmentError> {
         let owned = Self::new(len)?;
         let ptr = owned.ptr;
         let mut filled = 0;
         for part in parts {
             let part = &part[..part.len().min(len - filled)];
-            // SAFETY: `filled + part.len() <= len` by the line above; the allocation is new, so
-            // the two do not overlap.
+            // SAFETY: `filled + part.len() <= len` by the line above; the allocation is new, so the two do not overlap.
             unsafe {
                 ptr.add(filled)
                     .copy_from_nonoverlapping(NonNull::from(part).cast(), part.len());
             }
             filled += part.len();
         }
-        // SAFETY: the rest `filled..len` lies inside the allocation. Usually empty; writing it
-        // means that no caller's mistake can expose uninitialised memory.
+        // SAFETY: `filled..len` lies inside the allocation. Usually empty; zeroed so that a wrong `len` cannot expose
+        // uninitialised memory.
         unsafe { ptr.add(filled).write_bytes(0, len - filled) };
         Ok(owned)
     }
@@ -103,7 +101,7 @@ impl Aligned {
 impl Drop for Aligned {
     fn drop(&mut self) {
         if let Ok(layout) = Self::layout(self.len) {
-            // SAFETY: `ptr` was allocated with this very layout, and nobody refers to it now.
+            // SAFETY: `ptr` was allocated with this layout, and no reference is left.
             unsafe { dealloc(self.ptr.as_ptr(), layout) };
         }
     }
@@ -115,9 +113,9 @@ enum Keeper {
     Other(Arc<dyn Owner>),
 }
 
-/// A shared view of bytes that nobody changes; cloning and slicing copy nothing.
+/// A shared view of immutable bytes; cloning and slicing copy nothing.
 ///
-/// The view keeps its memory alive whatever happens to store, signal or segment.
+/// It keeps its memory alive.
 #[derive(Clone)]
 pub struct Buffer {
     keeper: Keeper,
@@ -125,25 +123,21 @@ pub struct Buffer {
     len: usize,
 }
 
-// SAFETY: the memory is only read through `&Buffer`, its keeper is `Send + Sync`, and writing
-// needs `&mut Buffer` and a unique keeper.
+// SAFETY: `&Buffer` only reads, the keeper is `Send + Sync`, and writing needs `&mut Buffer` and a unique keeper.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A view of `len` bytes at `ptr` that `owner` keeps alive.
+    /// A view of `len` bytes at `ptr` in memory of `owner`.
     ///
     /// # Safety
     /// As long as `owner` or a clone of it exists:
-    /// - `ptr..ptr + len` is readable, initialised memory that neither moves nor is unmapped or
-    ///   truncated;
-    /// - all views made with one owner lie in one allocation or mapping of at most `isize::MAX`
-    ///   bytes, and their pointers are derived from one to the whole of it (touching views are
-    ///   joined into one);
-    /// - no thread of this process writes to it, and whoever else may (another process on a shared
-    ///   mapping) leaves the bytes of this view alone. A store vouches for its committed samples;
-    ///   a Python buffer's caller must not write while a plan reads it.
+    /// - `ptr..ptr + len` is readable, initialised memory that is neither moved, unmapped nor truncated;
+    /// - all views with one owner lie in one allocation or mapping of at most `isize::MAX` bytes, with pointers derived
+    ///   from one to the whole of it (adjacent views are joined);
+    /// - no thread of this process writes to it, and other processes with a shared mapping do not write to these bytes.
+    ///   A store guarantees this for committed samples; the caller must for a Python buffer.
     #[must_use]
     pub unsafe fn from_owner(owner: Arc<dyn Owner>, ptr: NonNull<u8>, len: usize) -> Self {
         Self {
@@ -153,7 +147,7 @@ impl Buffer {
         }
     }
 
-    /// A copy of samples in owned memory.
+    /// Copies samples to owned memory.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -161,7 +155,7 @@ impl Buffer {
         Self::concat([bytemuck::cast_slice(samples)])
     }
 
-    /// A copy of parts, one after another, in owned memory.
+    /// Concatenates parts in owned memory.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -180,8 +174,8 @@ impl Buffer {
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: valid for reads and unchanged while the keeper lives, which `self` holds:
-        // `from_owner`'s caller or `Aligned` guarantee it.
+        // SAFETY: readable and unchanged while the keeper, held by `self`, lives; guaranteed by `from_owner`'s caller
+        // or `Aligned`.
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
@@ -203,7 +197,7 @@ impl Buffer {
         self.len == 0
     }
 
-    /// Where the memory comes from.
+    /// Origin of the memory.
     #[must_use]
     pub fn kind(&self) -> BufferKind {
         match &self.keeper {
@@ -212,45 +206,45 @@ impl Buffer {
         }
     }
 
-    /// Whether the memory must never be written, whoever holds it: all but owned memory.
+    /// Whether the memory is never writable: all but owned memory.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         matches!(self.keeper, Keeper::Other(_))
     }
 
-    /// The part `range` of this view, in bytes; `None` if it reaches outside.
+    /// A range of this view, in bytes; `None` if out of bounds.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         if range.start > range.end || range.end > self.len {
             return None;
         }
         let mut part = self.clone();
-        // SAFETY: `start <= end <= len`, so the address stays inside the view or at its end.
+        // SAFETY: `start <= end <= len`: the address is inside the view or at its end.
         part.ptr = unsafe { self.ptr.add(range.start) };
         part.len = range.end - range.start;
         Some(part)
     }
 
-    /// Leaves out the first bytes of this view, or all if it has no more.
+    /// Drops the first bytes of this view, at most all.
     pub(crate) fn advance(&mut self, bytes: usize) {
         let bytes = bytes.min(self.len);
-        // SAFETY: `bytes <= len`, so the address stays inside the view or at its end.
+        // SAFETY: `bytes <= len`: the address is inside the view or at its end.
         self.ptr = unsafe { self.ptr.add(bytes) };
         self.len -= bytes;
     }
 
-    /// The bytes as samples; `None` if they are not aligned for `T` or not a whole number of them.
+    /// The bytes as samples; `None` if misaligned or not a whole number of samples.
     #[must_use]
     pub fn samples<T: Sample>(&self) -> Option<&[T]> {
         bytemuck::try_cast_slice(self.bytes()).ok()
     }
 
-    /// Whether `next` continues this view in the same memory.
+    /// Whether `next` continues this view in memory.
     #[must_use]
     pub fn is_followed_by(&self, next: &Self) -> bool {
         let same = match (&self.keeper, &next.keeper) {
             (Keeper::Owned(a), Keeper::Owned(b)) => Arc::ptr_eq(a, b),
-            // Compare addresses only: one owner may be known by several vtables.
+            // Compare addresses only: an owner may have several vtables.
             (Keeper::Other(a), Keeper::Other(b)) => {
                 std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b))
             }
@@ -259,7 +253,7 @@ impl Buffer {
         same && self.ptr.addr().get() + self.len == next.ptr.addr().get()
     }
 
-    /// Extends this view over `next` if that continues it; otherwise gives `next` back.
+    /// Extends this view by `next` if adjacent; otherwise returns `next`.
     ///
     /// # Errors
     /// `next`, unchanged.
@@ -267,25 +261,24 @@ impl Buffer {
         if !self.is_followed_by(&next) {
             return Err(next);
         }
-        // Both views lie in memory of one owner and touch, so their union is readable.
+        // Adjacent views of one owner: their union is readable.
         self.len += next.len;
         Ok(())
     }
 
-    /// The bytes for writing, if this is the only reference to owned memory; copies nothing. Memory whose other
-    /// references are gone can so be used again.
+    /// The bytes for writing, if this is the only reference to owned memory: for reuse of memory.
     pub fn get_mut(&mut self) -> Option<&mut [u8]> {
         match &mut self.keeper {
             Keeper::Owned(memory) => Arc::get_mut(memory)?,
             Keeper::Other(_) => return None,
         };
-        // SAFETY: the keeper is owned memory with one reference, held by `self`, which is borrowed
-        // mutably: nobody else can read or write these bytes.
+        // SAFETY: the keeper is owned memory with a single reference, held by `self`, which is mutably borrowed:
+        // nothing else accesses these bytes.
         Some(unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
     }
 
-    /// The bytes for writing: in place if this is the only reference to owned memory, otherwise
-    /// of a copy that replaces this view. Other views keep what they see.
+    /// The bytes for writing: in place if this is the only reference to owned memory, otherwise of a copy that replaces
+    /// this view.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -293,7 +286,7 @@ impl Buffer {
         if self.get_mut().is_none() {
             *self = Self::concat([self.bytes()])?;
         }
-        // The copy has one reference, this one.
+        // The copy has a single reference.
         Ok(self.get_mut().unwrap_or_default())
     }
 }
@@ -307,7 +300,7 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// Aligned memory that is being filled; [`freeze`](Self::freeze) makes it shareable.
+/// Aligned memory to be filled; [`freeze`](Self::freeze) makes it shareable.
 pub struct BufferMut {
     memory: Aligned,
 }
@@ -342,11 +335,11 @@ impl BufferMut {
     /// The bytes for writing.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; `self` is the only way to this memory and is borrowed mutably.
+        // SAFETY: as in `bytes`; `self`, mutably borrowed, is the only access to this memory.
         unsafe { slice::from_raw_parts_mut(self.memory.ptr.as_ptr(), self.memory.len) }
     }
 
-    /// The memory as samples for writing; trailing bytes short of a sample are left out.
+    /// The memory as samples for writing, without a trailing partial sample.
     #[must_use]
     pub fn samples_mut<T: Sample>(&mut self) -> &mut [T] {
         let whole = self.memory.len / size_of::<T>() * size_of::<T>();
@@ -365,7 +358,7 @@ impl BufferMut {
         self.memory.len == 0
     }
 
-    /// Shares the memory, which nobody changes from now on; no copy.
+    /// Makes the memory immutable and shareable, without a copy.
     #[must_use]
     pub fn freeze(self) -> Buffer {
         let (ptr, len) = (self.memory.ptr, self.memory.len);

@@ -1,4 +1,4 @@
-//! From counts to physical units.
+//! Calibration of counts to physical units.
 
 use std::hash::{Hash, Hasher};
 
@@ -16,7 +16,7 @@ impl Calibration {
     /// A calibration with `scale` in units per count and `offset` in units; an empty unit is unknown.
     ///
     /// # Errors
-    /// [`SegmentError::InvalidCalibration`] unless scale is finite and not zero and offset is finite.
+    /// [`SegmentError::InvalidCalibration`] unless scale is finite and non-zero and offset is finite.
     pub fn new(scale: f64, offset: f64, unit: impl Into<String>) -> Result<Self, SegmentError> {
         if !scale.is_finite() || scale == 0.0 || !offset.is_finite() {
             return Err(SegmentError::InvalidCalibration { scale, offset });
@@ -29,7 +29,7 @@ impl Calibration {
         })
     }
 
-    /// Counts that already are values in `unit`.
+    /// A calibration of counts that are values in `unit`.
     #[must_use]
     pub fn identity(unit: impl Into<String>) -> Self {
         Self {
@@ -45,25 +45,25 @@ impl Calibration {
         self.scale
     }
 
-    /// The value of zero counts, in the unit.
+    /// Value of zero counts, in the unit.
     #[must_use]
     pub fn offset(&self) -> f64 {
         self.offset
     }
 
-    /// The unit of calibrated values; empty if unknown.
+    /// Unit of calibrated values; empty if unknown.
     #[must_use]
     pub fn unit(&self) -> &str {
         &self.unit
     }
 
-    /// Whether counts are values already, so that nothing needs converting.
+    /// Whether counts are values.
     #[must_use]
     pub fn is_identity(&self) -> bool {
         self.scale == 1.0 && self.offset == 0.0
     }
 
-    /// Calibrates as many samples as the shorter of the two slices has.
+    /// Calibrates as many samples as both slices hold.
     #[inline(always)] // so that callers can compile it for a wider instruction set
     pub fn apply<T: Sample>(&self, counts: &[T], out: &mut [T::Physical]) {
         for (value, &count) in out.iter_mut().zip(counts) {
@@ -77,7 +77,7 @@ impl Eq for Calibration {}
 
 impl Hash for Calibration {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Adding zero makes -0.0 and 0.0, which are equal, hash alike.
+        // Adding zero gives -0.0 and 0.0, which are equal, the same hash.
         (self.scale + 0.0).to_bits().hash(state);
         (self.offset + 0.0).to_bits().hash(state);
         self.unit.hash(state);
@@ -85,7 +85,7 @@ impl Hash for Calibration {
 }
 
 impl Default for Calibration {
-    /// The identity with an unknown unit.
+    /// Identity with an unknown unit.
     fn default() -> Self {
         Self::identity("")
     }

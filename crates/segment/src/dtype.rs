@@ -1,11 +1,11 @@
-//! Element types and their spellings.
+//! Element types and their notations.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::SegmentError;
 
-/// Type of one sample. The order of declaration is part of compact file formats.
+/// Type of a sample. The order of declaration is part of compact file formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -24,7 +24,7 @@ pub enum DType {
     U32,
 }
 
-/// Order of the bytes of one number.
+/// Byte order of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Least significant byte first.
@@ -34,14 +34,14 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order of this machine.
+    /// Order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "big") {
         Self::Big
     } else {
         Self::Little
     };
 
-    /// Whether numbers in this order can be used as they lie in memory.
+    /// Whether it is that of this machine.
     #[must_use]
     pub fn is_native(self) -> bool {
         self == Self::NATIVE
@@ -49,7 +49,7 @@ impl ByteOrder {
 }
 
 impl DType {
-    /// Every element type, in the order of declaration.
+    /// All element types, in order of declaration.
     pub const ALL: [Self; 12] = [
         Self::Bool,
         Self::I8,
@@ -65,7 +65,7 @@ impl DType {
         Self::U32,
     ];
 
-    /// Bytes of one sample.
+    /// Bytes per sample.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -77,7 +77,7 @@ impl DType {
         }
     }
 
-    /// Alignment in bytes that a typed view of samples needs: that of one component.
+    /// Alignment of a typed view in bytes: that of one component.
     #[must_use]
     pub const fn align(self) -> usize {
         match self {
@@ -94,7 +94,7 @@ impl DType {
         }
     }
 
-    /// Bytes of one number: half a sample if complex. This is the unit of byte swapping.
+    /// Bytes per number: half a sample if complex. The unit of byte swapping.
     #[must_use]
     pub const fn component_size(self) -> usize {
         if self.is_complex() {
@@ -104,7 +104,7 @@ impl DType {
         }
     }
 
-    /// Name of the type, the same in NumPy and in Zarr v3's `data_type`: `"int16"`.
+    /// Name in NumPy and in Zarr v3's `data_type`: `"int16"`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl DType {
         }
     }
 
-    /// Short NumPy spelling with byte order, as in `numpy.dtype.str`: `"<i2"`, `"|u1"`.
+    /// NumPy's `dtype.str` with byte order: `"<i2"`, `"|u1"`.
     #[must_use]
     pub const fn numpy_str(self, order: ByteOrder) -> &'static str {
         let [one, little, big] = match self {
@@ -153,13 +153,13 @@ impl DType {
         matches!(self, Self::C64 | Self::C128)
     }
 
-    /// Whether samples are real or complex floating-point numbers, which may be NaN.
+    /// Whether samples are real or complex floats, which may be NaN.
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64 | Self::C64 | Self::C128)
     }
 
-    /// Whether samples are integers; a bool is not.
+    /// Whether samples are integers; bools are not.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         matches!(
@@ -168,21 +168,21 @@ impl DType {
         )
     }
 
-    /// Whether samples are integers that cannot be negative.
+    /// Whether samples are unsigned integers.
     #[must_use]
     pub const fn is_unsigned(self) -> bool {
         matches!(self, Self::U8 | Self::U16 | Self::U32)
     }
 
-    /// Reads any common NumPy spelling and its byte order, native where none is given.
+    /// Parses any common NumPy notation and its byte order, native by default.
     ///
-    /// Accepted are `numpy.dtype.str` (`"<i2"`, `">f4"`, `"|u1"`, `"c16"`), names (`"int16"`,
-    /// `"float32"`, `"double"`), names with an order (`">int16"`) and one-letter or buffer
-    /// protocol codes (`"h"`, `"=d"`, `"Zf"`). As in NumPy, digits after a single letter count bytes.
+    /// Accepts `numpy.dtype.str` (`"<i2"`, `">f4"`, `"|u1"`, `"c16"`), names (`"int16"`, `"float32"`, `"double"`),
+    /// names with an order (`">int16"`) and one-letter or buffer protocol codes (`"h"`, `"=d"`, `"Zf"`). As in NumPy,
+    /// digits after a single letter count bytes.
     ///
     /// # Errors
-    /// [`SegmentError::UnsupportedDType`] for a known type that signals cannot have (`"u8"`,
-    /// `"float16"`), [`SegmentError::UnknownDType`] for anything else.
+    /// [`SegmentError::UnsupportedDType`] for a type that signals cannot have (`"u8"`, `"float16"`),
+    /// [`SegmentError::UnknownDType`] for other text.
     ///
     /// ```
     /// use isochrony_segment::{ByteOrder, DType};
@@ -220,7 +220,7 @@ impl DType {
                 return Err(SegmentError::UnsupportedDType { text: text.into() });
             }
             _ => {
-                // Whatever was given by mistake, such as the text of a file.
+                // Truncated: it may be anything, such as the text of a file.
                 let text = text.chars().take(100).collect();
                 return Err(SegmentError::UnknownDType { text });
             }

@@ -1,4 +1,4 @@
-//! Element types in files: their number in compact formats, their name in readable ones.
+//! Serialisation of element types: number in compact formats, name in readable ones.
 
 use std::fmt;
 

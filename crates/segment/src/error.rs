@@ -1,58 +1,58 @@
-//! What can go wrong with segments, with the values that make it plain.
+//! Errors of segments.
 
 use crate::DType;
 
-/// An error of this crate: what happened, where, and how to mend it.
+/// Says what is wrong, where, and how to fix it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentError {
-    /// A text that names no element type.
+    /// Text that is not an element type.
     #[error(
         "unknown dtype {text:?}; write a NumPy spelling such as \"<i2\", \"int16\", \"f4\" or \
          \"complex64\" (NumPy counts bytes: \"i2\" is a 16-bit integer)"
     )]
     UnknownDType {
-        /// The text as given.
+        /// The text.
         text: String,
     },
-    /// An element type that exists elsewhere but not here.
+    /// An element type that signals cannot have.
     #[error(
         "dtype {text:?} is not supported; convert to one of bool, int8, int16, int32, int64, uint8, \
          uint16, uint32, float32, float64, complex64, complex128"
     )]
     UnsupportedDType {
-        /// The text as given.
+        /// The text.
         text: String,
     },
-    /// Complex numbers of a kind that is not stored.
+    /// An unsupported complex type.
     #[error(
         "dtype {text:?} is not supported; complex samples are stored as \"ci16\" (complex_int16: pairs of int16), \
          \"complex64\" or \"complex128\": convert to one of these"
     )]
     UnsupportedComplex {
-        /// The text as given.
+        /// The text.
         text: String,
     },
-    /// Samples of one type were asked for as another.
+    /// Samples accessed as another type.
     #[error("samples are {got}, but {expected} was asked for; ask for {got} or convert first")]
     DTypeMismatch {
-        /// The type that the caller wanted.
+        /// Type expected.
         expected: DType,
-        /// The type that the samples have.
+        /// Type of the samples.
         got: DType,
     },
-    /// A buffer whose size is no whole number of samples.
+    /// A buffer that is not a whole number of samples.
     #[error(
         "{bytes} bytes are no whole number of {dtype} samples of {size} bytes; drop the last {rest} \
          bytes or correct the dtype", rest = bytes % dtype.size(), size = dtype.size()
     )]
     PartialSample {
-        /// Size of the buffer in bytes.
+        /// Bytes of the buffer.
         bytes: usize,
-        /// The element type.
+        /// Element type.
         dtype: DType,
     },
-    /// Two segments that do not touch were to be joined.
+    /// Joined segments that are not adjacent.
     #[error(
         "cannot append the segment that starts at index {next_start} of {next_stream:?} to the one that \
          ends at {end} of {stream:?}: only a segment that starts at {end} is adjacent; keep the two \
@@ -61,14 +61,14 @@ pub enum SegmentError {
     NotAdjacent {
         /// Stream of the first segment.
         stream: String,
-        /// Index after the first segment's last sample.
+        /// End of the first segment.
         end: i64,
         /// Stream of the second segment.
         next_stream: String,
-        /// Index of the second segment's first sample.
+        /// Start of the second segment.
         next_start: i64,
     },
-    /// Two segments of different streams were to be joined.
+    /// Joined segments of different streams.
     #[error(
         "cannot append a segment of {next_stream:?} (stream id {next_id}) to one of {stream:?} (stream id \
          {id}); segments join only within one stream: same name, timebase, rate and calibration"
@@ -83,7 +83,7 @@ pub enum SegmentError {
         /// Its id.
         next_id: u32,
     },
-    /// A part of a segment was asked for that it does not have.
+    /// A range outside the segment.
     #[error(
         "samples {start}..{end} of {stream:?} were asked for, but the segment holds {have_start}..{have_end}; \
          ask for a range within it, start not above end"
@@ -91,16 +91,16 @@ pub enum SegmentError {
     OutOfRange {
         /// Name of the stream.
         stream: String,
-        /// First index asked for.
+        /// Start of the range.
         start: i64,
-        /// Index after the last one asked for.
+        /// End of the range.
         end: i64,
-        /// First index of the segment.
+        /// Start of the segment.
         have_start: i64,
-        /// Index after its last sample.
+        /// End of the segment.
         have_end: i64,
     },
-    /// A segment would end beyond the largest index.
+    /// A segment beyond the largest index.
     #[error(
         "a segment of {len} samples that starts at index {start} would end beyond 2^63 - 1; lower its start index"
     )]
@@ -110,17 +110,17 @@ pub enum SegmentError {
         /// Length in samples.
         len: u64,
     },
-    /// A calibration that is not an invertible linear map.
+    /// A calibration that is not invertible.
     #[error(
         "calibration scale={scale}, offset={offset} is unusable; scale must be finite and not zero, offset finite"
     )]
     InvalidCalibration {
-        /// Factor from counts to the unit.
+        /// Units per count.
         scale: f64,
-        /// Value of zero counts in the unit.
+        /// Value of zero counts.
         offset: f64,
     },
-    /// The system did not give the memory.
+    /// The system did not provide the memory.
     #[error(
         "cannot allocate {bytes} bytes for samples; ask for a shorter range or process it in windows"
     )]
@@ -131,7 +131,7 @@ pub enum SegmentError {
 }
 
 impl SegmentError {
-    /// Stable name of the kind of error, in snake_case.
+    /// Stable snake_case name of the variant.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -154,7 +154,7 @@ impl SegmentError {
 mod tests {
     use super::*;
 
-    /// One example of every variant with what its message must say: values, place, mend.
+    /// An example of every variant, with required parts of its message.
     fn examples() -> Vec<(SegmentError, &'static [&'static str])> {
         let text = || "x".to_string();
         vec![
@@ -239,7 +239,7 @@ mod tests {
         ]
     }
 
-    /// Fails to compile when a variant is added, and to pass until it has an example.
+    /// A new variant does not compile before it has an index here, and fails until it has an example.
     fn position(error: &SegmentError) -> usize {
         match error {
             SegmentError::UnknownDType { .. } => 0,

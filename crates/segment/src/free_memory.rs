@@ -1,12 +1,12 @@
-//! How much memory there is left for an allocation whose size comes from outside.
+//! Free memory, checked before allocations whose size comes from outside.
 //!
-//! Linux gives out more memory than it has and ends a process that uses it. A size that a file, a packet or a parameter
-//! states is therefore compared with the free memory before anything is allocated.
+//! Linux overcommits memory and kills a process that uses it, so a size from a file, packet or parameter is checked
+//! first.
 
-/// Allocations up to this size do not ask the system first: asking takes some 20 µs.
+/// Smaller allocations are not checked: a check takes about 20 µs.
 const UNCHECKED: u64 = 256 << 20;
 
-/// Whether `bytes` more fit into the free memory. Small sizes always do.
+/// Whether `bytes` fit into the free memory. Small sizes always do.
 ///
 /// ```
 /// use isochrony_segment::has_free_memory;
@@ -19,8 +19,8 @@ pub fn has_free_memory(bytes: u64) -> bool {
     bytes <= UNCHECKED || bytes <= free_memory()
 }
 
-/// Bytes of memory and swap that nobody uses, on this machine or in this process's control group, whichever are fewer.
-/// `u64::MAX` where the system does not say.
+/// Free memory and swap in bytes, of this machine or of this process's control group, whichever is less; `u64::MAX` if
+/// unknown.
 #[must_use]
 pub fn free_memory() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).ok();
@@ -39,11 +39,11 @@ pub fn free_memory() -> u64 {
     machine.min(left.unwrap_or(u64::MAX))
 }
 
-/// Bytes that a control group may still take; None if it has no limit.
+/// Free bytes of a control group; None without a limit.
 fn left_in_group(max: &str, current: &str, stat: &str) -> Option<u64> {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let (max, current) = (number(max)?, number(current)?);
-    // Counted as used, and given back by the kernel when it is short: the page cache, and caches of its own.
+    // Counted as used, but reclaimable: page cache and kernel caches.
     let reclaimable: u64 = ["inactive_file", "active_file", "slab_reclaimable"]
         .iter()
         .filter_map(|name| {
@@ -54,7 +54,7 @@ fn left_in_group(max: &str, current: &str, stat: &str) -> Option<u64> {
     Some(max.saturating_sub(current.saturating_sub(reclaimable)))
 }
 
-/// A number of KiB behind a name in `/proc/meminfo`, in bytes.
+/// A KiB value of `/proc/meminfo`, in bytes.
 fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     let number: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -1,19 +1,18 @@
-//! Large pages for much memory, and giving pages back.
+//! Large pages for big allocations, and release of pages.
 //!
-//! Memory that a process has not touched before is given to it page by page as it writes there, and each page of 4 KiB
-//! costs a fault: of a result of 32 MiB that takes longer than computing it. Linux gives 2 MiB at once where it is asked to.
+//! The first write to each 4 KiB page costs a fault, which takes longer than computing a result of 32 MiB. On request,
+//! Linux maps 2 MiB at once.
 #![allow(unsafe_code)] // Advice to the system about memory is given by its address.
 
 use std::mem::MaybeUninit;
 
-/// Bytes from which on it is worth a system call; smaller memory is mostly used again by the allocator.
+/// Minimum size worth a system call; allocators mostly reuse smaller memory.
 const LARGE: usize = 4 << 20;
-/// A multiple of every system's pages.
+/// A multiple of every system's page size.
 #[cfg(target_os = "linux")]
 const PAGE: usize = 1 << 16;
 
-/// Asks the system to back memory that is about to be written for the first time by large pages, if there is much of it
-/// and the system has them; changes neither what it holds nor how it is used.
+/// Advises the system to back new memory with large pages, if it is large; contents and use do not change.
 pub fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
     if memory.len() < LARGE {
         return;
@@ -25,14 +24,14 @@ pub fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
         let skipped = memory.as_ptr().addr().wrapping_neg() % PAGE;
         let whole = &mut memory[skipped..];
         let bytes = whole.len() / PAGE * PAGE;
-        // SAFETY: the range begins at a page and lies inside `memory`. This advice says how pages that are not there yet
-        // are to come; it leaves those alone that are. Where the system knows no such pages it says so, and all is as before.
+        // SAFETY: the range is page-aligned and inside `memory`. The advice affects only pages not yet mapped, and
+        // fails harmlessly where there are no large pages.
         let _ = unsafe { madvise(whole.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
     }
 }
 
-/// Gives the pages of memory that is about to be freed back to the system, which an allocator may keep in this thread's
-/// part of the heap, where other threads do not find it. What the memory holds behind that is zeros or what it was.
+/// Returns the pages of memory about to be freed, which an allocator might keep in this thread's arena; contents become
+/// undefined but initialised.
 pub fn give_pages_back(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
@@ -44,9 +43,9 @@ pub fn give_pages_back(memory: &mut [u8]) {
         };
         let bytes = whole.len() / PAGE * PAGE;
         if bytes > 0 {
-            // SAFETY: the range begins at a page and lies inside `memory`, to which nobody else has a reference. Its bytes
-            // stay initialised: private memory reads as zeros from now on, a mapped file as the file. Where the system
-            // refuses, as of memory that is locked, all is as before.
+            // SAFETY: the range is page-aligned and inside `memory`, which has no other references. Its bytes stay
+            // initialised: private memory reads as zeros, a mapped file as the file; if the system refuses (locked
+            // memory), nothing changes.
             let _ = unsafe { madvise(whole.as_mut_ptr().cast(), bytes, Advice::LinuxDontNeed) };
         }
     }
@@ -59,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_stays_as_it_was() {
+    fn contents_do_not_change() {
         for (bytes, from) in [
             (0, 0),
             (100, 3),
@@ -77,7 +76,7 @@ mod tests {
     }
     #[cfg(target_os = "linux")]
     #[test]
-    fn pages_are_given_back_and_nothing_beside_them() {
+    fn releases_whole_pages_only() {
         let own = || {
             let status = std::fs::read_to_string("/proc/self/status").unwrap();
             let line = status.lines().find(|line| line.starts_with("RssAnon"));

@@ -1,16 +1,15 @@
-//! Segments: shared, contiguous-in-time views of regularly sampled signals.
+//! Segments: shared, contiguous views of regularly sampled signals.
 //!
-//! A [`SigSeg`] is a short list of reference-counted [`Buffer`]s with a start index, a
-//! length, a [`DType`] and one interned [`StreamId`] that stands for name, timebase, rate
-//! and calibration. Taking a part of a segment, joining adjacent segments and cloning copy
-//! no samples; a segment of one buffer needs no heap memory at all.
+//! A [`SigSeg`] is a short list of reference-counted [`Buffer`]s with a start index, a length, a [`DType`] and an
+//! interned [`StreamId`] for name, timebase, rate and calibration. Slicing, joining and cloning copy no samples; one
+//! buffer needs no heap memory.
 //!
-//! Invariants that hold for every value of these types:
-//! - a segment spans no gap: its samples have the indices `start..start + len`;
-//! - the bytes of its buffers, in order, are exactly `len * dtype.size()`, and every buffer
-//!   holds whole samples in native byte order;
-//! - bytes seen through a shared buffer never change; mutation is copy-on-write;
-//! - no byte pattern is an invalid sample (a bool is a [`Bool8`], any non-zero byte true).
+//! Invariants:
+//! - a segment has no gaps: its samples have the indices `start..start + len`;
+//! - its buffers have exactly `len * dtype.size()` bytes in order, and every buffer holds whole samples in native byte
+//!   order;
+//! - bytes in a shared buffer never change; mutation is copy-on-write;
+//! - every byte pattern is a valid sample (a bool is a [`Bool8`], any non-zero byte true).
 //!
 //! ```
 //! use isochrony_segment::{Calibration, SigSeg, Stream};

@@ -1,4 +1,4 @@
-//! Which Rust type stands for which element type, and how to be generic over both.
+//! Rust types of element types, and generic code over both.
 
 use std::fmt;
 
@@ -6,10 +6,9 @@ use num_complex::{Complex32, Complex64};
 
 use crate::DType;
 
-/// One boolean sample in one byte: zero is false, any other byte is true.
+/// A boolean sample in one byte: zero is false, any other byte is true.
 ///
-/// Rust's `bool` allows two of 256 byte patterns, so a mapped file could hold invalid ones;
-/// here every byte is valid and equality compares truth, not bytes.
+/// Every byte is valid, unlike for `bool`, so mapped files are safe; equality compares truth, not bytes.
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Bool8(u8);
@@ -52,17 +51,17 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that samples can have; sealed, one for each [`DType`].
+/// Rust type of a sample; sealed, one per [`DType`].
 pub trait Sample:
     sealed::Sealed + bytemuck::Pod + Default + PartialEq + fmt::Debug + Send + Sync
 {
     /// The element type.
     const DTYPE: DType;
-    /// What a calibrated sample is: f64, or complex of f64.
+    /// Type of a calibrated sample: f64, or complex of f64.
     type Physical: Sample;
 
-    /// The sample as physical value of scale 1: rounded to nearest for 64-bit integers,
-    /// exact for all others, 0 or 1 for a bool.
+    /// Converts to the physical type with scale 1: 64-bit integers are rounded to nearest, others are exact, a bool is
+    /// 0 or 1.
     fn to_physical(self) -> Self::Physical;
 
     /// `self * scale + offset` in two roundings; the offset of a complex sample is real.
@@ -105,8 +104,7 @@ sample! {
     Complex64 => C128, Complex64, |x| x;
 }
 
-/// Runs an expression with a type alias bound to the Rust type of a [`DType`]: one `match`,
-/// then code specialised to that type.
+/// Evaluates an expression with a type alias for the Rust type of a [`DType`].
 ///
 /// ```
 /// use isochrony_segment::{DType, Sample, dispatch};

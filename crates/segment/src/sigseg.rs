@@ -1,4 +1,4 @@
-//! The signal segment: a list of buffers, cut and joined without copying.
+//! Signal segments: lists of buffers, sliced and joined without copying.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 
 use crate::{Buffer, DType, Sample, SegmentError, Stream, StreamId};
 
-/// Samples of one stream at consecutive indices, shared by reference count.
+/// Samples of one stream at consecutive indices, reference-counted.
 ///
-/// One cache line in size; cloning, slicing and creating one of a single buffer allocate nothing.
+/// One cache line in size; with a single buffer, creating, cloning and slicing do not allocate.
 #[derive(Clone)]
 pub struct SigSeg {
     /// In index order; none is empty, and none continues its predecessor in memory.
@@ -21,11 +21,11 @@ pub struct SigSeg {
 }
 
 impl SigSeg {
-    /// A segment over all of a buffer, whose bytes are samples in native byte order.
+    /// A segment of a whole buffer, whose bytes are samples in native byte order.
     ///
     /// # Errors
-    /// [`SegmentError::PartialSample`] if the bytes are no whole number of samples,
-    /// [`SegmentError::IndexOverflow`] if the segment would end beyond `i64::MAX`.
+    /// [`SegmentError::PartialSample`] if the bytes are not a whole number of samples, [`SegmentError::IndexOverflow`]
+    /// if the segment would end beyond `i64::MAX`.
     pub fn new(
         buffer: Buffer,
         start: i64,
@@ -53,7 +53,7 @@ impl SigSeg {
         })
     }
 
-    /// A segment of no samples at index `start`.
+    /// An empty segment at index `start`.
     #[must_use]
     pub fn empty(start: i64, dtype: DType, stream: StreamId) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl SigSeg {
         }
     }
 
-    /// A segment that owns a copy of samples.
+    /// A segment with a copy of samples.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`], [`SegmentError::IndexOverflow`].
@@ -86,7 +86,7 @@ impl SigSeg {
     /// Index after the last sample.
     #[must_use]
     pub fn end(&self) -> i64 {
-        // Cannot wrap: every constructor checked it.
+        // Cannot wrap: constructors check.
         self.start.wrapping_add_unsigned(self.len)
     }
 
@@ -126,7 +126,7 @@ impl SigSeg {
         self.stream.get()
     }
 
-    /// The same samples as part of another stream or at another index, as an operator's output.
+    /// The same samples in another stream or at another index.
     ///
     /// # Errors
     /// [`SegmentError::IndexOverflow`].
@@ -142,7 +142,7 @@ impl SigSeg {
         Ok(self)
     }
 
-    /// The samples with the indices in `range`; copies nothing.
+    /// The samples with indices in `range`; copies nothing.
     ///
     /// # Errors
     /// [`SegmentError::OutOfRange`] if `range` is reversed or not within the segment.
@@ -156,7 +156,7 @@ impl SigSeg {
                 have_end: self.end(),
             });
         }
-        // Both offsets fit: the bytes of the whole segment are in memory or mapped.
+        // Both offsets fit: the whole segment is in memory or mapped.
         let size = self.dtype.size();
         let mut skip = range.start.abs_diff(self.start) as usize * size;
         let mut left = range.end.abs_diff(range.start) as usize * size;
@@ -182,7 +182,7 @@ impl SigSeg {
         })
     }
 
-    /// Takes the samples before index `at` off the front; copies nothing. Cheaper than two [`subseg`](Self::subseg)s.
+    /// Removes and returns the samples before index `at`, without copying. Cheaper than two [`subseg`](Self::subseg)s.
     ///
     /// # Errors
     /// [`SegmentError::OutOfRange`] if `at` is not within the segment, which is then unchanged.
@@ -190,7 +190,7 @@ impl SigSeg {
         let front = self.subseg(self.start..at)?;
         let bytes = front.len as usize * self.dtype.size();
         match self.pieces.as_mut_slice() {
-            // The view becomes shorter, and no reference is counted.
+            // Shortens the view without counting references.
             [piece] if piece.len() > bytes => piece.advance(bytes),
             _ => {
                 *self = self.subseg(at..self.end())?;
@@ -202,13 +202,13 @@ impl SigSeg {
         Ok(front)
     }
 
-    /// Joins `next`, which must start where this segment ends; copies no samples.
+    /// Appends `next`, which must start at this segment's end, without copying.
     ///
-    /// Views that touch in memory become one again, so cutting and joining leaves no trace.
+    /// Views adjacent in memory are merged, so slicing and joining are inverse.
     ///
     /// # Errors
-    /// [`SegmentError::StreamMismatch`], [`SegmentError::DTypeMismatch`],
-    /// [`SegmentError::NotAdjacent`] naming both ends; this segment is then unchanged.
+    /// [`SegmentError::StreamMismatch`], [`SegmentError::DTypeMismatch`], [`SegmentError::NotAdjacent`]; this segment
+    /// is then unchanged.
     pub fn append(&mut self, next: Self) -> Result<(), SegmentError> {
         if next.stream != self.stream {
             return Err(SegmentError::StreamMismatch {
@@ -246,7 +246,7 @@ impl SigSeg {
         Ok(())
     }
 
-    /// The buffers in index order, none of them empty; copies nothing.
+    /// The buffers in index order, none of them empty.
     pub fn buffers(&self) -> Buffers<'_> {
         self.pieces.iter()
     }

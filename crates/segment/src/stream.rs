@@ -1,9 +1,8 @@
-//! Streams: what every sample of a signal has in common, interned into a number.
+//! Streams: common properties of a signal's samples, interned as a number.
 //!
-//! The table only grows and its entries live as long as the process, so that a [`StreamId`]
-//! is copied for nothing and looked up without a lock: chunks of doubling size that never
-//! move, found by the position of the id's highest bit. Writing takes one mutex, which also
-//! guards the map from stream to id. The table is meant for signals (thousands), not samples.
+//! The table only grows, and entries live as long as the process, so a [`StreamId`] is looked up without a lock: in
+//! chunks of doubling size that never move, found by the id's highest bit. Insertion takes a mutex. Meant for thousands
+//! of signals.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
@@ -15,19 +14,18 @@ use crate::Calibration;
 /// Name, timebase, nominal rate and calibration of a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stream {
-    /// Name of the signal, as errors print it. Streams with equal fields are one stream, and a
-    /// timebase's number means something only within its graph: a signal of a store puts the
-    /// store's path before its own name, so that no two stores' signals are taken for one.
+    /// Name of the signal, for errors. Streams with equal fields are one stream, and timebase ids are local to a graph,
+    /// so names from a store include its path.
     pub name: String,
-    /// Timebase of which a segment's indices are values.
+    /// Timebase of segment indices.
     pub timebase: TimebaseId,
     /// Nominal sample rate in Hz.
     pub rate: Rate,
-    /// How counts become values.
+    /// Calibration of counts.
     pub calibration: Calibration,
 }
 
-/// Number of a [`Stream`] in this process; not stable across processes.
+/// Id of a [`Stream`], local to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(u32);
 
@@ -44,7 +42,7 @@ const CHUNKS: usize = (u32::BITS - FIRST.ilog2()) as usize + 1;
 static TABLE: [OnceLock<Box<[OnceLock<Entry>]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 static IDS: LazyLock<Mutex<HashMap<&'static Stream, StreamId>>> = LazyLock::new(Mutex::default);
 
-/// Chunk of an id, and its position there.
+/// Chunk of an id, and position in it.
 fn place(id: u32) -> (usize, usize) {
     let shifted = u64::from(id) + u64::from(FIRST);
     let chunk = shifted.ilog2() - FIRST.ilog2();
@@ -61,7 +59,7 @@ fn entry(id: StreamId) -> &'static Entry {
 }
 
 impl Stream {
-    /// A stream whose counts are values of unknown unit.
+    /// A stream without calibration, of unknown unit.
     #[must_use]
     pub fn new(name: impl Into<String>, timebase: TimebaseId, rate: Rate) -> Self {
         Self {
@@ -72,14 +70,14 @@ impl Stream {
         }
     }
 
-    /// The same stream with another calibration.
+    /// Sets the calibration.
     #[must_use]
     pub fn with_calibration(mut self, calibration: Calibration) -> Self {
         self.calibration = calibration;
         self
     }
 
-    /// The id of this stream: the same for equal streams, in any thread.
+    /// Id of this stream: the same for equal streams, in any thread.
     #[must_use]
     pub fn intern(self) -> StreamId {
         // A panic while the lock is held leaves at worst an entry without a name: usable.
@@ -102,13 +100,13 @@ impl Stream {
 }
 
 impl StreamId {
-    /// The stream; two loads, no lock.
+    /// The stream; lock-free.
     #[must_use]
     pub fn get(self) -> &'static Stream {
         entry(self).stream
     }
 
-    /// The stream of the calibrated values of this one: same name, timebase, rate and unit.
+    /// The stream of this one's calibrated values: same name, timebase, rate and unit.
     #[must_use]
     pub fn physical(self) -> Self {
         let entry = entry(self);
@@ -125,7 +123,7 @@ impl StreamId {
         })
     }
 
-    /// The number, for maps and logs.
+    /// The id as a number, for maps and logs.
     #[must_use]
     pub fn as_u32(self) -> u32 {
         self.0

@@ -14,16 +14,16 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: passes every request on to the system's allocator unchanged.
+// SAFETY: forwards every request to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps `alloc`'s contract.
+        // SAFETY: by the caller's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps `dealloc`'s contract.
+        // SAFETY: by the caller's contract.
         unsafe { System.dealloc(ptr, layout) }
     }
 }

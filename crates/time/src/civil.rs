@@ -1,22 +1,20 @@
 //! Civil time: ISO 8601 text to and from UTC nanoseconds since 1970.
 //!
-//! POSIX UTC, proleptic Gregorian calendar, years -9999 to 9999. Text without
-//! an offset is UTC. Fractions of a second may have any number of digits and
-//! are rounded to the nearest 2^-32 ns. A leap second, `23:59:60` UTC at the end
-//! of June or December, is read as the first second of the next day, as POSIX has
-//! it; no other minute has a 61st second.
+//! POSIX UTC, proleptic Gregorian calendar, years -9999 to 9999. Text without an offset is UTC; fractions are rounded
+//! to the nearest 2^-32 ns. A leap second, `23:59:60` UTC at the end of June or December, is the first second of the
+//! next day, as in POSIX; other minutes have no 61st second.
 
 use std::borrow::Cow;
 
 use crate::{Fixed, TimeError};
 
-/// Nanoseconds in a second.
+/// Nanoseconds per second.
 pub const NS_PER_S: i64 = 1_000_000_000;
 const S_PER_DAY: i64 = 86_400;
 
 /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar.
 ///
-/// `None` for a date that does not exist or a year outside -9999..=9999.
+/// `None` for an impossible date or a year outside -9999..=9999.
 pub fn days_from_ymd(year: i32, month: u32, day: u32) -> Option<i64> {
     if !(-9999..=9999).contains(&year) || !(1..=12).contains(&month) {
         return None;
@@ -24,7 +22,7 @@ pub fn days_from_ymd(year: i32, month: u32, day: u32) -> Option<i64> {
     if day == 0 || day > days_in_month(year, month) {
         return None;
     }
-    // Years start in March here, so the leap day is a year's last.
+    // Years start in March here, so the leap day comes last.
     let y = i64::from(year) - i64::from(month <= 2);
     let (era, yoe) = (y.div_euclid(400), y.rem_euclid(400));
     let doy = (153 * ((i64::from(month) + 9) % 12) + 2) / 5 + i64::from(day) - 1;
@@ -43,7 +41,7 @@ pub fn days_from_ordinal(year: i32, day_of_year: u32) -> Option<i64> {
     Some(days_from_ymd(year, 1, 1)? + i64::from(day_of_year) - 1)
 }
 
-/// Year, month, day of a count of days since 1970-01-01.
+/// Year, month and day of a number of days since 1970-01-01.
 pub fn ymd_from_days(days: i64) -> (i64, u32, u32) {
     let z = i128::from(days) + 719_468;
     let (era, doe) = (z.div_euclid(146_097) as i64, z.rem_euclid(146_097) as i64);
@@ -55,7 +53,7 @@ pub fn ymd_from_days(days: i64) -> (i64, u32, u32) {
     (year, month as u32, (doy - (153 * mp + 2) / 5 + 1) as u32)
 }
 
-/// Day of the year (1 to 366) of a count of days since 1970-01-01.
+/// Year, and day of the year (1 to 366), of a number of days since 1970-01-01.
 pub fn ordinal_from_days(days: i64) -> (i64, u32) {
     let (year, month, day) = ymd_from_days(days);
     let before: u32 = (1..month).map(|m| days_in_month(year as i32, m)).sum();
@@ -64,8 +62,7 @@ pub fn ordinal_from_days(days: i64) -> (i64, u32) {
 
 /// Nanoseconds since 1970 of a date (as days) and a time of day.
 ///
-/// `second` may carry any fraction; none of the parts is range-checked, so a
-/// 61st second or a 25th hour counts on into the next.
+/// `second` may have a fraction. Parts are not range-checked: a 61st second or 25th hour carries over.
 ///
 /// # Errors
 /// [`TimeError::Overflow`].
@@ -87,11 +84,9 @@ pub fn from_parts(
 
 /// Nanoseconds since 1970 of an ISO 8601 time.
 ///
-/// Accepts dates `2010-03-01`, `20100301`, `2010-060` (day of year), signed
-/// years, `T` or a space before the time, times down to hours, `:`-less times,
-/// a fraction after `.` or `,`, and `Z`, `+01:00`, `+0100`, `+01` or nothing
-/// (UTC) at the end. A year `2010` and a month `2010-03` are the beginning of
-/// their first day.
+/// Accepts dates `2010-03-01`, `20100301`, `2010-060` (day of year), signed years, `T` or a space before the time,
+/// times down to hours, with or without `:`, a fraction after `.` or `,`, and `Z`, `+01:00`, `+0100`, `+01` or nothing
+/// (UTC) at the end. A year `2010` or month `2010-03` stands for its first day.
 ///
 /// ```
 /// use isochrony_time::civil;
@@ -102,12 +97,12 @@ pub fn from_parts(
 /// ```
 ///
 /// # Errors
-/// [`TimeError::BadCivil`] naming what is wrong.
+/// [`TimeError::BadCivil`] with the reason.
 pub fn parse(text: &str) -> Result<Fixed, TimeError> {
     parse_with_resolution(&complete_date(text)).map(|(time, _)| time)
 }
 
-/// A year or a month as the date of its first day; any other text as it is.
+/// Completes a year or month to the date of its first day; returns other text unchanged.
 ///
 /// ```
 /// use isochrony_time::civil::complete_date;
@@ -131,9 +126,8 @@ pub fn complete_date(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`parse`], with the resolution that the digits state, in nanoseconds:
-/// `...:07` says one second, `...:07.000128` one microsecond, a date one day.
-/// A year or a month alone is refused: in a file it is likelier another number.
+/// As [`parse`], with the resolution of the digits in nanoseconds: one second for `...:07`, one microsecond for
+/// `...:07.000128`, one day for a date. A year or month alone is an error: in a file it is likely another number.
 ///
 /// # Errors
 /// [`TimeError::BadCivil`].
@@ -148,20 +142,20 @@ pub fn parse_with_resolution(text: &str) -> Result<(Fixed, Fixed), TimeError> {
         let time = from_parts(days, 0, 0, 0, Fixed::ZERO)?;
         return Ok((time, Fixed::from_int(S_PER_DAY * NS_PER_S)));
     }
-    if !(cursor.eat('T') || cursor.eat('t') || cursor.eat(' ')) {
+    if !(cursor.consume('T') || cursor.consume('t') || cursor.consume(' ')) {
         return Err(bad("expected T between date and time"));
     }
     let hour = cursor.digits(2, 24).ok_or_else(|| bad("bad hour"))?;
     let (mut minute, mut second, mut ns) = (0, 0, Fixed::ZERO);
     let mut resolution = Fixed::from_int(3600 * NS_PER_S);
-    let colons = cursor.eat(':');
+    let colons = cursor.consume(':');
     if colons || cursor.at_digit() {
         minute = cursor.digits(2, 59).ok_or_else(|| bad("bad minute"))?;
         resolution = Fixed::from_int(60 * NS_PER_S);
-        if colons && cursor.eat(':') || !colons && cursor.at_digit() {
+        if colons && cursor.consume(':') || !colons && cursor.at_digit() {
             second = cursor.digits(2, 60).ok_or_else(|| bad("bad second"))?;
             resolution = Fixed::from_int(NS_PER_S);
-            if cursor.eat('.') || cursor.eat(',') {
+            if cursor.consume('.') || cursor.consume(',') {
                 let digits = cursor.take_digits();
                 if digits.is_empty() {
                     return Err(bad("no digits after the decimal point"));
@@ -185,8 +179,7 @@ pub fn parse_with_resolution(text: &str) -> Result<(Fixed, Fixed), TimeError> {
     Ok((time, resolution))
 }
 
-/// Whether a time lies in the second that POSIX gives a leap second's number:
-/// the first of January or July.
+/// Whether a time lies in the second that POSIX also assigns to a leap second: the first of January or July.
 #[must_use]
 pub fn follows_leap_second(time: Fixed) -> bool {
     let seconds = time.floor().div_euclid(NS_PER_S.into());
@@ -201,9 +194,9 @@ pub fn follows_leap_second(time: Fixed) -> bool {
     of_day == 0 && day == 1 && matches!(month, 1 | 7)
 }
 
-/// Nanoseconds in the fraction `0.digits` of a second, and their resolution.
+/// Nanoseconds in the fraction `0.digits` of a second, and its resolution.
 ///
-/// Digits beyond those that matter at 2^-32 ns are dropped.
+/// Digits that do not matter at 2^-32 ns are dropped.
 pub fn fraction_ns(digits: &str) -> (Fixed, Fixed) {
     let (whole, frac) = digits.split_at(digits.len().min(9));
     let ns: i64 = whole.parse().unwrap_or(0);
@@ -220,8 +213,8 @@ pub fn fraction_ns(digits: &str) -> (Fixed, Fixed) {
     )
 }
 
-/// ISO 8601 with `Z`, as few fraction digits as show at least every nanosecond
-/// (none, 3, 6 or 9); a fraction of a nanosecond follows exactly.
+/// ISO 8601 with `Z` and 0, 3, 6 or 9 fraction digits, as few as are exact to a nanosecond; a fraction of a nanosecond
+/// follows exactly.
 pub fn format(time: Fixed) -> String {
     let (seconds, ns) = (
         time.floor().div_euclid(NS_PER_S.into()),
@@ -272,22 +265,22 @@ fn days_in_month(year: i32, month: u32) -> u32 {
 }
 
 fn date(cursor: &mut Cursor<'_>) -> Result<i64, &'static str> {
-    let negative = cursor.eat('-') || cursor.eat('\u{2212}');
+    let negative = cursor.consume('-') || cursor.consume('\u{2212}');
     if !negative {
-        cursor.eat('+');
+        cursor.consume('+');
     }
     let year = cursor
         .digits(4, 9999)
         .ok_or("expected a year of four digits")? as i32;
     let year = if negative { -year } else { year };
-    let dashes = cursor.eat('-');
+    let dashes = cursor.consume('-');
     let run = cursor.rest.bytes().take_while(u8::is_ascii_digit).count();
     if run == 3 {
         let day = cursor.digits(3, 366).ok_or("bad day of year")?;
         return days_from_ordinal(year, day).ok_or("no such day in that year");
     }
     let month = cursor.digits(2, 12).ok_or("bad month")?;
-    if dashes && !cursor.eat('-') {
+    if dashes && !cursor.consume('-') {
         return Err("expected - before the day");
     }
     let day = cursor.digits(2, 31).ok_or("bad day")?;
@@ -295,22 +288,22 @@ fn date(cursor: &mut Cursor<'_>) -> Result<i64, &'static str> {
 }
 
 fn offset(cursor: &mut Cursor<'_>) -> Result<i64, &'static str> {
-    if cursor.eat('Z') || cursor.eat('z') || cursor.rest.is_empty() {
+    if cursor.consume('Z') || cursor.consume('z') || cursor.rest.is_empty() {
         return if cursor.rest.is_empty() {
             Ok(0)
         } else {
             Err("text after the time")
         };
     }
-    let sign = if cursor.eat('+') {
+    let sign = if cursor.consume('+') {
         1
-    } else if cursor.eat('-') || cursor.eat('\u{2212}') {
+    } else if cursor.consume('-') || cursor.consume('\u{2212}') {
         -1
     } else {
         return Err("text after the time");
     };
     let hours = cursor.digits(2, 23).ok_or("bad offset")?;
-    let colon = cursor.eat(':');
+    let colon = cursor.consume(':');
     let minutes = if colon || cursor.at_digit() {
         cursor.digits(2, 59).ok_or("bad offset")?
     } else {
@@ -327,7 +320,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn eat(&mut self, c: char) -> bool {
+    fn consume(&mut self, c: char) -> bool {
         let Some(rest) = self.rest.strip_prefix(c) else {
             return false;
         };

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::wide::mul_div_round;
 use crate::{Exact, Fixed, Rate, TimeError};
 
-/// `to = from * num / den + offset`, exact but for one rounding to 2^-32.
+/// `to = from * num / den + offset`, rounded once to 2^-32.
 ///
 /// ```
 /// use isochrony_time::{Derived, Fixed};
@@ -46,10 +46,10 @@ impl From<Derived> for Parts {
 }
 
 impl Derived {
-    /// A map with slope `num / den`; the sign lives in `num`.
+    /// Slope `num / den`; `num` has the sign.
     ///
     /// # Errors
-    /// [`TimeError::ZeroSlope`] when either part is zero.
+    /// [`TimeError::ZeroSlope`] if either part is zero.
     pub fn new(num: i64, den: u64, offset: Fixed) -> Result<Self, TimeError> {
         if num == 0 || den == 0 {
             let what = "derived metric".to_owned();
@@ -65,14 +65,14 @@ impl Derived {
     /// Samples at `rate` to civil nanoseconds, sample 0 at `start`.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] when the period needs more than 63 bits.
+    /// [`TimeError::Overflow`] if the period needs more than 63 bits.
     pub fn from_rate(rate: Rate, start: Fixed) -> Result<Self, TimeError> {
         let (num, den) = rate.period_ns();
         let num = i64::try_from(num).map_err(|_| TimeError::Overflow { what: "period" })?;
         Self::new(num, den, start)
     }
 
-    /// From the first timebase to the second.
+    /// Converts from the first timebase to the second.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -84,7 +84,7 @@ impl Derived {
             })
     }
 
-    /// From the second timebase to the first.
+    /// Converts from the second timebase to the first.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -102,12 +102,10 @@ impl Derived {
             })
     }
 
-    /// From the first timebase to the second, exactly.
     pub(crate) fn forward_exact(&self, value: &Exact) -> Exact {
         value.on_line(Fixed::ZERO, self.offset, self.num.into(), self.den.into())
     }
 
-    /// From the second timebase to the first, exactly.
     pub(crate) fn backward_exact(&self, value: &Exact) -> Exact {
         value.on_line(self.offset, Fixed::ZERO, self.den.into(), self.num.into())
     }

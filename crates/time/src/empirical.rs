@@ -1,38 +1,36 @@
-//! [`Empirical`]: the metric of one signal's samples against civil time.
+//! [`Empirical`]: the metric from a signal's samples to civil time.
 //!
-//! Data structures: `pieces` in index order; `order`, the same pieces grouped
-//! by run (each run's in index order), with `rank` its inverse; `runs` by civil
+//! Data structures: `pieces` in index order; `order`, the same grouped by run, with its inverse `rank`; `runs` by civil
 //! start, with `latest[k]` the one of `runs[..=k]` that ends last.
 //!
 //! Invariants, checked by [`Empirical::from_runs`]:
 //! - index ranges of pieces are disjoint and ascending; only the last is open;
-//! - within a run civil time strictly ascends with index, gaps included, by at
-//!   least 2^-16 ns a sample, so that rounding to nearest inverts `time_of`.
+//! - within a run civil time strictly ascends with index, gaps included, by at least 2^-16 ns per sample, so that
+//!   rounding to nearest inverts `time_of`.
 //!
-//! This file maps index to civil time; `lookup.rs` maps back; `grid.rs` both,
-//! for many at once.
+//! This file maps index to civil time; `lookup.rs` maps back; `grid.rs` does both in bulk.
 
 use serde::{Deserialize, Serialize};
 
 use crate::line::Line;
 use crate::{Exact, Fixed, Piece, RunId, Time, TimeError, TimebaseId};
 
-/// Extent of one run on both axes.
+/// Extent of a run on both axes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunSpan {
     /// The run.
     pub run: RunId,
     /// First index.
     pub index: i64,
-    /// Index after the last sample; `None` while the run still grows.
+    /// Index after the last sample; `None` while the run grows.
     pub end: Option<i64>,
     /// Civil time of the first sample.
     pub civil: Fixed,
-    /// Civil time after the last sample; [`Fixed::MAX`] while the run still grows.
+    /// Civil time after the last sample; [`Fixed::MAX`] while the run grows.
     pub civil_end: Fixed,
 }
 
-/// A run and where its pieces are in `order`.
+/// A run and its pieces in `order`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct RunPieces {
     pub(crate) run: RunId,
@@ -63,7 +61,7 @@ pub struct Empirical {
     pub(crate) timebase: Option<TimebaseId>,
 }
 
-/// What an [`Empirical`] is made of; the rest is derived and checked again.
+/// Serialised form; the rest is derived and checked again.
 #[derive(Serialize, Deserialize)]
 struct Parts {
     pieces: Vec<Piece>,
@@ -89,25 +87,23 @@ impl From<Empirical> for Parts {
     }
 }
 
-/// A stretch of the index axis with one line.
+/// An index range with one line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct IndexStretch {
+pub(crate) struct IndexSpan {
     pub(crate) line: Line,
     pub(crate) run: RunId,
     pub(crate) in_gap: bool,
-    /// The stretch is `[from, to)` in indices.
     pub(crate) from: i64,
     pub(crate) to: i64,
 }
 
 impl Empirical {
-    /// From stored pieces, in index order.
+    /// Builds a metric from stored pieces, in index order.
     ///
     /// # Errors
-    /// [`TimeError::Empty`] without pieces, [`TimeError::ZeroSlope`],
-    /// [`TimeError::BadPiece`] for overlapping or unordered pieces, civil time
-    /// running backwards within a run, slopes outside 2^-16..2^62 ns a sample,
-    /// NaN or negative uncertainties.
+    /// [`TimeError::Empty`] without pieces, [`TimeError::ZeroSlope`], [`TimeError::BadPiece`] if pieces overlap or are
+    /// unordered, civil time runs backwards, a slope is outside 2^-16..2^62 ns per sample, or an uncertainty is NaN or
+    /// negative.
     pub fn from_runs(pieces: Vec<Piece>) -> Result<Self, TimeError> {
         if pieces.is_empty() {
             return Err(TimeError::Empty);
@@ -180,18 +176,17 @@ impl Empirical {
         &self.pieces
     }
 
-    /// The runs, by the civil time of their first sample.
+    /// The runs, by civil start.
     pub fn runs(&self) -> &[RunSpan] {
         &self.runs
     }
 
-    /// The same metric with its last piece closed at the committed length.
+    /// Closes the last piece at the committed length.
     ///
-    /// An open last piece claims all later civil time; close it before lookups
-    /// where runs may overlap.
+    /// An open last piece claims all later civil time; close it before lookups if runs may overlap.
     ///
     /// # Errors
-    /// [`TimeError::BadPiece`] unless `end` lies after the last piece's start.
+    /// [`TimeError::BadPiece`] unless `end` is after the last piece's start.
     pub fn closed_at(mut self, end: i64) -> Result<Self, TimeError> {
         if let Some(last) = self.pieces.last_mut() {
             last.end = Some(end);
@@ -202,8 +197,7 @@ impl Empirical {
         })
     }
 
-    /// The same metric knowing its index timebase, which its times then carry
-    /// as their origin: so a run of one signal is never taken for another's.
+    /// Sets the index timebase, which becomes the origin of times: runs of different signals are never confused.
     pub fn with_timebase(self, timebase: TimebaseId) -> Self {
         Self {
             timebase: Some(timebase),
@@ -213,66 +207,58 @@ impl Empirical {
 
     /// Civil time of an index, whole or fractional, to the nearest 2^-32 ns.
     ///
-    /// Inside a gap: between its ends, flagged. Outside every run: extrapolated
-    /// from the preceding piece (the first one, before the start), not flagged.
-    /// The result remembers its run.
+    /// Inside a gap: interpolated between its ends, flagged. Outside all runs: extrapolated from the preceding piece
+    /// (or the first), not flagged. The result remembers its run.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] where the result leaves [`Fixed`].
+    /// [`TimeError::Overflow`] if the result leaves [`Fixed`].
     pub fn time_of(&self, index: impl Into<Fixed>) -> Result<Time, TimeError> {
         let index = index.into();
-        self.time_on(self.stretch_at(index)?, index)
+        self.time_on(self.span_at(index)?, index)
     }
 
-    /// Civil time at which a range of indices up to, and without, `index` ends: as [`Empirical::time_of`], but by the
-    /// clock of what lies before it, whatever run or gap begins there.
+    /// Civil time of the end of an index range that excludes `index`: as [`Empirical::time_of`], but by the clock of
+    /// the samples before it.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] where the result leaves [`Fixed`].
+    /// [`TimeError::Overflow`] if the result leaves [`Fixed`].
     pub fn end_of(&self, index: impl Into<Fixed>) -> Result<Time, TimeError> {
         let index = index.into();
         let last = index.ceil_i64().and_then(|end| end.checked_sub(1));
         let last = last.ok_or(TimeError::Overflow { what: "index" })?;
-        self.time_on(self.stretch_at(Fixed::from_int(last))?, index)
+        self.time_on(self.span_at(Fixed::from_int(last))?, index)
     }
 
-    /// As [`Empirical::time_of`], exactly.
     pub(crate) fn time_of_exact(&self, index: &Exact) -> Result<Time<Exact>, TimeError> {
-        self.time_on_exact(self.stretch_at(index.floor_fixed()?)?, index)
+        self.time_on_exact(self.span_at(index.floor_fixed()?)?, index)
     }
 
-    /// As [`Empirical::end_of`], exactly.
     pub(crate) fn end_of_exact(&self, index: &Exact) -> Result<Time<Exact>, TimeError> {
         let last = index.ceil_i64().and_then(|end| end.checked_sub(1));
         let last = last.ok_or(TimeError::Overflow { what: "index" })?;
-        self.time_on_exact(self.stretch_at(Fixed::from_int(last))?, index)
+        self.time_on_exact(self.span_at(Fixed::from_int(last))?, index)
     }
 
-    fn time_on_exact(
-        &self,
-        stretch: IndexStretch,
-        index: &Exact,
-    ) -> Result<Time<Exact>, TimeError> {
+    fn time_on_exact(&self, span: IndexSpan, index: &Exact) -> Result<Time<Exact>, TimeError> {
         Ok(Time {
-            run: Some(stretch.run),
-            in_gap: stretch.in_gap,
+            run: Some(span.run),
+            in_gap: span.in_gap,
             origin: self.timebase,
-            ..Time::exact(stretch.line.civil_at_exact(index)?, TimebaseId::CIVIL)
+            ..Time::exact(span.line.civil_at_exact(index)?, TimebaseId::CIVIL)
         })
     }
 
-    fn time_on(&self, stretch: IndexStretch, index: Fixed) -> Result<Time, TimeError> {
+    fn time_on(&self, span: IndexSpan, index: Fixed) -> Result<Time, TimeError> {
         Ok(Time {
-            value: stretch.line.civil_at(index)?,
+            value: span.line.civil_at(index)?,
             timebase: TimebaseId::CIVIL,
-            run: Some(stretch.run),
-            in_gap: stretch.in_gap,
+            run: Some(span.run),
+            in_gap: span.in_gap,
             origin: self.timebase,
         })
     }
 
-    /// Half-width around [`Empirical::time_of`] that holds the true civil time,
-    /// in nanoseconds, as the fit states it.
+    /// Half-width around [`Empirical::time_of`] that holds the true civil time, in nanoseconds.
     pub fn uncertainty_ns(&self, index: i64) -> f64 {
         self.pieces[self.piece_before(index)].uncertainty_ns
     }
@@ -285,9 +271,9 @@ impl Empirical {
             .reduce(f64::max)
     }
 
-    /// Half-width and nanoseconds per sample at an index, inside a gap those between its ends.
+    /// Half-width and nanoseconds per sample at an index; inside a gap, those between its ends.
     pub(crate) fn uncertainty_and_slope(&self, index: i64) -> Result<(f64, f64), TimeError> {
-        let line = self.stretch_at(Fixed::from_int(index))?.line;
+        let line = self.span_at(Fixed::from_int(index))?.line;
         Ok((self.uncertainty_ns(index), 1.0 / line.slope()))
     }
 
@@ -298,7 +284,7 @@ impl Empirical {
             .saturating_sub(1)
     }
 
-    pub(crate) fn stretch_at(&self, index: Fixed) -> Result<IndexStretch, TimeError> {
+    pub(crate) fn span_at(&self, index: Fixed) -> Result<IndexSpan, TimeError> {
         let whole = index
             .floor_i64()
             .ok_or(TimeError::Overflow { what: "index" })?;
@@ -307,7 +293,7 @@ impl Empirical {
         let line = Line::of(piece);
         let next_start = self.pieces.get(at + 1).map_or(i64::MAX, |p| p.index);
         let from = if at == 0 { i64::MIN } else { piece.index };
-        let data = IndexStretch {
+        let data = IndexSpan {
             line,
             run: piece.run,
             in_gap: false,
@@ -321,11 +307,11 @@ impl Empirical {
             return Ok(data);
         };
         if whole < end {
-            return Ok(IndexStretch { to: end, ..data });
+            return Ok(IndexSpan { to: end, ..data });
         }
         let after = &self.pieces[after];
         let line = Line::between(end, civil_end(piece)?, after.index, after.civil);
-        Ok(IndexStretch {
+        Ok(IndexSpan {
             line,
             run: piece.run,
             in_gap: true,
@@ -334,7 +320,6 @@ impl Empirical {
         })
     }
 
-    /// The pieces of a run, in index order.
     pub(crate) fn pieces_of(&self, run: RunId) -> impl Iterator<Item = &Piece> {
         let at = self.by_run.binary_search_by_key(&run, |known| known.run);
         let (first, count) = at.map_or((0, 0), |at| (self.by_run[at].first, self.by_run[at].count));
@@ -342,14 +327,12 @@ impl Empirical {
         order.iter().map(|&piece| &self.pieces[piece as usize])
     }
 
-    /// The next piece of the same run.
     pub(crate) fn next_in_run(&self, piece: usize) -> Option<usize> {
         let next = *self.order.get(self.rank[piece] as usize + 1)? as usize;
         (self.pieces[next].run == self.pieces[piece].run).then_some(next)
     }
 }
 
-/// Civil time after a piece's last sample.
 pub(crate) fn civil_end(piece: &Piece) -> Result<Fixed, TimeError> {
     piece
         .end
@@ -394,7 +377,7 @@ fn check(position: usize, piece: &Piece, next: Option<&Piece>) -> Result<(), Tim
     }
 }
 
-/// Civil time must ascend from `piece` to `next`, its successor in the run.
+/// Checks that civil time ascends from `piece` to `next`, its successor in the run.
 fn check_order(position: usize, piece: &Piece, next: &Piece) -> Result<(), TimeError> {
     let bad = |reason| TimeError::BadPiece {
         position,

@@ -1,22 +1,22 @@
-//! Everything that can go wrong with time, each variant with a stable code.
+//! Errors of time, each variant with a stable code.
 
 use thiserror::Error;
 
 use crate::{Fixed, RunId, civil};
 
-/// An error of this crate. [`TimeError::code`] is stable, messages may improve.
+/// An error of this crate. [`TimeError::code`] is stable, messages may change.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum TimeError {
-    /// A float that had to be a number is NaN or infinite.
+    /// A float that is NaN or infinite.
     #[error("{what} is {value}, expected a finite number; check the source for missing values")]
     NotFinite {
-        /// What the float was meant to be.
+        /// Meaning of the float.
         what: &'static str,
         /// The float.
         value: f64,
     },
-    /// A float that has no exact value in units of 2^-32.
+    /// A float without an exact value in units of 2^-32.
     #[error(
         "{value:e} has no exact value in units of 2^-32 within 95 bits; round it first or give it as decimal text"
     )]
@@ -24,7 +24,7 @@ pub enum TimeError {
         /// The float.
         value: f64,
     },
-    /// A result that leaves the range of [`Fixed`] or of a 64-bit index.
+    /// A result out of the range of [`Fixed`] or of a 64-bit index.
     #[error("{what} leaves the range of its type; check the index, time or rate that was given")]
     Overflow {
         /// What was computed.
@@ -43,7 +43,7 @@ pub enum TimeError {
     BadRate {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
     },
     /// Text that is not a civil time.
@@ -53,7 +53,7 @@ pub enum TimeError {
     BadCivil {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
     },
     /// A metric or grid with a zero or negative slope.
@@ -66,7 +66,7 @@ pub enum TimeError {
         /// Denominator.
         den: u128,
     },
-    /// A range whose end lies before its start.
+    /// A range that ends before it starts.
     #[error("range ends at {end} before it starts at {start}; swap its ends")]
     ReversedRange {
         /// Start.
@@ -74,30 +74,30 @@ pub enum TimeError {
         /// End.
         end: Fixed,
     },
-    /// Two times that had to share a timebase do not.
+    /// Times in different timebases.
     #[error("{what}: timebase {got} given where {expected} was expected; convert it first")]
     TimebaseMismatch {
-        /// The operation.
+        /// Operation.
         what: &'static str,
-        /// Timebase id given.
+        /// Id given.
         got: u32,
-        /// Timebase id expected.
+        /// Id expected.
         expected: u32,
     },
-    /// A timebase that the graph does not know.
+    /// A timebase that the graph does not have.
     #[error("no timebase {name:?} in this graph; it has {known}")]
     UnknownTimebase {
-        /// Name or id asked for.
+        /// Name or id.
         name: String,
-        /// Names present.
+        /// Known names.
         known: String,
     },
-    /// A timebase name that is already taken by another kind.
+    /// A timebase name in use for another kind.
     #[error("timebase {name:?} exists already as {existing}; choose another name")]
     DuplicateTimebase {
         /// The name.
         name: String,
-        /// Kind it has.
+        /// Its kind.
         existing: String,
     },
     /// No path of metrics joins two timebases.
@@ -107,25 +107,25 @@ pub enum TimeError {
     Unreachable {
         /// Start.
         from: String,
-        /// Goal.
+        /// Target.
         to: String,
-        /// Everything reachable from the start.
+        /// Timebases reachable from the start.
         from_island: String,
-        /// Everything reachable from the goal.
+        /// Timebases reachable from the target.
         to_island: String,
     },
-    /// A metric that contradicts those already present.
+    /// A metric that contradicts the existing ones.
     #[error(
         "metric contradicts the path {cycle}: {value} in {timebase:?} comes back as {back}, off by {off}; remove one metric of the cycle"
     )]
     ContradictoryCycle {
-        /// The cycle's timebases.
+        /// Timebases of the cycle.
         cycle: String,
         /// Timebase of the probe.
         timebase: String,
-        /// Value sent around.
+        /// Probe value.
         value: Fixed,
-        /// Value that came back.
+        /// Value after the cycle.
         back: Fixed,
         /// Difference.
         off: Fixed,
@@ -137,36 +137,36 @@ pub enum TimeError {
         second.0, civil::format(second_span.0), civil::format(second_span.1)
     )]
     Ambiguous {
-        /// The civil time.
+        /// Civil time.
         time: Fixed,
-        /// The run that starts first.
+        /// Run that starts first.
         first: RunId,
         /// Its civil span.
         first_span: (Fixed, Fixed),
-        /// The run that starts last.
+        /// Run that starts last.
         second: RunId,
         /// Its civil span.
         second_span: (Fixed, Fixed),
     },
-    /// A civil time that is no sample's time although `Round::Exact` was asked.
+    /// With `Round::Exact`, a civil time that is not a sample's.
     #[error(
         "{} is not on a sample: {off_ns} ns after sample {index}; round to nearest, floor or ceil",
         civil::format(*time)
     )]
     NotOnSample {
-        /// The civil time.
+        /// Civil time.
         time: Fixed,
-        /// The sample before it.
+        /// Sample before it.
         index: i64,
         /// Distance to that sample.
         off_ns: Fixed,
     },
-    /// An index inside a gap although `Round::Exact` was asked.
+    /// With `Round::Exact`, a civil time in a gap.
     #[error("{} lies in a gap of run {}, so no sample has it; round to nearest, floor or ceil", civil::format(*time), run.0)]
     InGap {
-        /// The civil time.
+        /// Civil time.
         time: Fixed,
-        /// The run.
+        /// Run.
         run: RunId,
     },
     /// An empirical metric without pieces.
@@ -175,9 +175,9 @@ pub enum TimeError {
     /// A run that the metric does not have.
     #[error("no run {} in this metric; it has runs {known}", run.0)]
     UnknownRun {
-        /// Asked for.
+        /// Run asked for.
         run: RunId,
-        /// Present.
+        /// Known runs.
         known: String,
     },
     /// A piece that breaks the rules of [`crate::Piece`].
@@ -189,10 +189,10 @@ pub enum TimeError {
         run: RunId,
         /// First index.
         index: i64,
-        /// What is wrong.
+        /// Reason.
         reason: &'static str,
     },
-    /// A point that repeats or precedes the one before it.
+    /// A point that repeats or precedes the last one.
     #[error(
         "point at index {index} does not follow the last one, which ends at {expected}; give points in index order, each once"
     )]
@@ -207,10 +207,10 @@ pub enum TimeError {
         "stamp resolution {resolution} ns is negative; give the width of the interval that holds the true time"
     )]
     BadResolution {
-        /// The resolution.
+        /// Resolution.
         resolution: Fixed,
     },
-    /// A clock parameter outside its legal range.
+    /// A clock parameter out of range.
     #[error("clock parameter {name}={value} is outside {legal}")]
     BadConfig {
         /// Parameter.
@@ -220,14 +220,14 @@ pub enum TimeError {
         /// Legal range.
         legal: &'static str,
     },
-    /// A placement that the clock cannot accept in its present state.
+    /// A placement that the clock cannot accept now.
     #[error("placement {placement} at index {index}: {reason}")]
     BadPlacement {
         /// Kind of placement.
         placement: &'static str,
         /// Index given.
         index: i64,
-        /// Why it cannot be accepted, and what to do.
+        /// Reason and remedy.
         reason: &'static str,
     },
     /// Too few points for a metric.
@@ -238,29 +238,29 @@ pub enum TimeError {
         /// Points given.
         got: usize,
     },
-    /// A point whose first value does not lie behind the one before it.
+    /// A point whose first value is not behind the previous one.
     #[error(
         "point {position} is at {from}, which does not lie behind {before}, where the point before it is; sort the points by their first value and keep one of equal ones"
     )]
     UnsortedPoints {
-        /// Position of the point, from 0.
+        /// Position, from 0.
         position: usize,
         /// Its first value.
         from: Fixed,
-        /// First value of the point before it.
+        /// First value of the previous point.
         before: Fixed,
     },
-    /// A point whose uncertainty is below zero.
+    /// A point with a negative uncertainty.
     #[error(
         "uncertainty {uncertainty} of point {position} is below zero; give the half-width that holds the true value, 0 for an exact point"
     )]
     NegativeUncertainty {
-        /// Position of the point, from 0.
+        /// Position, from 0.
         position: usize,
-        /// The uncertainty.
+        /// Uncertainty.
         uncertainty: Fixed,
     },
-    /// A point without uncertainty among too few to show one.
+    /// A point without uncertainty, among too few to estimate it.
     #[error(
         "point {position} has no uncertainty, and {points} points are too few to show one by their scatter ({least} or more do); give uncertainty, 0 for exact points"
     )]
@@ -269,10 +269,10 @@ pub enum TimeError {
         position: usize,
         /// Points given.
         points: usize,
-        /// Least number of points that show their scatter.
+        /// Points needed to estimate it.
         least: usize,
     },
-    /// Points between which the second timebase stands still or turns back.
+    /// Points between which the second timebase does not advance.
     #[error(
         "the second value goes from {before_to} at point {before} to {after_to} at point {after}, where it {} elsewhere; correct or leave out one of the two, or state a larger uncertainty",
         if *falls { "falls" } else { "rises" }
@@ -286,13 +286,13 @@ pub enum TimeError {
         before_to: Fixed,
         /// Second value of the later point.
         after_to: Fixed,
-        /// Whether the second timebase falls from the first point to the last one.
+        /// Whether the second timebase falls overall.
         falls: bool,
     },
 }
 
 impl TimeError {
-    /// A stable name for programs.
+    /// Stable snake_case name.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFinite { .. } => "not_finite",

@@ -1,7 +1,7 @@
-//! [`Exact`]: a value of a timebase as a ratio of whole numbers of any size.
+//! [`Exact`]: a timebase value as a ratio of big integers.
 //!
-//! Conversions compose such ratios along the whole path, so nothing is rounded before the end. Whole numbers have any
-//! size because a path may have any length; values of signals and samples never pass through here.
+//! Conversions compose such ratios along a path and round once at the end. Integers are unbounded because paths are.
+//! Samples never pass through here.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use num_rational::BigRational;
 
 use crate::{Fixed, TimeError};
 
-/// A ratio of whole numbers, reduced.
+/// A reduced ratio of integers.
 ///
 /// ```
 /// use isochrony_time::{Exact, Fixed};
@@ -26,10 +26,10 @@ pub struct Exact(BigRational);
 const FRACTION_BITS: u32 = 32;
 
 impl Exact {
-    /// From decimal texts of numerator and denominator.
+    /// Parses numerator and denominator.
     ///
     /// # Errors
-    /// [`TimeError::BadNumber`] for text that is no whole number, and for a denominator of zero.
+    /// [`TimeError::BadNumber`] if a text is not an integer, or the denominator is zero.
     pub fn from_ratio(num: &str, den: &str) -> Result<Self, TimeError> {
         let whole = |text: &str| {
             text.parse::<BigInt>().map_err(|_| TimeError::BadNumber {
@@ -44,7 +44,7 @@ impl Exact {
         Ok(Self(BigRational::new(num, den)))
     }
 
-    /// Decimal texts of numerator, of either sign, and denominator, above zero.
+    /// Decimal texts of numerator (with sign) and denominator (positive).
     #[must_use]
     pub fn parts(&self) -> (String, String) {
         (self.0.numer().to_string(), self.0.denom().to_string())
@@ -60,7 +60,6 @@ impl Exact {
         bits(&nearest)
     }
 
-    /// The greatest [`Fixed`] that is not above.
     pub(crate) fn floor_fixed(&self) -> Result<Fixed, TimeError> {
         bits(&self.scaled())
     }
@@ -69,32 +68,31 @@ impl Exact {
         &self.0 * BigInt::from(1u64 << FRACTION_BITS)
     }
 
-    /// The greatest whole number that is not above, where it fits 64 bits.
+    /// Rounds down to an integer, if it fits 64 bits.
     #[must_use]
     pub fn floor_i64(&self) -> Option<i64> {
         i64::try_from(self.0.floor().numer()).ok()
     }
 
-    /// The smallest whole number that is not below, where it fits 64 bits.
+    /// Rounds up to an integer, if it fits 64 bits.
     #[must_use]
     pub fn ceil_i64(&self) -> Option<i64> {
         i64::try_from(self.0.ceil().numer()).ok()
     }
 
-    /// The nearest whole number, halves towards plus infinity, where it fits 64 bits.
+    /// Nearest integer, halves towards plus infinity, if it fits 64 bits.
     #[must_use]
     pub(crate) fn round_i64(&self) -> Option<i64> {
         let half = BigRational::new(1.into(), 2.into());
         i64::try_from((&self.0 + half).floor().numer()).ok()
     }
 
-    /// The difference of two values.
+    /// Difference.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         Self(&self.0 - &other.0)
     }
 
-    /// The absolute value.
     pub(crate) fn magnitude(&self) -> Self {
         let zero = Self::from(0);
         if *self < zero {
@@ -104,7 +102,7 @@ impl Exact {
         }
     }
 
-    /// `from + (self - origin) * num / den`, for parts of which `den` is not zero.
+    /// `from + (self - origin) * num / den`, with a non-zero `den`.
     pub(crate) fn on_line(&self, origin: Fixed, from: Fixed, num: i128, den: i128) -> Self {
         let slope = BigRational::new(num.into(), den.into());
         Self((&self.0 - Self::from(origin).0) * slope + Self::from(from).0)

@@ -1,8 +1,7 @@
-//! [`Fixed`]: a whole number and a 32-bit binary fraction in one `i128`.
+//! [`Fixed`]: an integer and a 32-bit binary fraction in an `i128`.
 //!
-//! 95 bits of whole part hold nanoseconds of any year from -9999 to 9999 (68
-//! bits) as easily as sample indices (63 bits). Every operation that could
-//! leave the range is checked; nothing saturates or wraps.
+//! The 95-bit integer part holds nanoseconds of the years -9999 to 9999 and sample indices. Overflow is checked;
+//! nothing saturates or wraps.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +10,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::TimeError;
 
-/// Number of fraction bits.
 const FRAC: u32 = 32;
 const ONE: i128 = 1 << FRAC;
 
-/// A number in units of 2^-32: exact sums, exact comparison, exact text.
+/// A number in units of 2^-32, with exact sums, comparison and text.
 ///
-/// Serialised as its exact decimal text, in every format.
+/// Serialised as exact decimal text, in every format.
 ///
 /// ```
 /// use isochrony_time::Fixed;
@@ -41,64 +39,62 @@ impl Fixed {
     /// The greatest value.
     pub const MAX: Self = Self(i128::MAX);
 
-    /// From the count of 2^-32 units.
+    /// Converts from a number of 2^-32 units.
     pub const fn from_bits(bits: i128) -> Self {
         Self(bits)
     }
 
-    /// The count of 2^-32 units.
+    /// The number of 2^-32 units.
     pub const fn to_bits(self) -> i128 {
         self.0
     }
 
-    /// From a whole number.
+    /// Converts an integer.
     pub const fn from_int(whole: i64) -> Self {
         Self((whole as i128) << FRAC)
     }
 
-    /// From a whole number of any size; `None` outside 96 bits.
+    /// Converts an integer of any size; `None` outside 96 bits.
     pub fn from_i128(whole: i128) -> Option<Self> {
         whole.checked_mul(ONE).map(Self)
     }
 
-    /// `whole + frac * 2^-32`; the fraction always counts upwards, so -0.25 is
-    /// `from_parts(-1, 0xC000_0000)`.
+    /// `whole + frac * 2^-32`; the fraction counts upwards: -0.25 is `from_parts(-1, 0xC000_0000)`.
     pub const fn from_parts(whole: i64, frac: u32) -> Self {
         Self(((whole as i128) << FRAC) | frac as i128)
     }
 
-    /// The greatest whole number not above `self`. Wider than 64 bits because
-    /// civil nanoseconds of distant years are; see [`Fixed::floor_i64`].
+    /// Rounds down. Wider than 64 bits for civil nanoseconds of distant years; see [`Fixed::floor_i64`].
     pub const fn floor(self) -> i128 {
         self.0 >> FRAC
     }
 
-    /// The smallest whole number not below `self`.
+    /// Rounds up.
     pub const fn ceil(self) -> i128 {
         (self.0 >> FRAC) + (self.frac() != 0) as i128
     }
 
-    /// The nearest whole number, halves towards plus infinity.
+    /// Nearest integer, halves towards plus infinity.
     pub const fn round(self) -> i128 {
         (self.0 >> FRAC) + (self.frac() >> (FRAC - 1)) as i128
     }
 
-    /// [`Fixed::floor`] where it fits 64 bits.
+    /// [`Fixed::floor`] if it fits 64 bits.
     pub fn floor_i64(self) -> Option<i64> {
         i64::try_from(self.floor()).ok()
     }
 
-    /// [`Fixed::round`] where it fits 64 bits.
+    /// [`Fixed::round`] if it fits 64 bits.
     pub fn round_i64(self) -> Option<i64> {
         i64::try_from(self.round()).ok()
     }
 
-    /// [`Fixed::ceil`] where it fits 64 bits.
+    /// [`Fixed::ceil`] if it fits 64 bits.
     pub fn ceil_i64(self) -> Option<i64> {
         i64::try_from(self.ceil()).ok()
     }
 
-    /// The fraction above [`Fixed::floor`], in 2^-32.
+    /// Fraction above [`Fixed::floor`], in 2^-32.
     pub const fn frac(self) -> u32 {
         self.0 as u32
     }
@@ -128,18 +124,16 @@ impl Fixed {
         self.0.checked_abs().map(Self)
     }
 
-    /// `self * num / den` rounded to the nearest 2^-32, computed in 256 bits;
-    /// `None` when the result overflows or `den` is zero.
+    /// `self * num / den` in 256 bits, rounded to the nearest 2^-32; `None` on overflow or if `den` is zero.
     pub fn checked_mul_ratio(self, num: i64, den: u64) -> Option<Self> {
         crate::wide::mul_div_round(self.0, i128::from(num), i128::from(den)).map(Self)
     }
 
-    /// The value of a float, exactly.
+    /// Exact value of a float.
     ///
     /// # Errors
-    /// [`TimeError::NotFinite`] for NaN and infinities,
-    /// [`TimeError::NotRepresentable`] where bits below 2^-32 would be lost or
-    /// the value is out of range; [`Fixed::from_f64_nearest`] rounds instead.
+    /// [`TimeError::NotFinite`] for NaN and infinities, [`TimeError::NotRepresentable`] if out of range or not a
+    /// multiple of 2^-32; [`Fixed::from_f64_nearest`] rounds instead.
     pub fn from_f64(x: f64) -> Result<Self, TimeError> {
         let near = Self::from_f64_nearest(x)?;
         // Scaling by a power of two is exact, so a loss shows as a fraction.
@@ -149,10 +143,10 @@ impl Fixed {
         Ok(near)
     }
 
-    /// The value nearest to a float.
+    /// Nearest value to a float.
     ///
     /// # Errors
-    /// [`TimeError::NotFinite`], [`TimeError::NotRepresentable`] when out of range.
+    /// [`TimeError::NotFinite`], [`TimeError::NotRepresentable`] if out of range.
     pub fn from_f64_nearest(x: f64) -> Result<Self, TimeError> {
         if !x.is_finite() {
             return Err(TimeError::NotFinite {
@@ -167,14 +161,14 @@ impl Fixed {
         Ok(Self(scaled as i128))
     }
 
-    /// The nearest float.
+    /// Nearest float.
     pub fn to_f64(self) -> f64 {
         // i128 to f64 rounds to nearest; the power of two is exact.
         self.0 as f64 / ONE as f64
     }
 
-    /// From decimal text such as `-12.5` or `7`, rounded to the nearest 2^-32
-    /// (halves away from zero). Any number of fraction digits.
+    /// Parses decimal text such as `-12.5` or `7` with any number of fraction digits, rounded to the nearest 2^-32
+    /// (halves away from zero).
     ///
     /// # Errors
     /// [`TimeError::BadNumber`] for other text or a value out of range.
@@ -209,10 +203,9 @@ impl Fixed {
     }
 }
 
-/// Nearest count of 2^-32 to `0.digits`, halves up; exact for any length.
+/// Nearest multiple of 2^-32 to `0.digits`, halves up; exact for any length.
 fn fraction_bits(digits: &str) -> i128 {
-    // Multiply the decimal fraction by two, 33 times, keeping the carries: long
-    // arithmetic on the digits themselves, so no length loses precision.
+    // Doubles the decimal fraction 33 times and collects the carries: long arithmetic on the digits, without loss.
     let mut d: Vec<u8> = digits.bytes().map(|b| b - b'0').collect();
     let mut bits = 0i128;
     for _ in 0..=FRAC {
@@ -257,7 +250,7 @@ impl FromStr for Fixed {
     }
 }
 
-/// The exact decimal value, without trailing zeros.
+/// Exact decimal value, without trailing zeros.
 impl fmt::Display for Fixed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let magnitude = self.0.unsigned_abs();

@@ -1,16 +1,14 @@
-//! [`Graph`]: timebases joined by metrics; conversion along the shortest path.
+//! [`Graph`]: timebases joined by metrics; converts along the shortest path.
 //!
-//! Data structures: nodes by id, edges in the order they were added, and each
-//! node's edges. Invariant: every cycle of metrics agrees with itself to within
-//! rounding and stated uncertainty, so any shortest path is as good as another.
+//! Nodes by id, edges in order of insertion, and each node's edges. Invariant: every cycle of metrics is consistent
+//! within rounding and stated uncertainty, so all shortest paths are equivalent.
 
 use std::collections::VecDeque;
 
 use crate::metric::{Edge, Metric};
 use crate::{Exact, Fixed, Range, Time, TimeError, Timebase, TimebaseId, TimebaseKind};
 
-/// Timebases and the metrics between them. The civil timebase is always there,
-/// named `utc`, as [`TimebaseId::CIVIL`].
+/// Timebases and the metrics between them. The civil timebase, `utc`, always exists as [`TimebaseId::CIVIL`].
 ///
 /// ```
 /// use isochrony_time::{Derived, Fixed, Graph, Metric, Time, Timebase, TimebaseId, TimebaseKind};
@@ -39,7 +37,7 @@ impl Default for Graph {
 }
 
 impl Graph {
-    /// With the civil timebase only.
+    /// A graph with the civil timebase only.
     pub fn new() -> Self {
         let utc = Timebase {
             name: "utc".into(),
@@ -52,10 +50,10 @@ impl Graph {
         }
     }
 
-    /// Add a timebase; one that is there already, of the same kind, is found again.
+    /// Adds a timebase, or finds it if it exists with the same kind.
     ///
     /// # Errors
-    /// [`TimeError::DuplicateTimebase`] when the name has another kind.
+    /// [`TimeError::DuplicateTimebase`] if the name has another kind.
     pub fn add(&mut self, timebase: Timebase) -> Result<TimebaseId, TimeError> {
         if let Ok(id) = self.id(&timebase.name) {
             let there = &self.timebases[id.0 as usize];
@@ -83,17 +81,16 @@ impl Graph {
             .ok_or_else(|| self.unknown(name.to_owned()))
     }
 
-    /// The timebase of an id.
+    /// Timebase of an id.
     pub fn timebase(&self, id: TimebaseId) -> Option<&Timebase> {
         self.timebases.get(id.0 as usize)
     }
 
-    /// Join two timebases; `metric` maps `from` to `to` and is used both ways.
+    /// Joins two timebases; `metric` maps `from` to `to` and is used both ways.
     ///
     /// # Errors
-    /// [`TimeError::UnknownTimebase`], [`TimeError::ContradictoryCycle`] when
-    /// the two are already joined and the metric disagrees with that path by
-    /// more than rounding and the stated uncertainties.
+    /// [`TimeError::UnknownTimebase`], [`TimeError::ContradictoryCycle`] if a path already joins them and the metric
+    /// disagrees by more than rounding and the stated uncertainties.
     pub fn connect(
         &mut self,
         from: TimebaseId,
@@ -114,11 +111,10 @@ impl Graph {
         Ok(())
     }
 
-    /// Put a newer metric in the place of the one that joins `from` to `to`
-    /// directly, or join them: for a signal that grows.
+    /// Replaces the metric that joins `from` to `to` directly, or adds it: for a growing signal.
     ///
     /// # Errors
-    /// As [`Graph::connect`]; the graph is then as it was.
+    /// As [`Graph::connect`]; the graph is then unchanged.
     pub fn replace(
         &mut self,
         from: TimebaseId,
@@ -143,21 +139,19 @@ impl Graph {
         Ok(())
     }
 
-    /// Convert along the shortest path (fewest metrics, by breadth-first search).
-    /// Ratios are composed exactly along the path; the value is rounded once, at the end.
+    /// Converts along the shortest path (fewest metrics). Ratios are composed exactly; the value is rounded once, at
+    /// the end.
     ///
-    /// To an index timebase the value may be fractional; it is whole for every
-    /// time that came from a sample of that timebase. `in_gap` stays set once
-    /// any step of the path was interpolated in a gap.
+    /// The value in an index timebase is whole if the time came from one of its samples, else perhaps fractional.
+    /// `in_gap` is set if any step was interpolated in a gap.
     ///
     /// # Errors
-    /// [`TimeError::UnknownTimebase`], [`TimeError::Unreachable`] naming both
-    /// islands, and those of [`crate::Empirical::index_of_time`].
+    /// [`TimeError::UnknownTimebase`], [`TimeError::Unreachable`], and those of [`crate::Empirical::index_of_time`].
     pub fn convert(&self, time: Time, to: TimebaseId) -> Result<Time, TimeError> {
         self.convert_exact(time.into(), to)?.rounded()
     }
 
-    /// As [`Graph::convert`], without rounding: the value is the exact ratio.
+    /// As [`Graph::convert`], without rounding.
     ///
     /// # Errors
     /// As [`Graph::convert`].
@@ -174,8 +168,8 @@ impl Graph {
         path.iter().try_fold(time, |t, &n| self.edges[n].apply(&t))
     }
 
-    /// As [`Graph::convert_exact`], with the half-width around the value that holds the true one, in its unit: what the
-    /// metrics on the path state, carried along it.
+    /// As [`Graph::convert_exact`], with the half-width that holds the true value, in its unit: the metrics' stated
+    /// uncertainties, propagated along the path.
     ///
     /// # Errors
     /// As [`Graph::convert`].
@@ -195,7 +189,6 @@ impl Graph {
         })
     }
 
-    /// See [`Range::convert`].
     pub(crate) fn convert_range(
         &self,
         range: Range<Exact>,
@@ -233,7 +226,7 @@ impl Graph {
         names
     }
 
-    /// Edges of the shortest path; `None` when there is none.
+    /// Edges of the shortest path (breadth-first search), if any.
     fn path(&self, from: TimebaseId, to: TimebaseId) -> Option<Vec<usize>> {
         let mut came_by: Vec<Option<usize>> = vec![None; self.timebases.len()];
         let mut queue = VecDeque::from([from]);
@@ -259,7 +252,7 @@ impl Graph {
         None
     }
 
-    /// Send probes along the new edge and back by the existing path.
+    /// Sends probes along the new edge and back by the existing path.
     fn check_cycle(&self, edge: &Edge) -> Result<(), TimeError> {
         let Some(path) = self.path(edge.to, edge.from) else {
             return Ok(());
@@ -268,7 +261,7 @@ impl Graph {
             let probe = Time::exact(value.into(), edge.from);
             let (mut at, mut slack) = edge.apply_with_slack(probe, 0.0)?;
             for &n in &path {
-                // Forget the run: the way back is another clock's.
+                // Forget the run: the way back uses another clock.
                 at.run = None;
                 (at, slack) = self.edges[n].apply_with_slack(at, slack)?;
             }
@@ -329,7 +322,7 @@ impl Graph {
     }
 }
 
-/// At most a dozen names, so that an error stays one readable line.
+/// At most a dozen names, so that an error stays readable.
 fn listed(names: Vec<&str>) -> String {
     let shown = names[..names.len().min(12)].join(", ");
     if names.len() <= 12 {

@@ -1,17 +1,16 @@
-//! Many conversions at once, without a search per sample.
+//! Bulk conversion without a search per sample.
 //!
-//! Within one stretch, index to civil time is a line walked by addition: whole
-//! steps and remainders are carried separately (as in Bresenham's algorithm),
-//! so every value equals the one that [`Empirical::time_of`] gives.
+//! Within one index range, civil times of a grid follow by addition of quotients and remainders (as in Bresenham's
+//! algorithm), so every value equals that of [`Empirical::time_of`].
 
 use serde::{Deserialize, Serialize};
 
-use crate::empirical::IndexStretch;
-use crate::lookup::CivilStretch;
+use crate::empirical::IndexSpan;
+use crate::lookup::CivilSpan;
 use crate::wide::{mul_div_floor, mul_div_round};
 use crate::{Empirical, Fixed, IndexAt, Lookup, Prefer, RunId, TimeError};
 
-/// Consecutive points of a civil grid that share one straight stretch.
+/// Consecutive points of a civil grid on one line.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GridSpan {
     /// First grid point.
@@ -20,32 +19,30 @@ pub struct GridSpan {
     pub count: u64,
     /// Fractional index of the first grid point, to the nearest 2^-32.
     pub position: Fixed,
-    /// Samples per grid point, exact to a float: point `first + k` lies at
-    /// `position + k * step`.
+    /// Samples per grid point, to float precision: point `first + k` is at `position + k * step`.
     pub step: f64,
     /// The run.
     pub run: RunId,
-    /// Whether the stretch lies in a gap, so that `position` is address space.
-    /// Beyond the ends of the signal it is extrapolated and not flagged.
+    /// Whether it lies in a gap, where `position` has no sample. Not set for extrapolation beyond the signal's ends.
     pub in_gap: bool,
 }
 
 impl Empirical {
-    /// Civil times of many indices, in any order; fastest when ascending.
+    /// Civil times of indices in any order; fastest if ascending.
     ///
-    /// `out` takes as many as both slices hold.
+    /// Converts as many as both slices hold.
     ///
     /// # Errors
     /// As [`Empirical::time_of`].
     pub fn civil_many(&self, indices: &[i64], out: &mut [Fixed]) -> Result<(), TimeError> {
-        let mut stretch: Option<IndexStretch> = None;
+        let mut span: Option<IndexSpan> = None;
         for (&index, civil) in indices.iter().zip(out) {
-            let at = match stretch {
+            let at = match span {
                 Some(s) if s.from <= index && index < s.to => s,
-                _ => self.stretch_at(index.into())?,
+                _ => self.span_at(index.into())?,
             };
             *civil = at.line.civil_at(index.into())?;
-            stretch = Some(at);
+            span = Some(at);
         }
         Ok(())
     }
@@ -61,8 +58,7 @@ impl Empirical {
         })
     }
 
-    /// As [`Empirical::civil_grid`], rounded to whole nanoseconds, as NumPy's
-    /// `datetime64[ns]` counts them.
+    /// As [`Empirical::civil_grid`], rounded to whole nanoseconds, as in NumPy's `datetime64[ns]`.
     ///
     /// # Errors
     /// Also [`TimeError::Overflow`] outside the years 1677 to 2262.
@@ -97,7 +93,7 @@ impl Empirical {
         while k < count {
             let index = i128::from(start) + k as i128 * i128::from(step);
             let index = i64::try_from(index).map_err(|_| overflow.clone())?;
-            let s = self.stretch_at(index.into())?;
+            let s = self.span_at(index.into())?;
             let left = (i128::from(s.to) - i128::from(index) - 1) / i128::from(step) + 1;
             let points = usize::try_from(left).unwrap_or(usize::MAX).min(count - k);
             let d = (i128::from(index) - i128::from(s.line.index)) << 32;
@@ -117,7 +113,7 @@ impl Empirical {
             };
             rest += s.line.den / 2;
             carry(&mut whole, &mut rest);
-            // Both ends in range: so is everything between, and the sums need no checks.
+            // With both ends in range, the sums between need no checks.
             let last = i128::from(index) + (points as i128 - 1) * i128::from(step);
             s.line.civil_at(Fixed::from_bits(last << 32))?;
             s.line.civil_at(index.into())?;
@@ -134,8 +130,7 @@ impl Empirical {
         Ok(())
     }
 
-    /// Indices of many civil times, in any order; fastest when ascending.
-    /// `out` is cleared first.
+    /// Indices of civil times in any order; fastest if ascending. Clears `out` first.
     ///
     /// # Errors
     /// As [`Empirical::index_of`].
@@ -147,24 +142,23 @@ impl Empirical {
     ) -> Result<(), TimeError> {
         out.clear();
         out.reserve(civil.len());
-        let mut stretch: Option<(Fixed, CivilStretch)> = None;
+        let mut span: Option<(Fixed, CivilSpan)> = None;
         for &time in civil {
-            let (from, at) = match stretch {
+            let (from, at) = match span {
                 Some((from, s)) if from <= time && time < s.until => (from, s),
-                _ => (time, self.civil_stretch(time, lookup.prefer)?),
+                _ => (time, self.civil_span(time, lookup.prefer)?),
             };
             out.push(self.index_in(&at, time, lookup.round)?);
-            stretch = Some((from, at));
+            span = Some((from, at));
         }
         Ok(())
     }
 
-    /// Lay the civil instants `start + k * num / den` ns, `k < count`, over the
-    /// index axis: one span per straight stretch that they touch.
+    /// Maps the civil grid `start + k * num / den` ns, `k < count`, to indices: one span per line that it touches.
     ///
     /// # Errors
-    /// [`TimeError::ZeroSlope`] for a zero step, [`TimeError::Ambiguous`] where
-    /// two runs cover a point and nothing is preferred, [`TimeError::Overflow`].
+    /// [`TimeError::ZeroSlope`] for a zero step, [`TimeError::Ambiguous`] if two runs cover a point and none is
+    /// preferred, [`TimeError::Overflow`].
     pub fn index_spans(
         &self,
         start: Fixed,
@@ -187,10 +181,10 @@ impl Empirical {
             let offset = mul_div_round(i128::from(first) << 32, num.into(), den.into());
             let civil = offset.and_then(|o| start.checked_add(Fixed::from_bits(o)));
             let civil = civil.ok_or_else(overflow)?;
-            let s = self.civil_stretch(civil, prefer)?;
+            let s = self.civil_span(civil, prefer)?;
             let mut points = count - first;
             if s.until < Fixed::MAX {
-                // Points before `until`: k * num / den < until - civil, rounding up.
+                // Points before `until`: k * num / den < until - civil, rounded up.
                 let left = s.until.checked_sub(civil).ok_or_else(overflow)?;
                 let (q, r) =
                     mul_div_floor(left.to_bits(), den.into(), num.into()).ok_or_else(overflow)?;

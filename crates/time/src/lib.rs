@@ -1,21 +1,18 @@
 //! Exact time for sampled signals.
 //!
-//! A [`Time`] is a [`Fixed`] value (units of 2^-32, held in 128 bits) in a
-//! named [`Timebase`]: an index timebase counts samples, the civil timebase
-//! counts UTC nanoseconds since 1970. Three kinds of metric join timebases:
-//! [`Derived`], a rational linear map; [`Empirical`], the piecewise-linear fit
-//! of stamped recordings; and [`PointMetric`], fitted to pairs of points that a
-//! user gives. A [`Graph`] converts along the shortest path.
+//! A [`Time`] is a [`Fixed`] value (units of 2^-32 in 128 bits) in a named [`Timebase`]: samples of an index timebase,
+//! or UTC nanoseconds since 1970. Metrics join timebases: [`Derived`], a rational linear map; [`Empirical`], the
+//! piecewise-linear fit of stamped recordings; [`PointMetric`], fitted to pairs of points. A [`Graph`] converts along
+//! the shortest path.
 //!
-//! [`Clock`] turns the stamps of consecutive recordings into placements (does
-//! this file follow on, after a gap, or after a backward step?) and into the
-//! [`Piece`]s of an empirical metric. All gap logic of the project lives there.
+//! [`Clock`] turns the stamps of consecutive recordings into placements (contiguous, gap, step) and [`Piece`]s of an
+//! empirical metric.
 //!
-//! Invariants that the rest of the project relies on:
-//! - no intermediate overflows: products run in 256 bits;
+//! Invariants:
+//! - no intermediate result overflows: products have 256 bits;
 //! - a civil time differs from the exact rational by at most 2^-32 ns;
 //! - `index_of(time_of(i)) == i` for every integer `i`;
-//! - neither a gap nor a clock step is ever absorbed into a rate.
+//! - gaps and clock steps never enter a rate.
 
 pub mod civil;
 mod clock;

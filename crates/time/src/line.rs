@@ -1,13 +1,12 @@
-//! [`Line`]: a straight stretch of either a piece or a gap, ready to evaluate.
+//! [`Line`]: the line of a piece or gap, ready to evaluate.
 
 use crate::wide::mul_div_round;
 use crate::{Exact, Fixed, Piece, TimeError};
 
-/// `civil = civil0 + (index - index0) * num / den`, with wider parts than a
-/// [`Piece`] has because a gap's slope is the ratio of two arbitrary lengths.
+/// `civil = civil0 + (index - index0) * num / den`, with wider parts than a [`Piece`], since a gap's slope is a ratio
+/// of arbitrary lengths.
 ///
-/// `den == 0` stands for a gap without address space: every civil time in it
-/// has position `index0`.
+/// `den == 0` means a gap without indices: all its civil times map to `index0`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) index: i64,
@@ -26,8 +25,7 @@ impl Line {
         }
     }
 
-    /// From `(index, civil)` to `(index_end, civil_end)`; the caller has made
-    /// sure that neither axis runs backwards and that the civil one advances.
+    /// The line from `(index, civil)` to `(index_end, civil_end)`; indices must not descend, civil time must ascend.
     pub(crate) fn between(index: i64, civil: Fixed, index_end: i64, civil_end: Fixed) -> Self {
         let num = civil_end.to_bits().saturating_sub(civil.to_bits()).max(1);
         let den = (i128::from(index_end) - i128::from(index)).max(0) << 32;
@@ -48,7 +46,6 @@ impl Line {
             })
     }
 
-    /// Civil time of an index, exactly.
     pub(crate) fn civil_at_exact(&self, index: &Exact) -> Result<Exact, TimeError> {
         if self.den == 0 {
             return Err(TimeError::Overflow {
@@ -59,8 +56,8 @@ impl Line {
         Ok(index.on_line(origin, self.civil, self.num, self.den))
     }
 
-    /// Index of a civil time, exactly. A time that differs from a sample's by rounding alone is the sample's: by 2^-32 ns
-    /// at most, since the line's own start may be rounded, too.
+    /// Exact index of a civil time. A time within 2^-32 ns of a sample's is that sample's, since both it and the line's
+    /// start may be rounded.
     pub(crate) fn position_exact(&self, civil: &Exact) -> Result<Exact, TimeError> {
         let origin = Fixed::from_int(self.index);
         let position = civil.on_line(self.civil, origin, self.den, self.num);
@@ -70,7 +67,7 @@ impl Line {
         let near = position.round_i64();
         let near = near.ok_or(TimeError::Overflow { what: "index" })?;
         let sample = self.civil_at(Fixed::from_int(near))?.into();
-        // The second condition is for samples that are closer than a nanosecond.
+        // The second condition is for samples closer than a nanosecond.
         let rounding = |off: Exact| off.magnitude() <= Fixed::EPSILON.into();
         if rounding(civil.minus(&sample)) && rounding(position.minus(&near.into())) {
             return Ok(near.into());
@@ -89,7 +86,6 @@ impl Line {
             })
     }
 
-    /// Samples per nanosecond.
     pub(crate) fn slope(&self) -> f64 {
         self.den as f64 / self.num as f64
     }

@@ -1,4 +1,4 @@
-//! From civil time back to an index: choosing the run, then the sample.
+//! Lookup of a civil time: finds the run, then the sample.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::empirical::{RunPieces, civil_end};
 use crate::line::Line;
 use crate::{Empirical, Fixed, RunId, RunSpan, Time, TimeError};
 
-/// How a civil time between two samples becomes an index.
+/// Rounding of a civil time between two samples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Round {
     /// The nearest sample, the default: inverts `time_of`.
@@ -16,18 +16,18 @@ pub enum Round {
     Floor,
     /// The first sample whose (rounded) time is not before the given one.
     Ceil,
-    /// Only a time that `time_of` gives for a recorded sample; else an error.
+    /// Only a time that `time_of` returns for a recorded sample; else an error.
     Exact,
 }
 
-/// Which run to take where two cover one civil time.
+/// Choice between two runs that cover a civil time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Prefer {
     /// The run that starts first in civil time.
     First,
     /// The run that starts last in civil time.
     Last,
-    /// This run, also outside its span (by extrapolation).
+    /// This run, extrapolated outside its span.
     Run(RunId),
 }
 
@@ -36,55 +36,51 @@ pub enum Prefer {
 pub struct Lookup {
     /// Rounding.
     pub round: Round,
-    /// What to do where runs overlap; `None`: an error naming both.
+    /// Choice where runs overlap; `None`: an error.
     pub prefer: Option<Prefer>,
 }
 
-/// Where a civil time lies on the index axis.
+/// Position of a civil time on the index axis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct IndexAt {
-    /// The index, rounded as asked.
+    /// The rounded index.
     pub index: i64,
     /// The unrounded position, to 2^-32 of a sample.
     pub position: Fixed,
     /// The run.
     pub run: RunId,
-    /// Whether the time lies between the ends of a gap (within a run or between
-    /// runs), so that the index is address space. Extrapolation before the first
-    /// and after the last sample is not flagged: compare with the signal's bounds.
+    /// Whether the time lies in a gap (within or between runs), where indices have no sample. Not set for extrapolation
+    /// beyond the first and last sample.
     pub in_gap: bool,
 }
 
-/// A stretch of civil time with one line, from the time that was looked up to `until`.
+/// Civil times from the one looked up to `until`, on one line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CivilStretch {
+pub(crate) struct CivilSpan {
     pub(crate) line: Line,
     pub(crate) run: RunId,
     pub(crate) in_gap: bool,
-    /// The stretch ends before this time.
     pub(crate) until: Fixed,
-    /// Where the next run begins, for a gap between runs.
+    /// Start of the next run, for a gap between runs.
     next_run: Option<(i64, RunId)>,
 }
 
 impl Empirical {
     /// Index of a civil time.
     ///
-    /// Recorded samples win over gaps. Inside a gap the index interpolates
-    /// between its ends; before the first and after the last run it extrapolates.
+    /// Recorded samples take precedence over gaps. The index interpolates inside a gap, and extrapolates before the
+    /// first and after the last run.
     ///
     /// # Errors
-    /// [`TimeError::Ambiguous`] where two runs cover the time and nothing is
-    /// preferred, [`TimeError::UnknownRun`], [`TimeError::NotOnSample`] and
-    /// [`TimeError::InGap`] for [`Round::Exact`], [`TimeError::Overflow`].
+    /// [`TimeError::Ambiguous`] if two runs cover the time and none is preferred, [`TimeError::UnknownRun`],
+    /// [`TimeError::NotOnSample`] and [`TimeError::InGap`] for [`Round::Exact`], [`TimeError::Overflow`].
     pub fn index_of(&self, civil: Fixed, lookup: Lookup) -> Result<IndexAt, TimeError> {
-        let stretch = self.civil_stretch(civil, lookup.prefer)?;
-        self.index_in(&stretch, civil, lookup.round)
+        let span = self.civil_span(civil, lookup.prefer)?;
+        self.index_in(&span, civil, lookup.round)
     }
 
-    /// Index of a time that may remember its run, which then wins over
-    /// `lookup.prefer`: exactly inverts [`Empirical::time_of`]. A run of another
-    /// origin (see [`Empirical::with_timebase`]) is ignored.
+    /// Index of a time; the run that it remembers overrides `lookup.prefer`: exactly inverts [`Empirical::time_of`]. A
+    /// run of another origin (see [`Empirical::with_timebase`]) is ignored.
     ///
     /// # Errors
     /// As [`Empirical::index_of`].
@@ -99,13 +95,13 @@ impl Empirical {
 
     pub(crate) fn index_in(
         &self,
-        stretch: &CivilStretch,
+        span: &CivilSpan,
         civil: Fixed,
         round: Round,
     ) -> Result<IndexAt, TimeError> {
-        let CivilStretch {
+        let CivilSpan {
             line, run, in_gap, ..
-        } = *stretch;
+        } = *span;
         let position = line.position(civil)?;
         let nearest = position
             .round_i64()
@@ -121,7 +117,7 @@ impl Empirical {
         if round == Round::Nearest {
             return at(nearest, run);
         }
-        if let Some((next_index, next_run)) = stretch.next_run {
+        if let Some((next_index, next_run)) = span.next_run {
             // No sample here: the last one before, the first one after.
             return match round {
                 Round::Floor if line.den == 0 => at(line.index - 1, run),
@@ -152,19 +148,19 @@ impl Empirical {
         }
     }
 
-    /// The line that answers for `civil`, and how far it does.
-    pub(crate) fn civil_stretch(
+    /// The line for `civil`, and its extent.
+    pub(crate) fn civil_span(
         &self,
         civil: Fixed,
         prefer: Option<Prefer>,
-    ) -> Result<CivilStretch, TimeError> {
+    ) -> Result<CivilSpan, TimeError> {
         if let Some(Prefer::Run(run)) = prefer {
-            return self.stretch_in_run(self.group(run)?, civil);
+            return self.span_in_run(self.group(run)?, civil);
         }
         let started = self.runs.partition_point(|r| r.civil <= civil);
         let mut until = self.runs.get(started).map_or(Fixed::MAX, |r| r.civil);
-        let (mut chosen, mut gap): (Option<CivilStretch>, Option<CivilStretch>) = (None, None);
-        // Later starts first; stop where no earlier run reaches this far.
+        let (mut chosen, mut gap): (Option<CivilSpan>, Option<CivilSpan>) = (None, None);
+        // Later starts first; stop when no earlier run extends this far.
         for k in (0..started).rev() {
             if self.runs[self.latest[k] as usize].civil_end <= civil {
                 break;
@@ -172,7 +168,7 @@ impl Empirical {
             if self.runs[k].civil_end <= civil {
                 continue;
             }
-            let found = self.stretch_in_run(self.group(self.runs[k].run)?, civil)?;
+            let found = self.span_in_run(self.group(self.runs[k].run)?, civil)?;
             until = until.min(found.until);
             if found.in_gap {
                 gap = gap.filter(|_| prefer == Some(Prefer::Last)).or(Some(found));
@@ -186,24 +182,24 @@ impl Empirical {
                 }
             }
         }
-        if let Some(stretch) = chosen.or(gap) {
-            return Ok(CivilStretch { until, ..stretch });
+        if let Some(span) = chosen.or(gap) {
+            return Ok(CivilSpan { until, ..span });
         }
-        self.stretch_outside(civil, started)
+        self.span_outside(civil, started)
     }
 
     /// Between two runs, or before and after all.
-    fn stretch_outside(&self, civil: Fixed, started: usize) -> Result<CivilStretch, TimeError> {
+    fn span_outside(&self, civil: Fixed, started: usize) -> Result<CivilSpan, TimeError> {
         let Some(before) = started
             .checked_sub(1)
             .map(|k| &self.runs[self.latest[k] as usize])
         else {
-            let mut stretch = self.stretch_in_run(self.group(self.runs[0].run)?, civil)?;
-            stretch.until = self.runs[0].civil;
-            return Ok(stretch);
+            let mut span = self.span_in_run(self.group(self.runs[0].run)?, civil)?;
+            span.until = self.runs[0].civil;
+            return Ok(span);
         };
         let Some(after) = self.runs.get(started) else {
-            return self.stretch_in_run(self.group(before.run)?, civil);
+            return self.span_in_run(self.group(before.run)?, civil);
         };
         let end = before.end.unwrap_or(i64::MAX);
         let mut line = Line::between(end, before.civil_end, after.index, after.civil);
@@ -211,7 +207,7 @@ impl Empirical {
             line.den = 0;
         }
         let next_run = Some((after.index, after.run));
-        Ok(CivilStretch {
+        Ok(CivilSpan {
             line,
             run: before.run,
             in_gap: true,
@@ -220,8 +216,7 @@ impl Empirical {
         })
     }
 
-    /// One run as if it were alone.
-    fn stretch_in_run(&self, group: RunPieces, civil: Fixed) -> Result<CivilStretch, TimeError> {
+    fn span_in_run(&self, group: RunPieces, civil: Fixed) -> Result<CivilSpan, TimeError> {
         let of_run = &self.order[group.first..group.first + group.count];
         let started = of_run.partition_point(|&p| self.pieces[p as usize].civil <= civil);
         let piece = &self.pieces[of_run[started.saturating_sub(1)] as usize];
@@ -229,7 +224,7 @@ impl Empirical {
             .get(started.max(1))
             .map(|&p| &self.pieces[p as usize]);
         let until = next.map_or(Fixed::MAX, |n| n.civil);
-        let whole = CivilStretch {
+        let whole = CivilSpan {
             line: Line::of(piece),
             run: group.run,
             in_gap: false,
@@ -240,23 +235,22 @@ impl Empirical {
         let (Some(next), Some(end_index)) = (next, piece.end) else {
             // The run's last piece: recorded up to its end, extrapolated beyond.
             let until = if civil < end { end } else { Fixed::MAX };
-            return Ok(CivilStretch { until, ..whole });
+            return Ok(CivilSpan { until, ..whole });
         };
         if civil < end {
-            return Ok(CivilStretch {
+            return Ok(CivilSpan {
                 until: until.min(end),
                 ..whole
             });
         }
         let line = Line::between(end_index, end, next.index, next.civil);
-        Ok(CivilStretch {
+        Ok(CivilSpan {
             line,
             in_gap: true,
             ..whole
         })
     }
 
-    /// Civil time of an index by one run's pieces alone.
     fn time_in_run(&self, run: RunId, index: i64) -> Result<Fixed, TimeError> {
         let group = self.group(run)?;
         let of_run = &self.order[group.first..group.first + group.count];

@@ -1,33 +1,25 @@
-//! [`MeanRate`]: how fast a run's samples came, over all of it.
+//! [`MeanRate`]: the mean sample rate of a run.
 
-use crate::clock::{FLOOR_SLOPE, prior_reach};
+use crate::clock::{MIN_SLOPE_UNCERTAINTY, prior_reach};
 use crate::{Empirical, Fixed, Piece, Rate, RunId, TimeError};
 
-/// A run's mean rate: its samples over the true time that they took.
+/// A run's samples divided by their true duration.
 ///
-/// What [`crate::Clock::rate`] gives is another quantity: the rate that the
-/// clock has *now*, which sizes the next gap. Clocks wander, so neither stands
-/// for the other.
+/// [`crate::Clock::rate`] is the *current* rate, which sizes the next gap. Clocks wander, so the two differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeanRate {
     /// Samples per second.
     pub hz: f64,
-    /// Half-width around `hz` that holds the true mean in 99 % of cases or
-    /// more, parts per million.
+    /// Half-width around `hz` that holds the true mean in at least 99 % of cases, ppm.
     pub uncertainty_ppm: f64,
 }
 
 impl Empirical {
-    /// Mean rate of a run; `None` for an unknown one, or one that still grows
-    /// ([`Empirical::closed_at`] ends it).
+    /// Mean rate of a run; `None` if it is unknown or still grows ([`Empirical::closed_at`] ends it).
     ///
-    /// Samples over civil time, both summed over the run's gap-free stretches:
-    /// the time of a gap is nobody's. A stretch's duration is as uncertain as
-    /// its two ends together, plus what a piece between them is more uncertain
-    /// than they are: a step that was bridged within the slip is time that no
-    /// sample took. Clocks are within 350 ppm of `nominal` (the estimator
-    /// supposes so, too): a greater uncertainty would say nothing and is cut to
-    /// that, unless the stamps contradict it.
+    /// Samples and civil time are summed without gaps. The duration of a contiguous range is as uncertain as both ends,
+    /// plus the excess uncertainty of pieces between (bridged steps). Clocks are assumed within 350 ppm of `nominal`: a
+    /// larger uncertainty is cut to that, unless the stamps contradict it.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -55,7 +47,7 @@ impl Empirical {
         }
         let hz = samples / ns * 1e9;
         let reach = prior_reach(hz / nominal.to_f64() - 1.0).unwrap_or(f64::INFINITY);
-        let half = (uncertain_ns / ns).min(reach).max(FLOOR_SLOPE);
+        let half = (uncertain_ns / ns).min(reach).max(MIN_SLOPE_UNCERTAINTY);
         Ok(Some(MeanRate {
             hz,
             uncertainty_ppm: half * 1e6,

@@ -1,4 +1,4 @@
-//! [`Metric`]: what joins two timebases, and how a time crosses it.
+//! [`Metric`]: the maps between two timebases.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use crate::{
     Derived, Empirical, Exact, Fixed, PointMetric, Prefer, Range, Time, TimeError, TimebaseId,
 };
 
-/// What joins two timebases.
+/// A map between two timebases.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Metric {
-    /// A rational linear map.
+    /// Rational and linear.
     Derived(Derived),
     /// Sample index to civil time.
     Empirical(Arc<Empirical>),
@@ -29,7 +29,6 @@ impl Edge {
         if id == self.from { self.to } else { self.from }
     }
 
-    /// Convert from whichever end `time` is in.
     pub(crate) fn apply(&self, time: &Time<Exact>) -> Result<Time<Exact>, TimeError> {
         let forward = time.timebase == self.from;
         let timebase = if forward { self.to } else { self.from };
@@ -66,14 +65,13 @@ impl Edge {
                 })
             }
             Metric::Empirical(metric) => {
-                // A run of another clock says nothing about this one.
                 let run = time.run.filter(|_| time.origin == Some(self.from));
                 let prefer = run.map(Prefer::Run);
-                // Lines begin and end at rounded times, so that of the time rounded down is its own.
-                let stretch = metric.civil_stretch(time.value.floor_fixed()?, prefer)?;
-                let in_gap = time.in_gap || stretch.in_gap;
-                let value = stretch.line.position_exact(&time.value)?;
-                let (run, origin) = (Some(stretch.run), Some(self.from));
+                // Lines begin and end at rounded times: rounding down finds the right one.
+                let span = metric.civil_span(time.value.floor_fixed()?, prefer)?;
+                let in_gap = time.in_gap || span.in_gap;
+                let value = span.line.position_exact(&time.value)?;
+                let (run, origin) = (Some(span.run), Some(self.from));
                 Ok(Time {
                     value,
                     timebase,
@@ -85,7 +83,7 @@ impl Edge {
         }
     }
 
-    /// Convert both ends of a range; the end of a range of indices is the end of what lies before it.
+    /// Converts both ends of a range; the end of an index range belongs to the samples before it.
     pub(crate) fn apply_range(&self, range: &Range<Exact>) -> Result<Range<Exact>, TimeError> {
         let (start, mut end) = (self.apply(&range.start)?, self.apply(&range.end)?);
         match &self.metric {
@@ -103,7 +101,7 @@ impl Edge {
         Range::new(start, end)
     }
 
-    /// As `apply`, with the half-width that holds the true value, which is `half` for `time`.
+    /// As `apply`, with the half-width of the true value; `half` is that of `time`.
     pub(crate) fn apply_with_uncertainty(
         &self,
         time: &Time<Exact>,
@@ -140,7 +138,7 @@ impl Edge {
         Ok((after, half))
     }
 
-    /// As `apply`, with the disagreement that rounding and uncertainty allow.
+    /// As `apply`, with the tolerance from rounding and uncertainty.
     pub(crate) fn apply_with_slack(
         &self,
         time: Time<Exact>,
@@ -168,10 +166,10 @@ impl Edge {
         Ok((self.apply(&time)?, slack + ROUNDING))
     }
 
-    /// Values of `from` at which to compare with another path.
+    /// Values of `from` for comparison with another path.
     pub(crate) fn probes(&self) -> Vec<Fixed> {
         match &self.metric {
-            // A line is fixed by two points; the far one shows small slope errors.
+            // Two points fix a line; the far one shows small slope errors.
             Metric::Derived(_) => [0, 1 << 40, -(1 << 40)].map(Fixed::from_int).to_vec(),
             Metric::Points(metric) => metric.knots().map(|(from, _)| from).take(1000).collect(),
             Metric::Empirical(metric) => {

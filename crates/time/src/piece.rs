@@ -1,4 +1,4 @@
-//! [`Piece`]: one straight stretch of an empirical metric, as it is stored.
+//! [`Piece`]: a stored line of an empirical metric.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,15 +7,14 @@ use crate::{Fixed, Rate, RunId, TimeError};
 
 /// `civil(i) = civil + (i - index) * num / den`, for `index <= i < end`.
 ///
-/// Plain data: a store keeps it as a row and hands it back. Slope bounds: one
-/// sample lasts at least 2^-16 ns and at most 2^62 ns.
+/// A row of a stored table. One sample lasts at least 2^-16 ns and at most 2^62 ns.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Piece {
-    /// The run it belongs to.
+    /// Its run.
     pub run: RunId,
-    /// First sample index, the anchor of the line.
+    /// First sample index, the origin of the line.
     pub index: i64,
-    /// Index after the last sample; `None` while the piece still grows.
+    /// Index after the last sample; `None` while the piece grows.
     pub end: Option<i64>,
     /// Civil time of `index`, UTC nanoseconds since 1970.
     pub civil: Fixed,
@@ -25,12 +24,12 @@ pub struct Piece {
     pub den: u64,
     /// Half-width around the line that holds the true civil time, nanoseconds.
     pub uncertainty_ns: f64,
-    /// Root mean square distance of the stamps from the line, nanoseconds.
+    /// RMS distance of the stamps from the line, nanoseconds.
     pub residual_ns: f64,
 }
 
 impl Piece {
-    /// An exact, open piece from a stated start and rate: no stamps involved.
+    /// An exact, open piece from a stated start and rate, without stamps.
     pub fn nominal(run: RunId, index: i64, civil: Fixed, rate: Rate) -> Self {
         let (num, den) = rate.period_ns();
         Self {
@@ -50,7 +49,7 @@ impl Piece {
         self.num as f64 / self.den as f64
     }
 
-    /// Civil time of a fractional index on this line, to the nearest 2^-32 ns.
+    /// Civil time of a fractional index, to the nearest 2^-32 ns.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

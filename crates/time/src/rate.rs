@@ -1,4 +1,4 @@
-//! [`Rate`]: samples per second as an exact, reduced, positive rational.
+//! [`Rate`]: samples per second as an exact rational.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::wide::{best_u64_ratio, gcd, mul_div_round};
 use crate::{Fixed, TimeError};
 
-/// Nanoseconds in a second.
 const NS: u128 = 1_000_000_000;
 
-/// An exact sample rate `num / den` in samples per second, reduced, positive.
+/// An exact sample rate `num / den` in samples per second, reduced and positive.
 ///
 /// ```
 /// use isochrony_time::Rate;
@@ -54,7 +53,7 @@ impl Rate {
     /// `num / den` samples per second.
     ///
     /// # Errors
-    /// [`TimeError::BadRate`] when either part is zero.
+    /// [`TimeError::BadRate`] if either part is zero.
     pub fn new(num: u64, den: u64) -> Result<Self, TimeError> {
         if num == 0 || den == 0 {
             let text = format!("{num}/{den}");
@@ -70,7 +69,7 @@ impl Rate {
         })
     }
 
-    /// A whole number of samples per second.
+    /// An integer rate in samples per second.
     ///
     /// # Errors
     /// [`TimeError::BadRate`] for zero.
@@ -78,7 +77,7 @@ impl Rate {
         Self::new(hz, 1)
     }
 
-    /// The decimal number that a person would write for this float: 0.1 is 1/10.
+    /// Shortest decimal of a float: 0.1 is 1/10.
     ///
     /// # Errors
     /// [`TimeError::BadRate`] unless finite, positive and within 64-bit parts.
@@ -93,7 +92,7 @@ impl Rate {
         Self::from_decimal_str(&format!("{hz}"))
     }
 
-    /// From text: `2000`, `100.0000042`, `44100000/1001`, `2k`, `2 kHz`, `1.5MHz`.
+    /// Parses `2000`, `100.0000042`, `44100000/1001`, `2k`, `2 kHz`, `1.5MHz`.
     ///
     /// # Errors
     /// [`TimeError::BadRate`] for other text, zero, or parts beyond 64 bits.
@@ -150,15 +149,14 @@ impl Rate {
         self.num as f64 / self.den as f64
     }
 
-    /// Nanoseconds per sample as a 63-bit ratio: exact wherever the reduced
-    /// ratio fits, else the nearest that does (closer than 2^-61 relative).
+    /// Nanoseconds per sample as a 63-bit ratio: exact if it fits, else the nearest (within 2^-61 relative).
     pub fn period_ns(self) -> (u64, u64) {
-        // Both parts fit for rates from 2^-30 to 2^63 Hz; beyond, the nearest end.
+        // Both parts fit for rates from 2^-30 to 2^63 Hz; beyond, clamped.
         best_u64_ratio(u128::from(self.den) * NS, u128::from(self.num))
             .unwrap_or((i64::MAX as u64, 1))
     }
 
-    /// How long `samples` last, in nanoseconds, to the nearest 2^-32.
+    /// Duration of `samples` in nanoseconds, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] beyond the range of [`Fixed`].
@@ -171,7 +169,7 @@ impl Rate {
             })
     }
 
-    /// How many samples a duration in nanoseconds holds, to the nearest 2^-32.
+    /// Samples in a duration in nanoseconds, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] beyond the range of [`Fixed`].
@@ -185,7 +183,7 @@ impl Rate {
     }
 }
 
-/// Digits with an optional point as a ratio, the denominator a power of ten.
+/// Decimal digits as a ratio whose denominator is a power of ten.
 fn decimal(text: &str) -> Option<(u128, u128)> {
     let (whole, frac) = text.split_once('.').unwrap_or((text, ""));
     let frac = frac.trim_end_matches('0');
@@ -216,7 +214,7 @@ impl FromStr for Rate {
     }
 }
 
-/// Decimal where that is exact (`100.0000042`), else reduced `num/den`.
+/// Decimal if exact (`100.0000042`), else reduced `num/den`.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut scale, mut digits) = (1u128, 0usize);

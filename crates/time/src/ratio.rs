@@ -1,4 +1,4 @@
-//! [`Ratio`]: how two grids of samples that share index 0 lie on each other.
+//! [`Ratio`]: the ratio of two sample grids that share index 0.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::wide::gcd;
 use crate::{Rate, TimeError};
 
-/// `up` samples of one grid for each `down` of another: index `j` of the one lies at `j * down / up` of the other.
-/// Reduced; both parts are above zero.
+/// `up` samples of one grid per `down` of another: index `j` of the one lies at `j * down / up` of the other. Reduced
+/// and positive.
 ///
 /// ```
 /// use isochrony_time::Ratio;
@@ -40,13 +40,13 @@ impl From<Ratio> for (u64, u64) {
 }
 
 impl Ratio {
-    /// A grid as it is.
+    /// Equal grids.
     pub const ONE: Self = Self { up: 1, down: 1 };
 
-    /// `up` samples for each `down`.
+    /// `up` samples per `down`.
     ///
     /// # Errors
-    /// [`TimeError::BadRate`] when either part is zero.
+    /// [`TimeError::BadRate`] if either part is zero.
     pub fn new(up: u64, down: u64) -> Result<Self, TimeError> {
         if up == 0 || down == 0 {
             return Err(TimeError::BadRate {
@@ -57,10 +57,10 @@ impl Ratio {
         Self::reduced(up.into(), down.into())
     }
 
-    /// From samples at one rate to samples at another.
+    /// Ratio of one rate to another.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] when a part needs more than 63 bits.
+    /// [`TimeError::Overflow`] if a part needs more than 63 bits.
     pub fn between(from: Rate, to: Rate) -> Result<Self, TimeError> {
         Self::reduced(
             u128::from(to.num()) * u128::from(from.den()),
@@ -68,10 +68,10 @@ impl Ratio {
         )
     }
 
-    /// This ratio, and another one of what comes of it.
+    /// The product of two ratios, applied in sequence.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] when a part needs more than 63 bits.
+    /// [`TimeError::Overflow`] if a part needs more than 63 bits.
     pub fn then(self, next: Self) -> Result<Self, TimeError> {
         Self::reduced(
             u128::from(self.up) * u128::from(next.up),
@@ -94,19 +94,19 @@ impl Ratio {
         })
     }
 
-    /// Samples of the one grid...
+    /// Samples of the one grid.
     #[must_use]
     pub fn up(self) -> u64 {
         self.up
     }
 
-    /// ...for so many of the other.
+    /// Samples of the other in the same time.
     #[must_use]
     pub fn down(self) -> u64 {
         self.down
     }
 
-    /// Whether both grids are the same.
+    /// Whether both grids are equal.
     #[must_use]
     pub fn is_one(self) -> bool {
         self == Self::ONE
@@ -118,28 +118,27 @@ impl Ratio {
         self.up as f64 / self.down as f64
     }
 
-    /// The rate of samples that are so many times as dense as those of another.
+    /// Rate of the one grid, given that of the other.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] when a part needs more than 63 bits.
+    /// [`TimeError::Overflow`] if a part needs more than 63 bits.
     pub fn rate(self, of: Rate) -> Result<Rate, TimeError> {
         let as_ratio = Self::reduced(of.num().into(), of.den().into())?;
         let made = as_ratio.then(self)?;
         Rate::new(made.up, made.down)
     }
 
-    /// Where an index lies on the other grid: the index at or before it, and how many of `up` parts behind that. None
+    /// Position of an index on the other grid: the index at or before it, and the fraction in parts of `up`. None
     /// beyond 64 bits.
     #[must_use]
     pub fn place(self, index: i64) -> Option<(i64, u64)> {
-        // 63 bits each.
         let product = i128::from(index) * i128::from(self.down);
         let up = i128::from(self.up);
         let whole = i64::try_from(product.div_euclid(up)).ok()?;
         Some((whole, product.rem_euclid(up) as u64))
     }
 
-    /// The first index that does not lie before an index of the other grid. None beyond 64 bits.
+    /// The first index at or after an index of the other grid. None beyond 64 bits.
     #[must_use]
     pub fn first_from(self, other: i64) -> Option<i64> {
         let product = i128::from(other) * i128::from(self.up);

@@ -1,10 +1,8 @@
-//! Timebases that no store has: of resampled signals, of feeds, of made samples; in a table of the process.
+//! Process-local timebases: of resampled signals, feeds and generated samples.
 //!
-//! Those of resampled signals are named by the timebase that they come of and the ratio.
-//! Index `j` of one lies at `j * down / up` of its origin, exactly, wherever that is: no clock and no stretch takes part.
-//! So what comes of one timebase by one ratio shares a timebase, by whatever way: halving twice is a quarter, and up two
-//! and down two is the origin itself. Their numbers have the highest bit and the last four set, as those of no signal
-//! and of no level of its views, and mean something in this process only; the table grows with the ratios that are used.
+//! A resampled timebase is defined by its origin and a ratio: index `j` lies exactly at `j * down / up` of the origin,
+//! independent of clocks and gaps. Equal compositions share a timebase: halving twice is a quarter, up two and down two
+//! is the origin. Ids have the highest bit and the last four set, unlike those of signals and their view levels.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,39 +10,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, Rate, Ratio, TimeError, TimebaseId};
 
-/// Bits of these numbers; those between are a place in the table.
-const MARK: u32 = 0x8000_000f;
-/// Where the place begins.
-const PLACE: u32 = 4;
+/// Bits set in these ids; those between are an index of the table.
+const ID_MARK: u32 = 0x8000_000f;
+/// First bit of the index.
+const INDEX_SHIFT: u32 = 4;
 
-/// What a timebase is, so that another process can have the same one.
+/// Definition of a timebase, to recreate it in another process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TimebaseDefinition {
-    /// That of a signal: its number means the same everywhere.
+    /// A signal's: its id is global.
     Signal(TimebaseId),
-    /// It comes of another by a ratio: of one that was not resampled itself.
+    /// Resampled from one that is not itself resampled.
     Resampled {
-        /// Where it comes from.
+        /// The original.
         origin: TimebaseId,
-        /// Samples of it for each of the origin.
+        /// Samples per sample of the origin.
         ratio: Ratio,
     },
-    /// Index 0 is at a civil time, and the rest follows at a rate: whatever else is so shares it.
+    /// A start time and a rate; equal grids share a timebase.
     Grid {
         /// Time of index 0, in ns since 1970.
         start: Fixed,
         /// Samples per second.
         rate: Rate,
     },
-    /// It is nobody else's.
+    /// Shared with nothing.
     Unique,
 }
 
 static TABLE: Mutex<Vec<TimebaseDefinition>> = Mutex::new(Vec::new());
 
-/// The timebase of an entry, which is added unless it is there.
+/// Finds or adds an entry.
 fn timebase_of(entry: TimebaseDefinition) -> Result<TimebaseId, TimeError> {
-    // A panic while the lock is held leaves the table whole.
+    // A panic while the lock is held leaves the table intact.
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let known = match entry {
         TimebaseDefinition::Unique => None,
@@ -52,18 +50,18 @@ fn timebase_of(entry: TimebaseDefinition) -> Result<TimebaseId, TimeError> {
     };
     let at = known.unwrap_or(table.len());
     let place = u32::try_from(at).ok();
-    let place = place.filter(|at| at >> (31 - PLACE) == 0);
+    let place = place.filter(|at| at >> (31 - INDEX_SHIFT) == 0);
     let place = place.ok_or(TimeError::Overflow {
         what: "number of timebases of this process",
     })?;
     if known.is_none() {
         table.push(entry);
     }
-    Ok(TimebaseId(MARK | place << PLACE))
+    Ok(TimebaseId(ID_MARK | place << INDEX_SHIFT))
 }
 
 impl TimebaseId {
-    /// The timebase that has `ratio` times as many samples as this one, index 0 at its index 0.
+    /// The timebase with `ratio` samples per sample of this one, and a common index 0.
     ///
     /// ```
     /// use isochrony_time::{Ratio, TimebaseId};
@@ -85,7 +83,7 @@ impl TimebaseId {
         timebase_of(TimebaseDefinition::Resampled { origin, ratio })
     }
 
-    /// A timebase that nothing else has, as of a feed: its indices mean something in this process only.
+    /// A new timebase, such as a feed's, valid in this process only.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] after 2^27 of them.
@@ -93,8 +91,7 @@ impl TimebaseId {
         timebase_of(TimebaseDefinition::Unique)
     }
 
-    /// The timebase whose index 0 is at a civil time, in ns, and whose other indices follow at a rate. Equal ones are
-    /// one timebase: their indices are the same times.
+    /// The timebase whose index 0 is at a civil time in ns, with a constant rate. Equal grids share a timebase.
     ///
     /// ```
     /// use isochrony_time::{Fixed, Rate, TimebaseId};
@@ -111,25 +108,25 @@ impl TimebaseId {
         timebase_of(TimebaseDefinition::Grid { start, rate })
     }
 
-    /// Whether its number means something in this process only: that of no signal.
+    /// Whether its id is valid in this process only.
     #[must_use]
     pub fn is_of_process(self) -> bool {
-        self.0 & MARK == MARK
+        self.0 & ID_MARK == ID_MARK
     }
 
-    /// What it is.
+    /// Its definition.
     #[must_use]
     pub fn definition(self) -> TimebaseDefinition {
         if !self.is_of_process() {
             return TimebaseDefinition::Signal(self);
         }
-        let at = (self.0 & !MARK) >> PLACE;
+        let at = (self.0 & !ID_MARK) >> INDEX_SHIFT;
         let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
         let known = table.get(at as usize).copied();
         known.unwrap_or(TimebaseDefinition::Unique)
     }
 
-    /// The timebase that this one comes of, and the ratio: itself and one, unless it was resampled.
+    /// The timebase it was resampled from, and the ratio; itself and one otherwise.
     #[must_use]
     pub fn origin(self) -> (Self, Ratio) {
         match self.definition() {

@@ -1,17 +1,16 @@
-//! [`SampleCount`]: how many samples a duration in seconds holds, exactly.
+//! [`SampleCount`]: the exact number of samples in a duration in seconds.
 //!
-//! Whoever gives 0.07 s means seven hundredths of a second, not the nearest float: at 100 Hz these are 7 samples, and
-//! the product of the floats is 7.000000000000001. So a float of seconds stands for the shortest decimal that reads
-//! back as it, as it does for a [`Rate`], and the product with a rate is a ratio of whole numbers.
+//! 0.07 s means seven hundredths, not the nearest float: at 100 Hz these are 7 samples, but the product of floats is
+//! 7.000000000000001. So a float stands for its shortest decimal, as in [`Rate`].
 
 use ethnum::U256;
 
 use crate::{Rate, TimeError};
 
 /// Decimal places beyond which a duration is shorter than any sample.
-const MOST_PLACES: u32 = 38;
+const MAX_PLACES: u32 = 38;
 
-/// A length of time in samples, a ratio of whole numbers, not below zero.
+/// A non-negative rational number of samples.
 ///
 /// ```
 /// use isochrony_time::Rate;
@@ -26,10 +25,10 @@ pub struct SampleCount {
 }
 
 impl Rate {
-    /// Samples in so many seconds, of which the shortest decimal counts that reads back as the float.
+    /// Samples in so many seconds, by the shortest decimal of the float.
     ///
     /// # Errors
-    /// [`TimeError::NotFinite`], also for a number below zero; [`TimeError::Overflow`] beyond 1e38 s.
+    /// [`TimeError::NotFinite`], also if negative; [`TimeError::Overflow`] beyond 1e38 s.
     pub fn samples_in_seconds(self, seconds: f64) -> Result<SampleCount, TimeError> {
         if !seconds.is_finite() || seconds < 0.0 {
             return Err(TimeError::NotFinite {
@@ -46,14 +45,14 @@ impl Rate {
             what: "samples in a duration",
         };
         if exponent >= 0 {
-            if places > MOST_PLACES {
+            if places > MAX_PLACES {
                 return Err(overflow);
             }
             let num = num * U256::from(10u8).pow(places);
             return Ok(SampleCount { num, den });
         }
-        if places > MOST_PLACES {
-            // Something above nothing, and below half a sample at any rate.
+        if places > MAX_PLACES {
+            // Above zero, and below half a sample at any rate.
             let num = U256::from(u8::from(digits > 0));
             let den = U256::from(1u8) << 190;
             return Ok(SampleCount { num, den });
@@ -74,28 +73,27 @@ impl From<u64> for SampleCount {
 }
 
 impl SampleCount {
-    /// The same duration counted in steps of `hop` samples, such as windows.
+    /// The duration in steps of `hop` samples, such as windows.
     #[must_use]
     pub fn per(self, hop: u64) -> Self {
-        // Parts of 191 and 64 bits.
         let den = self.den * U256::from(hop.max(1));
         Self { den, ..self }
     }
 
-    /// Whole samples; `None` beyond 64 bits.
+    /// Rounded down; `None` beyond 64 bits.
     #[must_use]
     pub fn floor(self) -> Option<u64> {
         u64::try_from(self.num / self.den).ok()
     }
 
-    /// Whole samples that the duration does not exceed; `None` beyond 64 bits.
+    /// Rounded up; `None` beyond 64 bits.
     #[must_use]
     pub fn ceil(self) -> Option<u64> {
         let whole = u64::try_from(self.num / self.den).ok()?;
         whole.checked_add(u64::from(self.num % self.den != 0))
     }
 
-    /// The nearest number of whole samples, halves up; `None` beyond 64 bits.
+    /// Rounded to nearest, halves up; `None` beyond 64 bits.
     #[must_use]
     pub fn round(self) -> Option<u64> {
         let (whole, rest) = (self.num / self.den, self.num % self.den);
@@ -104,9 +102,9 @@ impl SampleCount {
     }
 }
 
-/// Digits and power of ten of the shortest decimal that reads back as a finite float not below zero.
+/// Digits and power of ten of the shortest decimal of a finite non-negative float.
 fn decimal(value: f64) -> (u64, i32) {
-    // Written as 1.234e-5; at most 17 digits.
+    // Formatted as 1.234e-5; at most 17 digits.
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

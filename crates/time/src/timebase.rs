@@ -1,4 +1,4 @@
-//! Names for axes ([`Timebase`]) and values on them ([`Time`], [`Range`]).
+//! Axes of time ([`Timebase`]) and values on them ([`Time`], [`Range`]).
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Exact, Fixed, Graph, TimeError};
 
-/// One clock between two clock steps.
+/// A run: one clock between two clock steps.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
@@ -55,25 +55,23 @@ pub struct Timebase {
 
 /// A value in a timebase.
 ///
-/// Compare values of one timebase only; [`Graph::convert`] brings two together.
-/// Values are [`Fixed`], or [`Exact`] where they must not be rounded.
+/// Compare values of one timebase only; [`Graph::convert`] converts. Values are [`Fixed`], or [`Exact`] if unrounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Time<V = Fixed> {
-    /// The value, in the timebase's unit (samples, nanoseconds, ...).
+    /// The value in the timebase's unit (samples, nanoseconds, ...).
     pub value: V,
     /// Its timebase.
     pub timebase: TimebaseId,
-    /// The run it came from, where known: makes the way back unambiguous.
+    /// The run it came from, if known: makes the inverse unambiguous.
     pub run: Option<RunId>,
-    /// Whether it lies in a gap, so that it was interpolated between the ends.
+    /// Whether it was interpolated in a gap.
     pub in_gap: bool,
-    /// The index timebase that `run` belongs to, so that no other signal mistakes
-    /// it for a run of its own; `None` for a metric that was given no timebase.
+    /// The index timebase of `run`, so that other signals ignore it; `None` if the metric has no timebase.
     pub origin: Option<TimebaseId>,
 }
 
 impl Time {
-    /// A time of no particular run.
+    /// A time without a run.
     pub fn new(value: impl Into<Fixed>, timebase: TimebaseId) -> Self {
         Self {
             value: value.into(),
@@ -91,7 +89,7 @@ impl Time {
 }
 
 impl Time<Exact> {
-    /// An exact time of no particular run.
+    /// An exact time without a run.
     pub fn exact(value: Exact, timebase: TimebaseId) -> Self {
         Self {
             value,
@@ -112,7 +110,6 @@ impl Time<Exact> {
 }
 
 impl<V> Time<V> {
-    /// Another value, of the same timebase and run.
     pub(crate) fn with<W>(&self, value: W) -> Time<W> {
         Time {
             value,
@@ -130,21 +127,21 @@ impl From<Time> for Time<Exact> {
     }
 }
 
-/// A half-open stretch `[start, end)` of one timebase, of [`Fixed`] or [`Exact`] values.
+/// A half-open range `[start, end)` of one timebase, of [`Fixed`] or [`Exact`] values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Range<V = Fixed> {
-    /// First time inside.
+    /// Start, inclusive.
     pub start: Time<V>,
-    /// First time after.
+    /// End, exclusive.
     pub end: Time<V>,
 }
 
 impl<V: Clone + Ord + Into<Exact>> Range<V> {
-    /// From its ends.
+    /// A range from its ends.
     ///
     /// # Errors
-    /// [`TimeError::TimebaseMismatch`] for ends in different timebases,
-    /// [`TimeError::ReversedRange`] when the end lies before the start.
+    /// [`TimeError::TimebaseMismatch`] for ends in different timebases, [`TimeError::ReversedRange`] if the end is
+    /// before the start.
     pub fn new(start: Time<V>, end: Time<V>) -> Result<Self, TimeError> {
         same("range", end.timebase, start.timebase)?;
         if end.value < start.value {
@@ -156,12 +153,12 @@ impl<V: Clone + Ord + Into<Exact>> Range<V> {
         Ok(Self { start, end })
     }
 
-    /// The timebase of both ends.
+    /// Timebase of both ends.
     pub fn timebase(&self) -> TimebaseId {
         self.start.timebase
     }
 
-    /// Whether the two share any time. Empty ranges share none.
+    /// Whether two ranges intersect. Empty ranges do not.
     ///
     /// # Errors
     /// [`TimeError::TimebaseMismatch`]: convert one of them first.
@@ -202,24 +199,24 @@ impl Range {
         })
     }
 
-    /// The same stretch in another timebase, by converting both ends.
+    /// Converts both ends to another timebase.
     ///
-    /// A map of negative slope swaps them. From indices to civil time the end is told by the clock of the last
-    /// index before it ([`crate::Empirical::end_of`]): a stretch that reaches up to a clock step or a gap ends there.
+    /// A negative slope swaps them. From indices to civil time the end is that of the last index before it
+    /// ([`crate::Empirical::end_of`]): a range up to a clock step or gap ends there.
     ///
     /// # Errors
-    /// Those of [`Graph::convert`]; [`TimeError::ReversedRange`] where a clock step within the stretch goes further
-    /// back than the stretch began.
+    /// Those of [`Graph::convert`]; [`TimeError::ReversedRange`] if a clock step within the range goes back before its
+    /// start.
     pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
         Range::<Exact>::from(*self).convert(graph, to)?.rounded()
     }
 }
 
 impl Range<Exact> {
-    /// As [`Range::convert`], without rounding: the ends stay ratios until an index or a civil time is chosen.
+    /// As [`Range::convert`], without rounding.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Range::convert`].
     pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
         graph.convert_range(self.clone(), to)
     }

@@ -1,12 +1,11 @@
-//! Multiply-then-divide in 256 bits.
+//! Multiplication followed by division, in 256 bits.
 //!
-//! The one place where a product may exceed 128 bits. Ten years at 10 MHz with
-//! a 2^-32 ns fraction needs 52 + 64 + 32 bits before the division.
+//! Ten years at 10 MHz with a 2^-32 ns fraction need 52 + 64 + 32 bits before the division.
 
 use ethnum::I256;
 
-/// `a * b / d` rounded to the nearest integer, halves towards plus infinity.
-/// `None` when the result leaves `i128` or `d` is not positive.
+/// `a * b / d` rounded to the nearest integer, halves towards plus infinity. `None` on overflow, or if `d` is not
+/// positive.
 pub(crate) fn mul_div_round(a: i128, b: i128, d: i128) -> Option<i128> {
     if d <= 0 {
         return None;
@@ -42,7 +41,6 @@ fn wide_div(a: i128, b: i128, d: i128) -> (I256, I256) {
 /// Ratios are stored as signed 64-bit columns.
 const MAX_PART: u128 = i64::MAX as u128;
 
-/// Greatest common divisor.
 pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -52,9 +50,8 @@ pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
 
 /// The rational nearest to `num / den` whose parts both fit 63 bits.
 ///
-/// Exact whenever the reduced fraction fits; else the last continued-fraction
-/// convergent that does, which is closer than 2^-61 relative. `None` when the
-/// value itself is outside 2^-63..2^63 or not positive.
+/// Exact if the reduced fraction fits; else the last continued-fraction convergent that does, within 2^-61 relative.
+/// `None` if the value is outside 2^-63..2^63 or not positive.
 pub(crate) fn best_u64_ratio(num: u128, den: u128) -> Option<(u64, u64)> {
     if num == 0 || den == 0 {
         return None;

@@ -2,26 +2,26 @@
 
 use num_complex::Complex;
 
-use super::delay::Peaked;
+use super::delay::CorrelationFunction;
 use crate::DspError;
 use crate::features::mean_square;
 use crate::spectrum::{Detrend, Forward, Inverse, Precision, frequencies};
 
-/// What is computed of two windows.
+/// What is computed from two windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The sums of products.
+    /// Sums of products.
     Correlation,
-    /// The same over the product of the windows' norms, which lies from -1 to 1; zero where one of them is zero.
+    /// Correlation divided by the product of the windows' norms: from -1 to 1, zero if a window is zero.
     Coefficient,
-    /// Generalised cross-correlation with phase transform (Knapp and Carter 1976): each frequency counts alike, whatever
-    /// its power, so that the peak of a wide band is as sharp as the band allows. A pure delay of such a band peaks at 1.
+    /// Generalised cross-correlation with phase transform (Knapp and Carter 1976): equal weight for all frequencies, so
+    /// the peak is as sharp as the band allows. The pure delay of a signal that fills the band peaks at 1.
     Phat {
-        /// What is added to each frequency's cross-power before it is divided by it, as a share of the largest one in the
-        /// band, from 0: frequencies with much less count less, instead of adding their noise.
+        /// Added to the denominator, as a fraction (from 0) of the largest cross-power in the band: weak frequencies
+        /// get less weight.
         regularise: f64,
-        /// The frequencies that count, as shares of the rate, from 0 to 0.5; both ends are in it.
+        /// The band as fractions of the sample rate, from 0 to 0.5, both ends included.
         band: (f64, f64),
     },
 }
@@ -37,16 +37,16 @@ pub struct Correlator<T: Precision> {
     first: Vec<Complex<T>>,
     cross: Vec<Complex<T>>,
     wrapped: Vec<T>,
-    /// Frequencies of the band, as places in the spectrum, and how many count (those between zero and half the rate twice).
+    /// The band as indices of the spectrum, and its number of frequencies (those between zero and Nyquist count twice).
     band: (usize, usize),
     counted: f64,
 }
 
 impl<T: Precision> Correlator<T> {
-    /// For windows of `width` real samples, and lags from `-max_lag` to `max_lag`.
+    /// For windows of `width` real samples and lags from `-max_lag` to `max_lag`.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if the lags are not below the width, or if a band or what regularises is out of range.
+    /// [`DspError::Parameter`] if `max_lag` is not below the width, or the band or `regularise` is out of range.
     ///
     /// ```
     /// use isochrony_dsp::correlate::{Correlator, Kind};
@@ -120,13 +120,13 @@ impl<T: Precision> Correlator<T> {
         })
     }
 
-    /// Lags of a row: `2 max_lag + 1`, the lowest first.
+    /// Length of a row: `2 max_lag + 1`, lowest lag first.
     #[must_use]
     pub fn lags(&self) -> usize {
         2 * self.max_lag + 1
     }
 
-    /// Correlates two windows. A window or memory of another length leaves the memory as it is.
+    /// Correlates two windows. Slices of another length leave `out` unchanged.
     pub fn row(&mut self, x: &[T], y: &[T], out: &mut [T]) {
         if x.len() != self.width || y.len() != self.width || out.len() != self.lags() {
             return;
@@ -157,7 +157,7 @@ impl<T: Precision> Correlator<T> {
         out[self.max_lag..].copy_from_slice(&self.wrapped[..=self.max_lag]);
     }
 
-    /// Leaves the phases of the band.
+    /// Keeps only the phases of the band.
     fn whiten(&mut self, regularise: T) {
         let (low, high) = self.band;
         let (below, rest) = self.cross.split_at_mut(low);
@@ -167,7 +167,7 @@ impl<T: Precision> Correlator<T> {
         above.fill(zero);
         let largest = band.iter().map(|cross| cross.norm_sqr());
         let floor = regularise * largest.fold(T::zero(), T::max).sqrt();
-        // As a spectrum of ones over all frequencies has its peak, 1, at lag zero, so has one over the band.
+        // A spectrum of ones has its peak at lag zero; the scale makes that 1 for the band, too.
         let scale = T::of(self.padded.len() as f64 / self.counted);
         for cross in band {
             let size = cross.norm_sqr().sqrt() + floor;
@@ -179,19 +179,19 @@ impl<T: Precision> Correlator<T> {
         }
     }
 
-    /// The correlation of the last windows between the lags.
-    pub(crate) fn between(&self) -> Peaked<'_, T> {
-        Peaked::new(&self.cross, self.padded.len())
+    /// The last correlation as a continuous function of the lag.
+    pub(crate) fn between(&self) -> CorrelationFunction<'_, T> {
+        CorrelationFunction::new(&self.cross, self.padded.len())
     }
 
-    /// The largest lag.
+    /// Largest lag.
     #[must_use]
     pub fn max_lag(&self) -> usize {
         self.max_lag
     }
 }
 
-/// The least length from `least` on that has no prime factor beyond 5, and is even.
+/// Smallest even length from `least` on without a prime factor above 5.
 fn fast_length(least: usize) -> usize {
     let mut length = least.max(2).next_multiple_of(2);
     loop {

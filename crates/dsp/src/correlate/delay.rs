@@ -1,4 +1,4 @@
-//! The lag at which two windows agree best, between samples.
+//! The lag at which two windows agree best, with sub-sample resolution.
 
 use std::f64::consts::PI;
 
@@ -8,22 +8,21 @@ use super::{Correlator, Kind};
 use crate::DspError;
 use crate::spectrum::Precision;
 
-/// How a peak between samples is found.
+/// How the peak is interpolated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refine {
-    /// By a parabola through the highest value and its neighbours. It is off towards the nearer sample, most a third of the way
-    /// to the next one and not at all on samples and in the middle between two: for a flat band by up to 0.011 samples where it
-    /// ends at a sixth of the rate, 0.026 at a quarter, 0.12 at half of it.
+    /// Parabola through the highest value and its neighbours. Biased towards the nearer sample, most at a third of the
+    /// way: up to 0.011 samples for a flat band up to a sixth of the rate, 0.026 up to a quarter, 0.12 up to half.
     Parabola,
-    /// By the peak of the band-limited function through all values: no bias, beyond what noise and the windows' ends do.
+    /// Peak of the band-limited function through all values: unbiased, apart from noise and edge effects.
     BandLimited,
 }
 
 impl Refine {
-    /// Names, in order.
+    /// Names of the variants, in order.
     pub const NAMES: [&'static str; 2] = ["parabola", "band_limited"];
 
-    /// That of a name.
+    /// Parses a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Parabola, Self::BandLimited]
@@ -32,12 +31,12 @@ impl Refine {
     }
 }
 
-/// A lag and how well windows agree there.
+/// A lag and the correlation there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delay {
-    /// Samples by which the second window lags behind the first; NaN where that cannot be said.
+    /// Samples by which the second window lags behind the first; NaN if undefined.
     pub lag: f64,
-    /// The value of the correlation there.
+    /// Value of the correlation at the lag.
     pub peak: f64,
 }
 
@@ -49,7 +48,7 @@ pub struct Delays<T: Precision> {
 }
 
 impl<T: Precision> Delays<T> {
-    /// For windows of `width` real samples, and delays from `-max_lag` to `max_lag` samples.
+    /// For windows of `width` real samples and delays from `-max_lag` to `max_lag` samples.
     ///
     /// # Errors
     /// As [`Correlator::new`].
@@ -71,8 +70,8 @@ impl<T: Precision> Delays<T> {
         })
     }
 
-    /// By how much the second window lags behind the first: the highest peak, refined if it has neighbours on both sides.
-    /// Not known (NaN) where the windows have NaN, or where nothing correlates, as where one is zero.
+    /// Lag of the second window at the highest peak, refined if it has neighbours on both sides. NaN if a window has
+    /// NaN, or nothing correlates.
     pub fn of(&mut self, x: &[T], y: &[T]) -> Delay {
         self.correlator.row(x, y, &mut self.row);
         let mut highest = 0;
@@ -111,30 +110,30 @@ impl<T: Precision> Delays<T> {
 }
 
 /// A correlation as the band-limited function through its values: a sum of cosines.
-pub(crate) struct Peaked<'a, T> {
+pub(crate) struct CorrelationFunction<'a, T> {
     spectrum: &'a [Complex<T>],
     length: usize,
 }
 
-/// A function's value and derivatives.
-struct At {
+/// Value and derivatives of a function.
+struct Derivatives {
     value: f64,
     slope: f64,
     bend: f64,
 }
 
-impl<'a, T: Precision> Peaked<'a, T> {
+impl<'a, T: Precision> CorrelationFunction<'a, T> {
     pub(crate) fn new(spectrum: &'a [Complex<T>], length: usize) -> Self {
         Self { spectrum, length }
     }
 
-    fn at(&self, lag: f64) -> At {
+    fn at(&self, lag: f64) -> Derivatives {
         let step = 2.0 * PI / self.length as f64;
         let turn = Complex::from_polar(1.0, step * lag);
         let mut phase = Complex::new(1.0, 0.0);
         let (mut value, mut slope, mut bend) = (0.0, 0.0, 0.0);
         for (k, cross) in self.spectrum.iter().enumerate() {
-            // Each product rounds a little: begin anew before that adds up.
+            // Restart the rotation before rounding errors of the products add up.
             if k % 64 == 0 {
                 phase = Complex::from_polar(1.0, step * lag * k as f64);
             }
@@ -142,7 +141,7 @@ impl<'a, T: Precision> Peaked<'a, T> {
             let sides = if alone { 1.0 } else { 2.0 };
             let (re, im): (f64, f64) = (cross.re.into(), cross.im.into());
             let omega = step * k as f64;
-            // The real and imaginary part of cross * phase; what alternates has no imaginary part of its own.
+            // Real and imaginary part of cross * phase; at Nyquist the imaginary part is zero.
             let real = sides * (re * phase.re - im * phase.im);
             let imaginary = sides * (re * phase.im + im * phase.re);
             value += real;
@@ -151,14 +150,14 @@ impl<'a, T: Precision> Peaked<'a, T> {
             phase *= turn;
         }
         let count = self.length as f64;
-        At {
+        Derivatives {
             value: value / count,
             slope: slope / count,
             bend: bend / count,
         }
     }
 
-    /// The maximum near a lag whose value is above those of its neighbours: Newton's method, kept between these.
+    /// Maximum near a lag whose value exceeds its neighbours: Newton's method, bounded by them.
     pub(crate) fn highest(&self, lag: f64, offset: f64) -> Delay {
         let (mut low, mut high) = (lag - 1.0, lag + 1.0);
         let mut here = lag + offset;

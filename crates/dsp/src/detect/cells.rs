@@ -1,45 +1,44 @@
-//! Detection against the power of cells around.
+//! Detection against the power of surrounding cells (CFAR).
 
-use super::odds;
+use super::thresholds;
 use crate::DspError;
 use crate::running::{Ranked, Real, SlidingSum, checked};
 
-/// On which sides of a number its training cells are.
+/// Where the training cells lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sides {
-    /// Before it: no delay.
+    /// Before the tested number: no delay.
     Before,
-    /// Before and behind it: twice as many.
+    /// Before and behind: twice as many.
     Both,
 }
 
-/// How the noise is told from the training cells.
+/// How noise is estimated from the training cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
-    /// By their mean, where each is the mean of so many squares of Gaussian numbers.
+    /// Their mean. Each cell is the mean of `degrees` squares of Gaussian numbers.
     Mean {
-        /// 2 of exponentially distributed power, as of complex samples or bins of a spectrum; 1 of squares of real samples.
+        /// 2 for exponentially distributed power (complex samples, bins of a spectrum), 1 for squares of real samples.
         degrees: u32,
     },
-    /// By the cell of this part of them in order (0.75: three quarters are smaller), of exponential cells: others that
-    /// stand out do not mask.
+    /// Order statistic of exponential cells (0.75: three quarters are smaller). Other strong cells do not mask a
+    /// detection.
     Rank {
         /// Above 0, at most 1.
         at: f64,
     },
 }
 
-/// How far power stands out of the noise around it, for a probability of false alarms.
+/// Ratio of power to a threshold over the surrounding noise, for a given probability of false alarms.
 ///
-/// Input: a stream of powers, not negative. Output: for each its ratio to the threshold, 1 and more being a
-/// detection; the result of number i comes with number i + [`lag`](Self::lag), and the first [`skip`](Self::skip)
-/// results of a stretch, whose training cells are not all there, are 0. The threshold is a factor times the mean, or the
-/// cell of a rank, of `training` cells before the number, and as many behind it where both sides are asked for, beyond
-/// `guard` cells that are left out next to it. It keeps the probability whatever the noise's power, if that is the
-/// same in all cells. A number above cells of zeros is infinite, zero among zeros is 0. NaN reaches the results of
-/// itself and of those numbers whose training it is in.
+/// Input: a stream of non-negative powers. Output: their ratios to a threshold; 1 or more is a detection. The result of
+/// number i comes with number i + [`lag`](Self::lag); the first [`skip`](Self::skip) results of a contiguous range are
+/// 0. The threshold is a factor times the mean, or an order statistic, of `training` cells before the number (and as
+/// many behind it, with [`Sides::Both`]), without `guard` cells next to it. The probability holds for any noise power
+/// that is equal in all cells. A positive number above zeros is infinite, zero among zeros is 0. NaN affects its own
+/// result and those with it in training.
 ///
-/// Source: Finn and Johnson (1968); Rohling (1983); the factors are those of [`odds`].
+/// Source: Finn and Johnson (1968); Rohling (1983); factors as in [`thresholds`].
 ///
 /// ```
 /// use isochrony_dsp::detect::{CellCfar, Noise, Sides};
@@ -56,19 +55,19 @@ pub struct CellCfar {
     training: usize,
     guard: usize,
     sides: Sides,
-    /// By what the sum, or the cell of the rank, is multiplied.
+    /// Multiplies the sum or the order statistic.
     factor: f64,
-    trained: Trained,
-    /// Values until their turn comes, and the results that are 0.
+    trained: TrainingCells,
+    /// Delayed values, and the results still to be 0.
     waiting: Delay,
     missing: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Trained {
-    /// Sum of the last cells, and sums before it.
+enum TrainingCells {
+    /// Sum of the newest cells, and earlier sums.
     Sum { sum: SlidingSum, before: Delay },
-    /// Slots of the cells before and behind, and values that wait to be before.
+    /// Slots of the cells before and behind, and values that will move to those before.
     Rank {
         below: usize,
         cells: Option<Ranked>,
@@ -77,7 +76,7 @@ enum Trained {
     },
 }
 
-/// Gives numbers again, so many later; zeros first.
+/// Delay line, initially zeros.
 #[derive(Debug, Clone)]
 struct Delay {
     by: usize,
@@ -117,11 +116,11 @@ impl Delay {
 }
 
 impl CellCfar {
-    /// With a probability of false alarms of `pfa` a number, and so many cells on each side.
+    /// Detector with `pfa` false alarms per number and `training` cells on each side.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] of a probability outside 1e-15 to 0.1, no training cells, degrees of 0, a rank outside
-    /// its range, or more than 2^28 cells.
+    /// [`DspError::Parameter`] for a probability outside 1e-15 to 0.1, no training cells, 0 degrees, a rank out of
+    /// range, or more than 2^28 cells.
     pub fn new(
         pfa: f64,
         training: usize,
@@ -145,25 +144,25 @@ impl CellCfar {
             got,
             allowed: allowed.into(),
         };
-        // From the newest cell behind to the newest before: what waits is as old as that.
+        // Delay from the newest cell behind to the newest before.
         let before = Delay::new(lag + guard + 1);
         let (factor, trained) = match noise {
             Noise::Mean { degrees: 0 } => {
                 return Err(refused("degrees", "0".into(), "at least 1"));
             }
             Noise::Mean { degrees } => {
-                let factor = odds::of_mean(pfa, cells, degrees)? / cells as f64;
+                let factor = thresholds::of_mean(pfa, cells, degrees)? / cells as f64;
                 let sum = SlidingSum::new(training);
-                (factor, Trained::Sum { sum, before })
+                (factor, TrainingCells::Sum { sum, before })
             }
             Noise::Rank { at } if at > 0.0 && at <= 1.0 => {
                 let below = ((at * cells as f64).round() as usize).clamp(1, cells);
-                let factor = odds::of_rank(pfa, cells, below)?;
+                let factor = thresholds::of_rank(pfa, cells, below)?;
                 let cells = None;
                 let next = 0;
                 (
                     factor,
-                    Trained::Rank {
+                    TrainingCells::Rank {
                         below,
                         cells,
                         next,
@@ -186,7 +185,7 @@ impl CellCfar {
         })
     }
 
-    /// Numbers by which results come later than what they are of.
+    /// Delay of results, in numbers.
     #[must_use]
     pub fn lag(&self) -> u64 {
         match self.sides {
@@ -195,17 +194,17 @@ impl CellCfar {
         }
     }
 
-    /// Results at the beginning of a stretch that say nothing.
+    /// Results at the start of a contiguous range that are not valid.
     #[must_use]
     pub fn skip(&self) -> u64 {
         self.lag() + (self.guard + self.training) as u64
     }
 
-    /// Computes the next levels, as many as values.
+    /// Computes the next levels, one per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let (training, both) = (self.training, self.sides == Sides::Both);
         match &mut self.trained {
-            Trained::Sum { sum, before } => {
+            TrainingCells::Sum { sum, before } => {
                 sum.prepare();
                 for (value, result) in values.iter().zip(results) {
                     let value = value.double();
@@ -216,7 +215,7 @@ impl CellCfar {
                     *result = T::of(level(tested, self.factor * noise, &mut self.missing));
                 }
             }
-            Trained::Rank {
+            TrainingCells::Rank {
                 below,
                 cells,
                 next,
@@ -243,12 +242,12 @@ impl CellCfar {
         }
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of state.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let cells = match &self.trained {
-            Trained::Sum { sum, before } => sum.bytes() + before.by * size_of::<f64>(),
-            Trained::Rank { before, .. } => {
+            TrainingCells::Sum { sum, before } => sum.bytes() + before.by * size_of::<f64>(),
+            TrainingCells::Rank { before, .. } => {
                 let slots = match self.sides {
                     Sides::Before => self.training,
                     Sides::Both => 2 * self.training,
@@ -259,16 +258,16 @@ impl CellCfar {
         cells + self.waiting.by * size_of::<f64>()
     }
 
-    /// What follows is the beginning of another stretch.
+    /// Starts another contiguous range.
     pub fn reset(&mut self) {
         self.waiting.reset();
         self.missing = self.skip();
         match &mut self.trained {
-            Trained::Sum { sum, before } => {
+            TrainingCells::Sum { sum, before } => {
                 sum.reset();
                 before.reset();
             }
-            Trained::Rank {
+            TrainingCells::Rank {
                 cells,
                 next,
                 before,
@@ -284,7 +283,6 @@ impl CellCfar {
     }
 }
 
-/// A number over its threshold.
 #[inline(always)]
 fn level(tested: f64, threshold: f64, missing: &mut u64) -> f64 {
     if *missing > 0 {

@@ -1,17 +1,17 @@
-//! Detectors: from a stream of numbers to how far each stands out, and from there to ranges.
+//! Detectors: how far each number of a stream stands out, and the ranges where it does.
 //!
-//! - [`ClassicStaLta`], [`RecursiveStaLta`]: power of a short time over power of a long one, seismology's trigger.
-//! - [`CellCfar`]: power over that of cells around it, for a stated probability of false alarms (radar's CFAR).
-//! - [`NoiseCfar`]: a number over a running model of Gaussian noise, as XStream's detector of audio events has it.
-//! - [`Triggers`]: where such a stream goes above one threshold, until it falls below another.
+//! - [`ClassicStaLta`], [`RecursiveStaLta`]: short-term over long-term average power, the trigger of seismology.
+//! - [`CellCfar`]: power over that of surrounding cells, for a given probability of false alarms (radar's CFAR).
+//! - [`NoiseCfar`]: a number over a running model of Gaussian noise, as in XStream's detector of audio events.
+//! - [`Triggers`]: ranges from exceeding one threshold to falling below another.
 //!
-//! All keep their state between calls and give the same bits however the stream is cut into calls; none allocates per
-//! sample. What they compare with, for a stated probability, is in [`odds`].
+//! State is kept between calls: results have the same bits however the stream is cut. Nothing allocates per sample.
+//! Factors for a probability of false alarms are in [`thresholds`].
 
 mod cells;
 mod noise;
-pub mod odds;
 mod stalta;
+pub mod thresholds;
 mod triggers;
 
 pub use cells::{CellCfar, Noise, Sides};

@@ -1,22 +1,20 @@
 //! Detection against a running model of Gaussian noise.
 
-use super::odds;
+use super::thresholds;
 use crate::DspError;
 use crate::running::Real;
 
-/// How far numbers stand out of noise whose mean and deviation are estimated as they come.
+/// Distance of numbers from noise whose mean and deviation are estimated online.
 ///
-/// Input: a stream of numbers, as scores of windows. Output: for each its distance from the noise's mean over the
-/// distance at which it is detected: 1 and more is a detection. 0 while the first `memory` numbers are learned from, and
-/// where the noise has no deviation and the number is its mean.
+/// Input: a stream of numbers, such as scores of windows. Output: distance from the noise mean over that of detection:
+/// 1 or more is a detection. 0 for the first `memory` numbers, and where the deviation and the distance are zero.
 ///
-/// The noise model is an exponentially weighted mean and variance with a time constant of `memory` numbers (in the
-/// beginning, all alike). A number that is detected does not enter it; what leaving out the tail takes from mean and
-/// variance is put back, for Gaussian noise. When `timeout` numbers in a row were detected, all numbers enter it until
-/// one is not: a lasting step becomes the new noise within a few time constants and cannot deafen the detector.
+/// The model is an exponentially weighted mean and variance with a time constant of `memory` numbers (equal weights at
+/// first), without detected numbers; the bias of the cut tail is corrected for Gaussian noise. After `timeout`
+/// detections in a row all numbers enter until one is not detected, so a lasting step becomes the new noise.
 ///
-/// For a probability of false alarms the distance is that of Student's t, since mean and deviation are
-/// estimates of (2 memory - 1) numbers' weight. NaN gives NaN, an infinity itself; neither enters the model.
+/// For a probability of false alarms the threshold is that of Student's t, since mean and deviation are estimates from
+/// an effective (2 memory - 1) numbers. NaN gives NaN, an infinity itself; neither enters the model.
 ///
 /// Source: Girod et al., *XStream* (2008), section II; Trifa, *A framework for bird songs detection* (2006).
 ///
@@ -34,31 +32,29 @@ pub struct NoiseCfar {
     deviations: f64,
     memory: u64,
     timeout: u64,
-    /// Mean and variance of standard Gaussian numbers without those that are detected.
+    /// Mean and variance of standard Gaussian numbers without those detected.
     cut: (f64, f64),
-    /// By what the variance of what was taken in is less than that of the noise: the tail's part, and one part in as many
-    /// as the steady weights are worth, because the mean is an estimate.
+    /// Correction of the measured variance: for the cut tail, and for the estimated mean.
     widen: f64,
-    /// Numbers in the model, until their weights are steady.
+    /// Numbers in the model, until weights are constant.
     count: u64,
     mean: f64,
     variance: f64,
-    /// How far above the mean a number is detected.
+    /// Detection threshold, in deviations above the mean.
     limit: f64,
-    /// Detections in a row.
     detected: u64,
 }
 
-/// As many numbers of equal weight give estimates as good as those with this time constant.
+/// Effective sample size of an exponential average with this time constant.
 fn weight(memory: u64) -> f64 {
     2.0 * memory as f64 - 1.0
 }
 
 impl NoiseCfar {
-    /// Detects so many standard deviations above the mean.
+    /// Detects `deviations` standard deviations above the mean.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] of a distance not from 1 to 1000, a memory below 8, a timeout of 0, or more than 2^52.
+    /// [`DspError::Parameter`] unless the distance is from 1 to 1000, the memory from 8 and the timeout from 1 to 2^52.
     pub fn new(deviations: f64, memory: u64, timeout: u64) -> Result<Self, DspError> {
         let refused = |parameter, got: String, allowed: &str| DspError::Parameter {
             operator: "cfar",
@@ -80,7 +76,7 @@ impl NoiseCfar {
         if !(1..1 << 52).contains(&timeout) {
             return Err(refused("timeout", timeout.to_string(), "at least 1 number"));
         }
-        let cut = odds::cut_above(deviations);
+        let cut = thresholds::cut_above(deviations);
         let weight = weight(memory);
         Ok(Self {
             deviations,
@@ -96,19 +92,19 @@ impl NoiseCfar {
         })
     }
 
-    /// Detects where Gaussian noise is with probability `pfa`.
+    /// Detects Gaussian noise with probability `pfa`.
     ///
     /// # Errors
-    /// As [`new`](Self::new); [`DspError::Parameter`] of a probability outside 1e-15 to 0.1.
+    /// As [`new`](Self::new); [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
     pub fn with_probability(pfa: f64, memory: u64, timeout: u64) -> Result<Self, DspError> {
         Self::new(
-            odds::of_deviation(pfa, weight(memory).max(2.0))?,
+            thresholds::of_deviation(pfa, weight(memory).max(2.0))?,
             memory,
             timeout,
         )
     }
 
-    /// Computes the next levels, as many as values.
+    /// Computes the next levels, one per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         for (value, result) in values.iter().zip(results) {
             *result = T::of(self.level(value.double()));
@@ -137,7 +133,7 @@ impl NoiseCfar {
         level
     }
 
-    /// The noise's mean: that of what was taken in, and what the left out tail had put to it.
+    /// Noise mean, corrected for the cut tail.
     #[inline]
     fn center(&self) -> f64 {
         self.mean - self.cut.0 * self.limit / self.deviations
@@ -158,7 +154,7 @@ impl NoiseCfar {
         self.limit = self.deviations * (self.variance * self.widen).sqrt();
     }
 
-    /// What follows is the beginning of another stretch: the noise is learned anew.
+    /// Starts another contiguous range: learns the noise anew.
     pub fn reset(&mut self) {
         (self.count, self.detected) = (0, 0);
         (self.mean, self.variance, self.limit) = (0.0, 0.0, 0.0);

@@ -1,10 +1,10 @@
-//! Short-time average over long-time average of a signal's power.
+//! Short-term over long-term average of a signal's power.
 
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::running::{Real, SlidingSum, checked};
 
-/// Both windows, in samples: `lta` longer than `sta`.
+/// Checks both windows, in samples: `lta` longer than `sta`.
 fn windows(sta: usize, lta: usize) -> Result<(usize, usize), DspError> {
     let sta = checked("stalta", "sta", sta, 1)?;
     let lta = checked("stalta", "lta", lta, 1)?;
@@ -19,23 +19,22 @@ fn windows(sta: usize, lta: usize) -> Result<(usize, usize), DspError> {
     })
 }
 
-/// The least a long-time average counts as: a signal of zeros has the ratio 0, not NaN.
+/// Lower bound of a long-term average: zeros give the ratio 0, not NaN.
 #[inline(always)]
 fn at_least(value: f64, least: f64) -> f64 {
-    // Of NaN the comparison is false, so it stays.
+    // The comparison keeps NaN.
     if value < least { least } else { value }
 }
 
 /// Ratio of the mean squares of the last `sta` and the last `lta` samples.
 ///
-/// Input: a stream of numbers. Output: for each sample the ratio; 0 until the long window is full, that is for the first
-/// `lta - 1` samples; no delay. A long-time average below the least normal double (2.2e-308) counts as that, so silence
-/// gives 0. Both averages are sums of squares without subtraction ([`SlidingSum`]): relative error at most
-/// (sta + lta + 4) * 2^-53, with no memory of what has left the windows. NaN reaches the `lta` ratios whose windows have it;
-/// an infinity likewise, as NaN while it is in both windows and as 0 after that.
+/// Input: a stream of numbers. Output: the ratio for each sample, 0 for the first `lta - 1` samples; no delay. A
+/// long-term average below the least normal f64 (2.2e-308) counts as that, so silence gives 0. Relative error: at most
+/// (sta + lta + 4) * 2^-53, independent of earlier samples ([`SlidingSum`]). NaN and infinities affect the `lta` ratios
+/// whose windows contain them; an infinity gives NaN while in both windows, then 0.
 ///
-/// Source: Allen, *Automatic earthquake recognition and timing from single traces* (1978); the conventions are those of
-/// ObsPy's `classic_sta_lta`.
+/// Source: Allen, *Automatic earthquake recognition and timing from single traces* (1978); conventions of ObsPy's
+/// `classic_sta_lta`.
 ///
 /// ```
 /// use isochrony_dsp::detect::ClassicStaLta;
@@ -51,17 +50,17 @@ pub struct ClassicStaLta {
     lta: SlidingSum,
     /// Samples until the long window is full.
     missing: usize,
-    /// lta / sta: from a ratio of sums to one of means.
+    /// lta / sta: converts the ratio of sums to that of means.
     scale: f64,
-    /// Least sum of the long window.
+    /// Lower bound of the long sum.
     least: f64,
 }
 
 impl ClassicStaLta {
-    /// Of windows of so many samples.
+    /// Windows in samples.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] where `lta` is not longer than `sta`, or one is 0 or more than 2^28.
+    /// [`DspError::Parameter`] if `lta` is not longer than `sta`, or either is 0 or above 2^28.
     pub fn new(sta: usize, lta: usize) -> Result<Self, DspError> {
         let (sta, lta) = windows(sta, lta)?;
         Ok(Self {
@@ -73,7 +72,7 @@ impl ClassicStaLta {
         })
     }
 
-    /// Computes the next ratios, as many as values.
+    /// Computes the next ratios, one per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         self.sta.prepare();
         self.lta.prepare();
@@ -93,26 +92,25 @@ impl ClassicStaLta {
         });
     }
 
-    /// What follows is the beginning of another stretch.
+    /// Starts another contiguous range.
     pub fn reset(&mut self) {
         self.missing = self.lta.window() - 1;
         self.sta.reset();
         self.lta.reset();
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of state.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.sta.bytes() + self.lta.bytes()
     }
 }
 
-/// Values whose ratios are computed together.
 const LANES: usize = 4;
-/// Values after which the averages are checked for subnormal numbers.
+/// Values between checks for subnormal averages.
 const TILE: usize = 64;
 
-/// The ratios of full windows. Only the sums of blocks wait for the one before; the rest is done several at a time.
+/// Ratios of full windows. Only the block sums are a serial dependency; the rest is vectorised.
 struct RatioKernel<'a, T> {
     state: &'a mut ClassicStaLta,
     values: &'a [T],
@@ -173,7 +171,6 @@ impl<T: Real> Kernel for RatioKernel<'_, T> {
     }
 }
 
-/// The first numbers of a slice.
 #[inline(always)]
 fn array<T: Copy>(numbers: &[T]) -> [T; LANES] {
     let numbers = &numbers[..LANES];
@@ -182,13 +179,13 @@ fn array<T: Copy>(numbers: &[T]) -> [T; LANES] {
 
 /// Ratio of exponentially weighted mean squares with time constants of `sta` and `lta` samples.
 ///
-/// Input: a stream of numbers. Output: for each sample the ratio of s and l, where s grows by (x² - s) / sta and l by
-/// (x² - l) / lta at each sample behind the stretch's first, from 0; 0 for the first `lta` samples; no delay. An average below the least normal
-/// double (2.2e-308) is 0 in s and counts as that number in l, so silence gives 0. The weight of each sample in an
-/// average is off by at most 2^-52 of itself for each sample of its age, so roundings are forgotten as samples are. NaN and infinities stay to the stretch's end.
+/// Input: a stream of numbers. Output: the ratio s / l for each sample, 0 for the first `lta`; no delay. From 0, s
+/// grows by (x² - s) / sta and l by (x² - l) / lta at each sample after a contiguous range's first. An average below
+/// the least normal f64 (2.2e-308) is 0 in s and that number in l, so silence gives 0. The weight of a sample has a
+/// relative error of at most 2^-52 per sample of age. NaN and infinities last to the end of the range.
 ///
 /// Source: Withers et al., *A comparison of select trigger algorithms for automated global seismic phase and event
-/// detection* (1998); the conventions are those of ObsPy's `recursive_sta_lta`, the first sample's among them.
+/// detection* (1998); conventions of ObsPy's `recursive_sta_lta`, including the first sample's.
 ///
 /// ```
 /// use isochrony_dsp::detect::RecursiveStaLta;
@@ -200,19 +197,18 @@ fn array<T: Copy>(numbers: &[T]) -> [T; LANES] {
 /// ```
 #[derive(Debug, Clone)]
 pub struct RecursiveStaLta {
-    /// Weights of the newest sample.
     gains: [f64; 2],
     averages: [f64; 2],
     lta: usize,
-    /// Samples that have come, until the averages are believed.
+    /// Samples so far, up to `lta`.
     count: usize,
 }
 
 impl RecursiveStaLta {
-    /// With time constants of so many samples.
+    /// Time constants in samples.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] where `lta` is not longer than `sta`, or one is 0 or more than 2^28.
+    /// [`DspError::Parameter`] if `lta` is not longer than `sta`, or either is 0 or above 2^28.
     pub fn new(sta: usize, lta: usize) -> Result<Self, DspError> {
         let (sta, lta) = windows(sta, lta)?;
         Ok(Self {
@@ -223,7 +219,7 @@ impl RecursiveStaLta {
         })
     }
 
-    /// Computes the next ratios, as many as values.
+    /// Computes the next ratios, one per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let early = values.len().min(self.lta - self.count);
         let (filling, values) = values.split_at(early);
@@ -248,8 +244,8 @@ impl RecursiveStaLta {
         }
     }
 
-    /// Computes ratios as long as no average is subnormal, which is seen at the end: a look at each before the next one
-    /// would take longer than the rest. False if one is, and results are to be computed again with a look at each.
+    /// Skips the check of each average for subnormal numbers, which takes longer than the rest. False if one was
+    /// subnormal: then recompute with checks.
     fn run_normal<T: Real>(&mut self, values: &[T], results: &mut [T]) -> bool {
         let ([sta_gain, lta_gain], [mut sta, mut lta]) = (self.gains, self.averages);
         let (sta_rest, lta_rest) = (1.0 - sta_gain, 1.0 - lta_gain);
@@ -271,13 +267,13 @@ impl RecursiveStaLta {
         let power = value * value;
         for (average, gain) in self.averages.iter_mut().zip(self.gains) {
             let next = gain * power + (1.0 - gain) * *average;
-            // Subnormal numbers would decay to one that halves to itself, and cost a hundred cycles each.
+            // Subnormal averages would never decay to zero, and cost a hundred cycles each.
             *average = if next < f64::MIN_POSITIVE { 0.0 } else { next };
         }
         self.averages
     }
 
-    /// What follows is the beginning of another stretch.
+    /// Starts another contiguous range.
     pub fn reset(&mut self) {
         self.averages = [0.0; 2];
         self.count = 0;

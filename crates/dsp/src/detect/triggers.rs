@@ -1,20 +1,20 @@
-//! Where a stream of numbers is above a threshold: ranges of its indices.
+//! Ranges of indices where a stream of numbers exceeds a threshold.
 
 use std::ops::Range;
 
 use crate::DspError;
 
-/// Numbers that are looked at together for the first above the threshold.
+/// Numbers searched together for the first above the threshold.
 const BLOCK: usize = 64;
 
-/// Which indices the numbers are of: number k begins at `start + k * hop` and covers `span` indices.
+/// Indices of the numbers: number k starts at `start + k * hop` and covers `span` indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     /// First index of the first number.
     pub start: i64,
     /// Indices from one number to the next, at least 1.
     pub hop: u64,
-    /// Indices that a number is of: 1 of a sample, a window's length of a window.
+    /// Indices per number: 1 for a sample, the window length for a window.
     pub span: u64,
 }
 
@@ -29,14 +29,14 @@ impl Grid {
     }
 }
 
-/// Ranges in which a stream has gone to `on` or above and stayed at `off` or above.
+/// Two-threshold trigger: ranges that start at `on` or above and continue at `off` or above.
 ///
-/// Input: numbers in order, and which indices they are of. Output: half-open ranges in order, from the first index of
-/// the first number at or above `on` to the end of the last number in a row that is at or above `off`. Ranges with at most
-/// `merge` indices between them become one; then those of fewer than `least` indices are left out. A range is given as
-/// soon as nothing can be added to it. NaN is not above anything.
+/// Input: numbers in order, with their indices. Output: half-open ranges in order, from the start of the first number
+/// at or above `on` to the end of the last consecutive one at or above `off`. Ranges with at most `merge` indices
+/// between them are joined, then those of fewer than `least` indices are dropped. A range is emitted once it cannot
+/// grow. NaN is below all thresholds.
 ///
-/// Source: as ObsPy's `trigger_onset`, whose second number is the last index in the range, not the one behind.
+/// Source: ObsPy's `trigger_onset`, whose ends are inclusive.
 ///
 /// ```
 /// use isochrony_dsp::detect::{Grid, Triggers};
@@ -53,17 +53,17 @@ pub struct Triggers {
     off: f64,
     least: u64,
     merge: u64,
-    /// What was found last and may grow.
+    /// The last range, which may still grow.
     open: Option<Range<i64>>,
-    /// The stream has not fallen below `off` since it went above `on`.
+    /// Above `on` earlier, and not below `off` since.
     active: bool,
 }
 
 impl Triggers {
-    /// With these thresholds; `least` and `merge` in indices.
+    /// `least` and `merge` are in indices.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] where `off` is above `on`, or one is not finite.
+    /// [`DspError::Parameter`] if `off` is above `on`, or either is not finite.
     pub fn new(on: f64, off: f64, least: u64, merge: u64) -> Result<Self, DspError> {
         let mut new = Self {
             on,
@@ -77,7 +77,7 @@ impl Triggers {
         Ok(new)
     }
 
-    /// Other thresholds from the next number on; what has begun goes on.
+    /// Changes the thresholds from the next number on; an open range continues.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -98,12 +98,11 @@ impl Triggers {
         Ok(())
     }
 
-    /// Takes the next numbers, which continue those before, and gives the ranges that are complete.
+    /// Processes the next numbers, which continue the last ones, and emits complete ranges.
     pub fn run(&mut self, values: &[f64], grid: Grid, mut found: impl FnMut(Range<i64>)) {
         let mut k = 0;
         loop {
             if self.active {
-                // `active` begins with a range.
                 let stays = |value: &f64| *value >= self.off; // NaN does not
                 let falls = values[k..].iter().position(|value| !stays(value));
                 let end = falls.map_or(values.len(), |at| k + at);
@@ -129,7 +128,7 @@ impl Triggers {
             }
             self.active = true;
         }
-        // What the next number begins is too far away.
+        // The next number is too far away to be merged.
         let next = grid.start_of(values.len());
         let far = |open: &Range<i64>| next > open.end.saturating_add_unsigned(self.merge);
         if !self.active && self.open.as_ref().is_some_and(far) {
@@ -137,14 +136,14 @@ impl Triggers {
         }
     }
 
-    /// The first that is at or above `on`.
+    /// Position of the first number at or above `on`.
     fn rises(&self, values: &[f64]) -> Option<usize> {
         if self.active {
             return None;
         }
         let mut from = 0;
         for block in values.chunks(BLOCK) {
-            // Without an early end, so that it becomes vectors.
+            // Without early exit, so that it vectorises.
             if block
                 .iter()
                 .fold(false, |any, value| any | (*value >= self.on))
@@ -167,13 +166,13 @@ impl Triggers {
         }
     }
 
-    /// The stretch has ended: gives what is left and forgets all.
+    /// Ends the contiguous range: emits the rest and resets.
     pub fn finish(&mut self, mut found: impl FnMut(Range<i64>)) {
         self.flush(&mut found);
         self.active = false;
     }
 
-    /// Where what may still grow begins; None: nothing does.
+    /// Start of the range that may still grow.
     #[must_use]
     pub fn open_from(&self) -> Option<i64> {
         self.open.as_ref().map(|open| open.start)

@@ -5,13 +5,11 @@ use num_complex::Complex;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::{Detrend, Forward, Inverse, Precision};
 
-/// The envelope of windows of one length: magnitudes of the analytic signal, whose imaginary part is the Hilbert transform
-/// of the window (`abs(scipy.signal.hilbert(window))`).
+/// Magnitude of the analytic signal of windows of one length (`abs(scipy.signal.hilbert(window))`).
 ///
-/// It is computed by the Fourier transform of each window by itself, which takes the window as one period of a periodic
-/// signal: where its end does not continue into its beginning, both ends show it, by an amount of the order of that step
-/// and falling with the distance from the ends. Overlapping windows of which only the middles are used avoid it.
-/// Where a sample is NaN or infinite the whole envelope is NaN. The mean counts: an oscillation is taken out of its offset by detrending first.
+/// Each window is transformed as one period of a periodic signal: a step from its end to its beginning distorts both
+/// ends, less farther inside; overlap windows and use their middle to avoid it. A sample that is NaN or infinite makes
+/// the whole envelope NaN. The mean contributes: detrend first to remove an offset.
 pub struct Envelope<T: Precision> {
     forward: Forward<T>,
     inverse: Inverse<T>,
@@ -20,7 +18,7 @@ pub struct Envelope<T: Precision> {
 }
 
 impl<T: Precision> Envelope<T> {
-    /// For windows of `width` real samples.
+    /// Transforms windows of `width` real samples.
     ///
     /// ```
     /// use isochrony_dsp::features::Envelope;
@@ -38,7 +36,7 @@ impl<T: Precision> Envelope<T> {
         }
     }
 
-    /// The envelope of a window, as long as it.
+    /// The envelope of a window, of equal length.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let width = self.forward.width();
         let spectrum = self.inverse.spectrum();
@@ -51,7 +49,7 @@ impl<T: Precision> Envelope<T> {
         for value in spectrum.iter_mut() {
             *value = Complex::new(value.im, -value.re);
         }
-        // Neither the mean nor what alternates has a quadrature.
+        // DC and Nyquist have no quadrature component.
         spectrum[0] = Complex::new(T::zero(), T::zero());
         if width.is_multiple_of(2) {
             spectrum[width / 2] = Complex::new(T::zero(), T::zero());

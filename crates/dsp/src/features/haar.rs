@@ -1,28 +1,28 @@
-//! The orthonormal Haar wavelet transform of windows, and the energy in each of its frequency bands.
+//! The orthonormal Haar wavelet transform of windows, and the energy per frequency band.
 
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
 use crate::sums::lanes;
 
-/// What is given of the transform.
+/// Which part of the transform is output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HaarOutput {
-    /// For each level from the first on the energy (sum of squares) of its details, then that of the last approximation:
-    /// `levels + 1` numbers whose sum is the energy of the window.
+    /// Energy (sum of squares) of each level's details, from the first, then of the last approximation: `levels + 1`
+    /// numbers that add up to the window's energy.
     Energies,
-    /// The details of the last level, `width / 2^levels` of them: the differences between neighbouring means over
-    /// `2^(levels - 1)` samples, orthonormal.
+    /// Details of the last level, `width / 2^levels` numbers: orthonormal differences of neighbouring means over
+    /// `2^(levels - 1)` samples.
     Details,
-    /// All coefficients, as PyWavelets orders them: the last approximation, then details from the last level to the first.
+    /// All coefficients in PyWavelets' order: last approximation, then details from the last level to the first.
     Coefficients,
 }
 
 impl HaarOutput {
-    /// Names, in order.
+    /// Names of the variants, in order.
     pub const NAMES: [&'static str; 3] = ["energies", "details", "coefficients"];
 
-    /// That of a name.
+    /// Parses a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Energies, Self::Details, Self::Coefficients]
@@ -31,11 +31,11 @@ impl HaarOutput {
     }
 }
 
-/// The transform of windows of one length. Level `l` sees frequencies from `rate / 2^(l + 1)` to `rate / 2^l`, roughly:
-/// Haar's filters are short and not sharp.
+/// Haar transform of windows of one length. Level `l` covers roughly `rate / 2^(l + 1)` to `rate / 2^l`: Haar filters
+/// are short and not sharp.
 ///
-/// Of samples a, b the approximation is (a + b) / √2 and the detail (a - b) / √2, and so on from the approximations. It is
-/// computed as sums and differences, which are scaled once at the end; details of one level alone, as sums of its blocks. Infinite where sums of `2^levels` samples overflow.
+/// For samples a, b the approximation is (a + b) / √2 and the detail (a - b) / √2; the next level transforms the
+/// approximations. Sums and differences are scaled once at the end. Infinite if sums of `2^levels` samples overflow.
 pub struct Haar<T> {
     width: usize,
     levels: usize,
@@ -47,10 +47,10 @@ pub struct Haar<T> {
 }
 
 impl<T: Precision> Haar<T> {
-    /// For windows of `width` samples.
+    /// Transforms windows of `width` samples.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if `levels` is not at least 1, or if the width is no multiple of `2^levels`.
+    /// [`DspError::Parameter`] if `levels` is 0 or the width is not a multiple of `2^levels`.
     ///
     /// ```
     /// use isochrony_dsp::features::{Haar, HaarOutput};
@@ -74,13 +74,13 @@ impl<T: Precision> Haar<T> {
         })
     }
 
-    /// Numbers of a row.
+    /// Length of a row.
     #[must_use]
     pub fn bins(&self) -> usize {
         bins(self.output, self.width, self.levels)
     }
 
-    /// The row of a window. A window or memory of another length leaves the memory as it is.
+    /// Transforms a window. Slices of another length leave `out` unchanged.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         if window.len() == self.width && out.len() == self.bins() {
             let isa = self.isa;
@@ -93,7 +93,7 @@ impl<T: Precision> Haar<T> {
     }
 }
 
-/// Refuses levels that windows of `width` samples cannot be halved into.
+/// Checks that windows of `width` samples can be halved `levels` times.
 pub(super) fn check_levels(width: usize, levels: usize) -> Result<(), DspError> {
     let most = if width == 0 {
         0
@@ -113,7 +113,6 @@ pub(super) fn check_levels(width: usize, levels: usize) -> Result<(), DspError> 
     })
 }
 
-/// Numbers of a row.
 pub(super) fn bins(output: HaarOutput, width: usize, levels: usize) -> usize {
     match output {
         HaarOutput::Energies => levels + 1,
@@ -122,7 +121,7 @@ pub(super) fn bins(output: HaarOutput, width: usize, levels: usize) -> usize {
     }
 }
 
-/// What makes sums and differences of a level orthonormal.
+/// Normalisation of sums and differences of a level.
 #[inline(always)]
 pub(super) fn factor(level: usize) -> f64 {
     0.5f64.powi(level as i32).sqrt()
@@ -143,11 +142,9 @@ fn halve<T: Precision>(from: &[T], sums: &mut [T], differences: &mut [T]) {
     }
 }
 
-/// Lanes of a sum of many samples.
 const LANES: usize = 8;
 
-/// The sum of samples: one after the other where they are few, else in lanes, sample `i` in lane `i % LANES`, which are
-/// added in pairs.
+/// Serial for few samples, else in lanes (sample `i` in lane `i % LANES`) that are added pairwise.
 #[inline(always)]
 fn sum<T: Precision>(samples: &[T]) -> T {
     let (chunks, rest) = samples.as_chunks::<LANES>();
@@ -162,7 +159,7 @@ fn sum<T: Precision>(samples: &[T]) -> T {
     rest.iter().fold(all, |sum, &sample| sum + sample)
 }
 
-/// The details of one level alone: what halves of blocks differ by, without the levels between.
+/// Details of a single level: differences of half-block sums.
 #[inline(always)]
 fn details<T: Precision>(window: &[T], level: usize, out: &mut [T]) {
     let half = 1_usize << (level - 1);

@@ -1,7 +1,6 @@
-//! The Haar wavelet transform of whole numbers as they are stored: exact sums in a wider integer, scaled once.
+//! The Haar wavelet transform of integer samples: exact sums in a wider integer, scaled once.
 //!
-//! Converting samples to doubles first takes three times as long as adding them up: it is what memory is then written
-//! and read for. Sums of integers need no order, so these loops give the same bits in any.
+//! Converting samples to f64 first takes three times as long as the sums. Integer sums are exact in any order.
 
 use std::ops::{Add, Sub};
 
@@ -9,19 +8,19 @@ use isochrony_segment::{Calibration, Sample};
 
 use super::haar::{HaarOutput, bins, check_levels, factor};
 use crate::DspError;
-use crate::ahead::fetch_ahead;
 use crate::isa::{Isa, Kernel, Level};
+use crate::prefetch::prefetch_ahead;
 use crate::sums::lanes;
 
-/// An integer in which sums of samples are exact.
+/// An integer type in which sums of samples are exact.
 pub trait Wide: Copy + Default + Add<Output = Self> + Sub<Output = Self> + Send {
-    /// Sums are from `-2^BITS` on and below `2^BITS`; doubles hold them all.
+    /// Sums are in `-2^BITS..2^BITS`; f64 represents them exactly.
     const BITS: u32;
 
-    /// The same number; exact.
+    /// Exact conversion to f64.
     fn value(self) -> f64;
 
-    /// The same number.
+    /// Conversion to i64.
     fn long(self) -> i64;
 }
 
@@ -53,14 +52,14 @@ impl Wide for i64 {
     }
 }
 
-/// A whole number as it is stored.
+/// An integer sample type.
 pub trait Count: Sample {
-    /// What they are added up in.
+    /// Type of sums.
     type Wide: Wide;
-    /// They are from `-2^BITS` on and below `2^BITS`.
+    /// Samples are in `-2^BITS..2^BITS`.
     const BITS: u32;
 
-    /// The same number.
+    /// Conversion to the type of sums.
     fn wide(self) -> Self::Wide;
 }
 
@@ -87,11 +86,10 @@ count! {
     u32 => i64, 32;
 }
 
-/// As [`Haar`](super::Haar) of the counts' values in doubles, without converting each.
+/// As [`Haar`](super::Haar) of the values in f64, without converting each count.
 ///
-/// Of counts that are values already the results are those of `Haar<f64>`, bit for bit, as both are exact until they are
-/// scaled. With a calibration they are scaled by it once, where `Haar<f64>` rounds every value: they differ by what that
-/// loses, which is more the larger the offset.
+/// Without calibration, same bits as `Haar<f64>`: both are exact before scaling. A calibration is applied once, where
+/// `Haar<f64>` rounds every value: results differ by that rounding, more for a larger offset.
 pub struct HaarOfCounts<T: Count> {
     width: usize,
     levels: usize,
@@ -104,7 +102,7 @@ pub struct HaarOfCounts<T: Count> {
 }
 
 impl<T: Count> HaarOfCounts<T> {
-    /// For windows of `width` counts; None where sums of so many might not be exact.
+    /// Transforms windows of `width` counts; None if their sums might not be exact.
     ///
     /// # Errors
     /// As [`Haar::new`](super::Haar::new).
@@ -127,7 +125,7 @@ impl<T: Count> HaarOfCounts<T> {
     ) -> Result<Option<Self>, DspError> {
         check_levels(width, levels)?;
         let bits = T::BITS + levels as u32;
-        // A level has width / 2^level differences of bits + 1 - level bits and a square each of twice as many.
+        // A level has width / 2^level differences of bits + 1 - level bits; a square has twice as many.
         let squares = bits + T::BITS + width.next_power_of_two().ilog2();
         let exact = match output {
             HaarOutput::Energies => squares <= f64::MANTISSA_DIGITS,
@@ -152,19 +150,19 @@ impl<T: Count> HaarOfCounts<T> {
         }))
     }
 
-    /// The same on an instruction set: for tests.
+    /// Selects an instruction set, for tests.
     #[must_use]
     pub fn on(self, isa: Isa) -> Self {
         Self { isa, ..self }
     }
 
-    /// Numbers of a row.
+    /// Length of a row.
     #[must_use]
     pub fn bins(&self) -> usize {
         bins(self.output, self.width, self.levels)
     }
 
-    /// The row of a window. A window or memory of another length leaves the memory as it is.
+    /// Transforms a window. Slices of another length leave `out` unchanged.
     pub fn row(&mut self, window: &[T], out: &mut [f64]) {
         if window.len() == self.width && out.len() == self.bins() {
             let (isa, output) = (self.isa, self.output);
@@ -173,7 +171,7 @@ impl<T: Count> HaarOfCounts<T> {
                 window,
                 out,
             };
-            // Measured: the same for details, half as long for energies, a quarter longer for coefficients.
+            // Measured: the same for details, half the time for energies, a quarter more for coefficients.
             match output {
                 HaarOutput::Details | HaarOutput::Energies => isa.run_narrow(row),
                 HaarOutput::Coefficients => isa.run(row),
@@ -188,7 +186,6 @@ struct Row<'a, T: Count> {
     out: &'a mut [f64],
 }
 
-/// Partial sums; a multiple of every vector width.
 const LANES: usize = 16;
 
 #[inline(always)]
@@ -196,7 +193,7 @@ fn sum<T: Count>(counts: &[T]) -> T::Wide {
     let (groups, rest) = counts.as_chunks::<LANES>();
     let mut lanes = [T::Wide::default(); LANES];
     for group in groups {
-        fetch_ahead(group);
+        prefetch_ahead(group);
         for (lane, &count) in lanes.iter_mut().zip(group) {
             *lane = *lane + count.wide();
         }
@@ -207,14 +204,14 @@ fn sum<T: Count>(counts: &[T]) -> T::Wide {
     rest.iter().fold(all, |sum, &count| sum + count.wide())
 }
 
-/// Sums of neighbours, and the sum of the squares of their differences.
+/// Sums of neighbours, and the sum of their squared differences.
 #[inline(always)]
 fn halve<F: Copy, W: Wide>(from: &[F], sums: &mut [W], wide: impl Fn(F) -> W) -> i64 {
     let (groups, rest) = from.as_chunks::<2>().0.as_chunks::<LANES>();
     let (sum_groups, sum_rest) = sums.as_chunks_mut::<LANES>();
     let mut squares = [0_i64; LANES];
     for (group, sums) in groups.iter().zip(sum_groups) {
-        // Loops of one thing each: of pairs that are worked on one by one compilers make no vectors here.
+        // One operation per loop: compilers do not vectorise work on pairs here.
         let (mut a, mut b) = ([W::default(); LANES], [W::default(); LANES]);
         for ((pair, a), b) in group.iter().zip(&mut a).zip(&mut b) {
             *a = wide(pair[0]);
@@ -238,7 +235,7 @@ fn halve<F: Copy, W: Wide>(from: &[F], sums: &mut [W], wide: impl Fn(F) -> W) ->
     all
 }
 
-/// Sums of neighbours, and their differences times a factor.
+/// Sums of neighbours, and their scaled differences.
 #[inline(always)]
 fn transform<F: Copy, W: Wide>(
     from: &[F],
@@ -280,7 +277,7 @@ impl<T: Count> Kernel for Row<'_, T> {
                 } else {
                     halve(&sums[..2 * half], &mut next[..half], |sum| sum)
                 };
-                // One after the other: the square of a scale may be beyond doubles where the energy is not.
+                // Two multiplications: the square of a scale may overflow where the energy does not.
                 out[level - 1] = squares as f64 * 0.5f64.powi(level as i32) * scale * scale;
             } else {
                 let (details, factor) = (&mut out[half..2 * half], factor(level) * scale);
@@ -293,7 +290,7 @@ impl<T: Count> Kernel for Row<'_, T> {
             }
             std::mem::swap(sums, next);
         }
-        // Each is of 2^levels counts, and has as many offsets.
+        // Each is a sum of 2^levels counts, and has as many offsets.
         let shift = haar.offset * (1_u64 << levels) as f64;
         let value = |sum: T::Wide| sum.value() * scale + shift;
         let last = &haar.sums[..haar.width >> levels];

@@ -1,19 +1,18 @@
-//! How strong a window is, and how often it changes sign.
+//! Level of a window (RMS), and its zero crossings.
 
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
 use crate::sums::lanes;
 
-/// The mean of the squares; of an empty window zero. Infinite where squares overflow f64.
+/// Mean square; zero for an empty window, infinite if squares overflow f64.
 #[must_use]
 pub fn mean_square<T: Precision>(window: &[T]) -> f64 {
     Isa::best().run(MeanSquare(window))
 }
 
-/// The root of the mean square of each window; of complex samples, which are pairs of numbers, of their magnitudes.
+/// Root mean square of a window; for complex samples, which are pairs of numbers, of their magnitudes.
 ///
-/// Windows are those of `windows` numbers; `results` has one number for each of them. Relative error below
-/// `(count / 16 + 8) 2^-53` before it is rounded to the samples' precision.
+/// Relative error below `(count / 16 + 8) 2^-53` before rounding to the samples' precision.
 ///
 /// ```
 /// assert_eq!(isochrony_dsp::features::rms(&[3.0, -4.0, 0.0, 0.0], false), 2.5);
@@ -44,10 +43,9 @@ impl<T: Precision> Kernel for MeanSquare<'_, T> {
     }
 }
 
-/// How often the sign changes from one sample to the next that has one.
+/// Counts sign changes between consecutive samples that have a sign.
 ///
-/// Zeros (of either sign) and NaN have no sign: they are passed over, so that a touch of zero is no crossing and a
-/// crossing that meets zeros is one.
+/// Zeros (of either sign) and NaN are skipped: touching zero is not a crossing, and a crossing through zeros is one.
 ///
 /// ```
 /// use isochrony_dsp::features::zero_crossings;
@@ -73,7 +71,7 @@ pub fn zero_crossings<T: Precision>(window: &[T]) -> usize {
     }
 }
 
-/// The crossings of a window all of whose samples have a sign; None where one has not.
+/// Crossings of a window; None if a sample is zero or NaN.
 struct Crossings<'a, T>(&'a [T]);
 
 impl<T: Precision> Kernel for Crossings<'_, T> {

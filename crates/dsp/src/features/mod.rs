@@ -1,8 +1,8 @@
-//! Windows to one or a few numbers each, from the window alone.
+//! Features: one or a few numbers per window.
 //!
-//! Sums run in fixed lanes of f64 and are rounded once, so that results have the same bits on every CPU (those by Fourier
-//! transforms excepted, [`spectrum`](crate::spectrum)). NaN and infinities spread to their window's results, as IEEE
-//! arithmetic takes them, and no further; where that is not so, the function says it.
+//! Sums run in fixed lanes of f64 and are rounded once, so results have the same bits on every CPU (except those of
+//! Fourier transforms, [`spectrum`](crate::spectrum)). Unless stated otherwise, NaN and infinities propagate to the
+//! results of their window only.
 
 mod envelope;
 mod haar;

@@ -1,4 +1,4 @@
-//! Peaks of a row, one behind another.
+//! Successive peaks of a row.
 
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
@@ -10,15 +10,15 @@ pub enum Extreme {
     Max,
     /// The smallest.
     Min,
-    /// The one furthest from zero.
+    /// The largest magnitude.
     Abs,
 }
 
 impl Extreme {
-    /// Names, in order.
+    /// Names of the variants, in order.
     pub const NAMES: [&'static str; 3] = ["max", "min", "abs"];
 
-    /// That of a name.
+    /// Parses a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Max, Self::Min, Self::Abs]
@@ -27,20 +27,20 @@ impl Extreme {
     }
 }
 
-/// A peak: its place in the row, and its value.
+/// A peak of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak<T> {
-    /// Place in the row, from 0.
+    /// Position in the row, from 0.
     pub at: usize,
-    /// The value there, with its sign.
+    /// Value, with its sign.
     pub value: T,
 }
 
-/// Trims peaks from a row: the first is the row's extreme value, the next that of the row from `skip` places behind it on,
-/// and so on, as many as `peaks` has room for. None where nothing is left, or nothing but NaN, which is never a peak.
+/// Finds peaks in a row: its extreme value, then that of the row from `skip` positions behind it, and so on, to fill
+/// `peaks`. None if the rest is empty or NaN.
 ///
-/// Of equal values the first is the peak. With `skip` 0 the next peak would be the same one, so it counts from 1. This is
-/// XStream's `trimpeak` (Girod et al. 2008, figure 3): a peak and the rest behind it, to be searched again.
+/// Of equal values the first is the peak. A `skip` of 0 counts as 1. Source: XStream's `trimpeak` (Girod et al. 2008,
+/// figure 3).
 ///
 /// ```
 /// use isochrony_dsp::features::{Extreme, Peak, trim_peaks};
@@ -78,10 +78,10 @@ fn first_extreme<T: Precision>(row: &[T], from: usize, extreme: Extreme) -> Opti
     })
 }
 
-/// Values that are looked at side by side: as many as it takes for none to wait for another.
+/// Independent comparisons, enough to hide their latency.
 const SIDE: usize = 32;
 
-/// The place of the first value of which a function is largest; None where it is NaN of all.
+/// Position of the first maximum of a function; None if all are NaN.
 struct FirstLargest<'a, T, F>(&'a [T], F);
 
 impl<T: Precision, F: Fn(T) -> T> Kernel for FirstLargest<'_, T, F> {
@@ -91,7 +91,7 @@ impl<T: Precision, F: Fn(T) -> T> Kernel for FirstLargest<'_, T, F> {
     fn run<L: Level>(self, _level: L) -> Option<usize> {
         let Self(row, size) = self;
         let (groups, rest) = row.as_chunks::<SIDE>();
-        // NaN is larger than nothing.
+        // NaN is never larger.
         let larger = |best: T, value: T| if value > best { value } else { best };
         let mut lanes = [T::neg_infinity(); SIDE];
         for group in groups {
@@ -103,7 +103,6 @@ impl<T: Precision, F: Fn(T) -> T> Kernel for FirstLargest<'_, T, F> {
         let largest = rest
             .iter()
             .fold(largest, |best, &value| larger(best, size(value)));
-        // All of a group at once, as vectors do it; then the place in it.
         let is_in = |group: &[T; SIDE]| {
             let mut found = false;
             for &value in group {

@@ -3,22 +3,22 @@
 use crate::DspError;
 use crate::spectrum::Precision;
 
-/// Quantiles of windows, by NumPy's default method: the value at `q (N - 1)` of the sorted window, on the line between its
-/// neighbours. NaN where the window has NaN.
+/// Quantiles of windows, by NumPy's default method: linear interpolation at `q (N - 1)` of the sorted window. NaN if
+/// the window has NaN.
 ///
-/// The values that are needed are selected, not sorted: time grows with the window's length alone.
+/// Values are selected, not sorted: time is linear in the window length.
 pub struct Quantiles<T> {
     at: Vec<f64>,
-    /// A window, and the places of it that are needed, in order.
+    /// A copy of the window, and the needed ranks in order.
     values: Vec<T>,
     places: Vec<usize>,
 }
 
 impl<T: Precision> Quantiles<T> {
-    /// Quantiles, each from 0 (the minimum) to 1 (the maximum).
+    /// Quantiles, each from 0 (minimum) to 1 (maximum).
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if one is not, or if there is none.
+    /// [`DspError::Parameter`] if one is out of range, or there is none.
     ///
     /// ```
     /// use isochrony_dsp::features::Quantiles;
@@ -43,13 +43,13 @@ impl<T: Precision> Quantiles<T> {
         })
     }
 
-    /// Quantiles of a row.
+    /// Length of a row.
     #[must_use]
     pub fn bins(&self) -> usize {
         self.at.len()
     }
 
-    /// The quantiles of a window, in the order in which they were asked for; NaN of an empty one.
+    /// Quantiles of a window, in the order given; NaN if it is empty.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         if window.is_empty() || window.iter().any(|value| value.is_nan()) {
             out.fill(T::nan());
@@ -65,7 +65,7 @@ impl<T: Precision> Quantiles<T> {
         }
         self.places.sort_unstable();
         self.places.dedup();
-        // Each selection leaves what is larger behind it: the next looks only there.
+        // A selection moves larger values behind it, where the next one searches.
         let (mut from, mut rest) = (0, self.values.as_mut_slice());
         let order = |a: &T, b: &T| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal);
         for &place in &self.places {
@@ -78,7 +78,7 @@ impl<T: Precision> Quantiles<T> {
             let part = at - below;
             let low: f64 = self.values[below as usize].into();
             let high: f64 = self.values[(below as usize + 1).min(last)].into();
-            // From the nearer end, as NumPy does, so that results do not decrease with q.
+            // Interpolates from the nearer end, as NumPy does, so that results are monotonic in q.
             let value = if part < 0.5 {
                 low + (high - low) * part
             } else {

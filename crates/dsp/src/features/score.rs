@@ -1,4 +1,4 @@
-//! How much of a window lies in given frequencies.
+//! Weighted spectral sum of a window.
 
 use num_complex::Complex;
 
@@ -7,20 +7,20 @@ use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::{Detrend, Forward, Precision, frequencies};
 use crate::sums::lanes;
 
-/// What a score is divided by.
+/// Denominator of a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Normalise {
-    /// Nothing.
+    /// No division.
     None,
-    /// The sum of all magnitudes: with weights from 0 to 1 the score is a share. Zero where the window is zero.
+    /// The sum of all magnitudes: with weights from 0 to 1 the score is a fraction. Zero for a window of zeros.
     Total,
 }
 
 impl Normalise {
-    /// Names, in order.
+    /// Names of the variants, in order.
     pub const NAMES: [&'static str; 2] = ["none", "total"];
 
-    /// That of a name.
+    /// Parses a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::None, Self::Total]
@@ -29,20 +29,18 @@ impl Normalise {
     }
 }
 
-/// Frequencies that are computed one by one, at most, and the longest window of which they are: where a transform of all
-/// frequencies takes longer.
-const FEW: usize = 8;
-const SHORT: usize = 64;
-/// Real and imaginary parts of them.
-const PARTS: usize = 2 * FEW;
+/// Most frequencies computed directly, and the longest window: beyond, a transform is faster.
+const MAX_DIRECT_FREQUENCIES: usize = 8;
+const MAX_DIRECT_WIDTH: usize = 64;
+const PARTS: usize = 2 * MAX_DIRECT_FREQUENCIES;
 
-/// The detection score of XStream's DETECTAUDIO (Girod et al. 2008, section II): the sum over a window's frequencies of their
-/// magnitudes times weights.
+/// Detection score of XStream's DETECTAUDIO (Girod et al. 2008, section II): the weighted sum of a window's spectral
+/// magnitudes.
 ///
-/// Where at most eight frequencies of a short window of real samples have a weight, as in a detector of a band, only these are
-/// computed, as sums of products; else all, by a transform. Results differ by rounding.
+/// At most eight weighted frequencies of a short real window are computed directly, as sums of products; otherwise a
+/// transform computes all. Results differ by rounding.
 pub struct Score<T: Precision> {
-    few: Option<Few<T>>,
+    few: Option<DirectFrequencies<T>>,
     forward: Forward<T>,
     weights: Vec<T>,
     magnitudes: Vec<T>,
@@ -51,10 +49,10 @@ pub struct Score<T: Precision> {
 }
 
 impl<T: Precision> Score<T> {
-    /// For windows of as many samples as there are factors, and a weight for each of their frequencies.
+    /// For windows as long as `factors`, which multiply them, and one weight per frequency.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if there are not as many weights as frequencies, or one is not finite.
+    /// [`DspError::Parameter`] if the number of weights is not that of frequencies, or one is not finite.
     ///
     /// ```
     /// use isochrony_dsp::features::{Normalise, Score};
@@ -86,7 +84,7 @@ impl<T: Precision> Score<T> {
         let plain = !complex && detrend == Detrend::None && normalise == Normalise::None;
         Ok(Self {
             few: if plain {
-                Few::of(factors, weights)
+                DirectFrequencies::of(factors, weights)
             } else {
                 None
             },
@@ -98,7 +96,7 @@ impl<T: Precision> Score<T> {
         })
     }
 
-    /// The score of a window; of complex samples windows are pairs of numbers.
+    /// Score of a window; for complex samples, windows are pairs of numbers.
     pub fn of(&mut self, window: &[T]) -> T {
         if let Some(few) = &self.few {
             return self.isa.run(Sums { few, window });
@@ -118,31 +116,31 @@ impl<T: Precision> Score<T> {
     }
 }
 
-/// A few frequencies of windows of one length.
-struct Few<T> {
-    /// For each two samples what they are multiplied by: cosines of all frequencies, then sines.
+struct DirectFrequencies<T> {
+    /// Cosines of all frequencies, then sines, for each pair of samples.
     waves: Vec<[T; 2 * PARTS]>,
-    weights: [T; FEW],
+    weights: [T; MAX_DIRECT_FREQUENCIES],
 }
 
-impl<T: Precision> Few<T> {
-    /// Those that have a weight, if a window's sums take no longer than its transform.
+impl<T: Precision> DirectFrequencies<T> {
+    /// The frequencies with a weight, if direct sums are no slower than the transform.
     fn of(factors: &[f64], weights: &[f64]) -> Option<Self> {
         let weighted: Vec<usize> = (0..weights.len()).filter(|&k| weights[k] != 0.0).collect();
-        if weighted.len() > FEW || factors.len() > SHORT {
+        if weighted.len() > MAX_DIRECT_FREQUENCIES || factors.len() > MAX_DIRECT_WIDTH {
             return None;
         }
         let zero = T::zero();
-        let mut own = [zero; FEW];
+        let mut own = [zero; MAX_DIRECT_FREQUENCIES];
         let mut waves = vec![[zero; 2 * PARTS]; factors.len().div_ceil(2)];
         for (lane, &k) in weighted.iter().enumerate() {
             own[lane] = T::of(weights[k]);
             let waves = waves.as_flattened_mut().chunks_exact_mut(PARTS);
             for (i, (wave, &factor)) in waves.zip(factors).enumerate() {
-                // Whole turns are taken out before they are rounded.
+                // Whole turns are removed before rounding.
                 let turn = (k * i % factors.len()) as f64 / factors.len() as f64;
                 let (sin, cos) = (std::f64::consts::TAU * turn).sin_cos();
-                (wave[lane], wave[FEW + lane]) = (T::of(cos * factor), T::of(sin * factor));
+                (wave[lane], wave[MAX_DIRECT_FREQUENCIES + lane]) =
+                    (T::of(cos * factor), T::of(sin * factor));
             }
         }
         Some(Self {
@@ -153,14 +151,14 @@ impl<T: Precision> Few<T> {
 }
 
 struct Sums<'a, T> {
-    few: &'a Few<T>,
+    few: &'a DirectFrequencies<T>,
     window: &'a [T],
 }
 
 impl<T: Precision> Kernel for Sums<'_, T> {
     type Output = T;
 
-    /// Even samples and odd ones have sums of their own, so that no addition waits for the one before.
+    /// Even and odd samples have separate sums, which halves the dependency chain.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) -> T {
         let mut sums = [T::zero(); 2 * PARTS];
@@ -168,7 +166,6 @@ impl<T: Precision> Kernel for Sums<'_, T> {
         for (&samples, waves) in samples.iter().zip(&self.few.waves) {
             sums = with(sums, samples, waves);
         }
-        // Of a window of odd length the last wave is of one sample.
         if let (&[sample], Some(waves)) = (last, self.few.waves.last()) {
             sums = with(sums, [sample, T::zero()], waves);
         }
@@ -176,9 +173,9 @@ impl<T: Precision> Kernel for Sums<'_, T> {
         for (lane, part) in parts.iter_mut().enumerate() {
             *part = sums[lane] + sums[PARTS + lane];
         }
-        let mut sizes = [T::zero(); FEW];
+        let mut sizes = [T::zero(); MAX_DIRECT_FREQUENCIES];
         for (lane, size) in sizes.iter_mut().enumerate() {
-            let (re, im) = (parts[lane], parts[FEW + lane]);
+            let (re, im) = (parts[lane], parts[MAX_DIRECT_FREQUENCIES + lane]);
             *size = (re * re + im * im).sqrt() * self.few.weights[lane];
         }
         let [a, b, c, d, e, f, g, h] = sizes;
@@ -186,7 +183,7 @@ impl<T: Precision> Kernel for Sums<'_, T> {
     }
 }
 
-/// Sums with the products of two samples; by value and in one loop, so that they stay in registers.
+/// Adds products of two samples; by value and in one loop, so that sums stay in registers.
 #[inline(always)]
 fn with<T: Precision>(
     sums: [T; 2 * PARTS],

@@ -1,4 +1,4 @@
-//! Recursive filters by what they should do.
+//! Design of recursive filters.
 
 use std::f64::consts::PI;
 
@@ -7,65 +7,65 @@ use super::sections::{Section, Sections};
 use super::{frequency, parameter_error};
 use crate::DspError;
 
-/// What passes; corners in Hz.
+/// Pass band; corners in Hz.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Band {
-    /// What lies below.
+    /// Passes below the corner.
     Lowpass(f64),
-    /// What lies above.
+    /// Passes above the corner.
     Highpass(f64),
-    /// What lies between.
+    /// Passes between the corners.
     Bandpass(f64, f64),
-    /// What does not lie between.
+    /// Stops between the corners.
     Bandstop(f64, f64),
 }
 
-/// Shape of a filter, and so what its corners are.
+/// Filter family, which defines the meaning of its corners.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Family {
-    /// Flat; the gain at a corner is `1 / sqrt(2)`.
+    /// Maximally flat; the gain at a corner is `1 / sqrt(2)`.
     Butterworth,
-    /// Ripples where it passes; at a corner the gain leaves `-ripple_db`.
+    /// Ripple in the passband; at a corner the gain leaves `-ripple_db`.
     Chebyshev1 {
-        /// Depth of the ripple in dB, above 0.
+        /// Passband ripple in dB, above 0.
         ripple_db: f64,
     },
-    /// Ripples where it stops; at a corner the gain reaches `-attenuation_db`.
+    /// Ripple in the stopband; at a corner the gain reaches `-attenuation_db`.
     Chebyshev2 {
         /// Least attenuation in dB, above 0.
         attenuation_db: f64,
     },
-    /// Ripples in both, the narrowest way from one to the other; at a corner the gain leaves `-ripple_db`.
+    /// Ripple in both, with the narrowest transition; at a corner the gain leaves `-ripple_db`.
     Elliptic {
-        /// Depth of the ripple in dB, above 0.
+        /// Passband ripple in dB, above 0.
         ripple_db: f64,
         /// Least attenuation in dB, above `ripple_db`.
         attenuation_db: f64,
     },
 }
 
-/// A recursive filter to be designed.
+/// Specification of a recursive filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Iir {
-    /// Its shape.
+    /// Family.
     pub family: Family,
-    /// What passes.
+    /// Pass band.
     pub band: Band,
     /// Order of the lowpass prototype, 1 to [`Iir::MAX_ORDER`]; a bandpass or bandstop has twice as many poles.
     pub order: usize,
 }
 
 impl Iir {
-    /// Highest order; beyond it no filter in use is.
+    /// Highest order.
     pub const MAX_ORDER: usize = 32;
 
-    /// Designs the filter for a rate in Hz: analog prototype, bilinear transform with its corners where they were asked
-    /// for, and second-order sections whose poles are paired with the zeros nearest to them, as SciPy's
-    /// `iirfilter(output="sos")` does it.
+    /// Designs the filter for a rate in Hz: analog prototype, bilinear transform with prewarped corners, second-order
+    /// sections with nearest pole-zero pairing, as SciPy's `iirfilter(output="sos")`.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] for a corner at or below zero or at or above half the rate, corners that do not ascend,
-    /// an order, ripple or attenuation out of range. [`DspError::Unstable`] where double precision cannot hold the filter.
+    /// [`DspError::Parameter`] for a corner not between zero and half the rate, corners that do not ascend, or an
+    /// order, ripple or attenuation out of range. [`DspError::Unstable`] if double precision cannot represent the
+    /// filter.
     ///
     /// ```
     /// use isochrony_dsp::filter::{Band, Family, Iir};
@@ -148,7 +148,7 @@ impl Iir {
     }
 }
 
-/// What both filters of one frequency share: cosine of its angle, and the gain that gives the width.
+/// Common part of both filters of one frequency: cosine of its angle, and the gain for the bandwidth.
 fn one_frequency(
     operator: &'static str,
     hz: f64,
@@ -156,7 +156,7 @@ fn one_frequency(
     rate: f64,
 ) -> Result<(f64, f64), DspError> {
     let angle = 2.0 * PI * frequency(operator, "hz", hz, rate)? / rate;
-    // Half the width must stay below a quarter turn, where its tangent ends.
+    // Half the width must stay below a quarter turn, where the tangent has its pole.
     if !(q.is_finite() && q > angle / PI) {
         let allowed = format!("a finite number above {}", angle / PI);
         return Err(parameter_error(operator, "q", q.to_string(), allowed));
@@ -164,11 +164,11 @@ fn one_frequency(
     Ok((angle.cos(), 1.0 / (1.0 + (angle / q / 2.0).tan())))
 }
 
-/// A notch: takes one frequency out, and what lies within `hz / q` is weakened by 3 dB or more. As SciPy's `iirnotch`.
+/// Notch: removes one frequency; attenuates by 3 dB or more within `hz / q`. As SciPy's `iirnotch`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] for a frequency at or below zero or at or above half the rate, or a `q` so low that the
-/// band is wider than half the rate.
+/// [`DspError::Parameter`] for a frequency not between zero and half the rate, or a `q` whose band is wider than half
+/// the rate.
 pub fn notch(operator: &'static str, hz: f64, q: f64, rate: f64) -> Result<Sections, DspError> {
     let (cosine, gain) = one_frequency(operator, hz, q, rate)?;
     Sections::new(
@@ -180,7 +180,7 @@ pub fn notch(operator: &'static str, hz: f64, q: f64, rate: f64) -> Result<Secti
     )
 }
 
-/// A peak: lets one frequency pass, and what lies within `hz / q` with at most 3 dB less. As SciPy's `iirpeak`.
+/// Peak: passes one frequency; attenuates by at most 3 dB within `hz / q`. As SciPy's `iirpeak`.
 ///
 /// # Errors
 /// As [`notch`].

@@ -1,38 +1,37 @@
-//! Filters without recursion, applied to a signal that comes in pieces.
+//! FIR filters applied to a signal in pieces.
 //!
-//! Few taps are multiplied and added: 32 or 64 results side by side, each adding the products of the oldest sample
-//! first, so that its bits depend on its samples alone. Many are a product of spectra (overlap-save): transforms of
-//! blocks that lie at fixed distances from the first sample, whatever the pieces, so that results come a block later.
+//! Few taps: sums of products, 32 or 64 results in parallel, oldest sample first, so a result's bits depend on its
+//! samples alone. Many taps: overlap-save, with blocks at fixed distances from the first sample, however the signal is
+//! cut; results come a block later.
 //!
-//! State: the samples that the next results still need, in one row before those of the block.
+//! State: the samples that later results need, stored in one row before the new block.
 
-use super::overlap_save::Spectral;
+use super::overlap_save::OverlapSave;
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Samples that are taken into the row at a time.
+/// Samples that the row takes at a time.
 const BLOCK: usize = 2048;
-/// Results side by side, in bytes: as many sums as it takes for none to wait for another.
+/// Bytes of results computed in parallel: enough sums to hide the latency of additions.
 const SIDE_BYTES: usize = 256;
 
 /// How results are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FirMethod {
-    /// The faster one for so many taps.
+    /// The faster one for the number of taps.
     #[default]
     Auto,
-    /// Products and sums: each result from its own samples alone.
+    /// Products and sums: each result depends on its own samples only.
     Direct,
-    /// Transforms: rounding errors are a part in 10^15 (10^7 of singles) of the largest samples of the block.
+    /// Overlap-save: rounding errors of 1e-15 (f32: 1e-7) of the largest samples of the block.
     Fft,
 }
 
 /// Taps from which transforms are faster, measured in both precisions on AVX2.
 const FFT_FROM: usize = 80;
 
-/// Applies taps and keeps the samples that are still needed from call to call: result n is the sum of
-/// `taps[k] x[n - k]`, with zeros before the first sample.
+/// An FIR filter with state: result n is the sum of `taps[k] x[n - k]`, with zeros before the first sample.
 ///
 /// NaN and infinities reach as far as the taps do.
 ///
@@ -51,20 +50,19 @@ const FFT_FROM: usize = 80;
 #[derive(Clone)]
 pub struct Fir<T: Precision> {
     direct: Direct<T>,
-    /// None: all results are computed directly.
-    spectral: Option<Spectral<T>>,
+    overlap_save: Option<OverlapSave<T>>,
 }
 
 impl<T: Precision> Fir<T> {
-    /// A filter at its beginning.
+    /// A filter before its first sample.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] for no taps, or taps that are not finite.
+    /// [`DspError::Parameter`] if there are no taps, or one is not finite.
     pub fn new(operator: &'static str, taps: &[f64], method: FirMethod) -> Result<Self, DspError> {
         Self::on(Isa::best(), operator, taps, method)
     }
 
-    /// As [`new`](Self::new), on an instruction set: for tests and benchmarks.
+    /// As [`new`](Self::new), on an instruction set, for tests and benchmarks.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -83,41 +81,38 @@ impl<T: Precision> Fir<T> {
                 "finite numbers",
             ));
         }
-        let spectral = is_spectral(taps.len(), method);
+        let overlap_save = uses_overlap_save(taps.len(), method);
         Ok(Self {
             direct: Direct::new(isa, taps),
-            spectral: spectral.then(|| Spectral::new(isa, taps)),
+            overlap_save: overlap_save.then(|| OverlapSave::new(isa, taps)),
         })
     }
 
-    /// Bytes that filters of so many taps need, before one is made. So long filters are computed by transforms, unless the
-    /// method says otherwise.
+    /// Bytes of a filter with so many taps. Long filters use transforms, unless the method is direct.
     #[must_use]
     pub fn bytes(taps: usize, method: FirMethod) -> u64 {
         let direct = 2 * taps.saturating_add(BLOCK) as u64 * size_of::<T>() as u64;
-        match is_spectral(taps, method) {
+        match uses_overlap_save(taps, method) {
             true => direct + super::overlap_save::bytes::<T>(taps),
             false => direct,
         }
     }
 
-    /// Results by which this filter is behind: of each call's results the first so many samples of a signal are of
-    /// nothing, and after the last sample so many zeros bring the rest.
+    /// Delay in results: a signal's first results are padding, and as many zeros after its last sample flush the rest.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.spectral.as_ref().map_or(0, Spectral::held)
+        self.overlap_save.as_ref().map_or(0, OverlapSave::held)
     }
 
-    /// Forgets all samples: what comes next is the first.
+    /// Forgets all samples: the next one is the first.
     pub fn reset(&mut self) {
         self.direct.reset();
-        if let Some(spectral) = &mut self.spectral {
-            spectral.reset();
+        if let Some(overlap_save) = &mut self.overlap_save {
+            overlap_save.reset();
         }
     }
 
-    /// Filters the samples that follow those of the last call. `output` is as long as `input` and gets the results for
-    /// it, or, if any are [`held`](Self::held), those for the samples so many before.
+    /// Filters the next samples. `output` is as long as `input`, and [`held`](Self::held) samples behind it.
     ///
     /// # Errors
     /// [`DspError::OutputLength`].
@@ -129,16 +124,15 @@ impl<T: Precision> Fir<T> {
                 got: output.len(),
             });
         }
-        match &mut self.spectral {
+        match &mut self.overlap_save {
             None => self.direct.process(input, output),
-            Some(spectral) => spectral.process(&self.direct.reversed, input, output),
+            Some(overlap_save) => overlap_save.process(&self.direct.reversed, input, output),
         }
         Ok(())
     }
 }
 
-/// Whether results are computed by transforms.
-fn is_spectral(taps: usize, method: FirMethod) -> bool {
+fn uses_overlap_save(taps: usize, method: FirMethod) -> bool {
     match method {
         FirMethod::Direct => false,
         FirMethod::Fft => true,
@@ -146,13 +140,12 @@ fn is_spectral(taps: usize, method: FirMethod) -> bool {
     }
 }
 
-/// Products and sums.
 #[derive(Debug, Clone)]
 struct Direct<T> {
     isa: Isa,
-    /// The last tap first.
+    /// Taps, last first.
     reversed: Vec<T>,
-    /// The last samples, one fewer than taps, and room for a block behind them.
+    /// The last samples, one fewer than taps, and room for a block.
     row: Vec<T>,
 }
 

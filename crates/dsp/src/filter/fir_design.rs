@@ -1,9 +1,9 @@
-//! Taps of filters without recursion, by a window.
+//! FIR design by the window method.
 //!
-//! The impulse response of an ideal filter, cut to length by a window that is symmetric, scaled to a gain of 1 in the
-//! middle of what passes (at 0 Hz or half the rate, where the band reaches there). Taps are symmetric: all frequencies
-//! are delayed by half the length. Source: A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing",
-//! 3rd edition, 7.5; the Kaiser window's formulas are 7.75 and 7.76 there.
+//! The impulse response of an ideal filter times a symmetric window, scaled to a gain of 1 in the middle of the pass
+//! band (or at 0 Hz or half the rate). Taps are symmetric: all frequencies are delayed by half the length. Source: A.
+//! V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 7.5; Kaiser's formulas are 7.75 and
+//! 7.76.
 
 use std::f64::consts::PI;
 
@@ -11,19 +11,19 @@ use super::design::Band;
 use super::{frequency, parameter_error};
 use crate::DspError;
 
-/// Most taps of a design: a second of a megahertz.
-pub(super) const MOST_TAPS: usize = 1 << 20;
+/// Most taps of a design: a second at 1 MHz.
+pub(super) const MAX_TAPS: usize = 1 << 20;
 
-/// What an ideal response is cut to length by; symmetric.
+/// Symmetric window of a design.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FirWindow {
-    /// `0.54 - 0.46 cos`: stops by 53 dB.
+    /// `0.54 - 0.46 cos`: 53 dB of attenuation.
     Hamming,
-    /// `0.5 - 0.5 cos`: stops by 44 dB, more so farther away.
+    /// `0.5 - 0.5 cos`: 44 dB, more farther away.
     Hann,
-    /// `0.42 - 0.5 cos + 0.08 cos`: stops by 74 dB.
+    /// `0.42 - 0.5 cos + 0.08 cos`: 74 dB.
     Blackman,
-    /// None: the steepest, stops by 21 dB.
+    /// None: the steepest, 21 dB.
     Boxcar,
     /// As steep as the attenuation allows.
     Kaiser {
@@ -51,7 +51,7 @@ impl FirWindow {
     }
 }
 
-/// The modified Bessel function of order 0, by its series: all terms are positive.
+/// Modified Bessel function of order 0, by its series: all terms are positive.
 pub(crate) fn bessel_i0(x: f64) -> f64 {
     let quarter = x * x / 4.0;
     let (mut term, mut sum, mut k) = (1.0, 1.0, 1.0);
@@ -63,7 +63,7 @@ pub(crate) fn bessel_i0(x: f64) -> f64 {
     sum
 }
 
-/// Shape of the Kaiser window whose filters stop by so many dB, and ripple as little where they pass.
+/// Shape of the Kaiser window for an attenuation in dB, and a passband ripple as small.
 #[must_use]
 pub fn kaiser_beta(attenuation_db: f64) -> f64 {
     if attenuation_db > 50.0 {
@@ -75,10 +75,10 @@ pub fn kaiser_beta(attenuation_db: f64) -> f64 {
     }
 }
 
-/// Taps that a Kaiser window needs to go from passing to stopping within `width_hz`; odd, so that every band can be made.
+/// Taps of a Kaiser window for a transition of `width_hz`; odd, so that every band is possible.
 ///
 /// # Errors
-/// [`DspError::Parameter`] for a width outside of 0 to half the rate, or so narrow that there were too many taps.
+/// [`DspError::Parameter`] if the width is not between 0 and half the rate, or needs too many taps.
 pub fn kaiser_taps(
     operator: &'static str,
     attenuation_db: f64,
@@ -87,8 +87,8 @@ pub fn kaiser_taps(
 ) -> Result<usize, DspError> {
     frequency(operator, "width_hz", width_hz, rate)?;
     let taps = ((attenuation_db - 7.95) / 2.285 / (2.0 * PI * width_hz / rate) + 1.0).ceil();
-    if taps > MOST_TAPS as f64 {
-        let allowed = format!("wide enough for at most {MOST_TAPS} taps, of which it needs {taps}");
+    if taps > MAX_TAPS as f64 {
+        let allowed = format!("wide enough for at most {MAX_TAPS} taps, of which it needs {taps}");
         return Err(parameter_error(
             operator,
             "width_hz",
@@ -99,11 +99,11 @@ pub fn kaiser_taps(
     Ok(taps.max(1.0) as usize | 1)
 }
 
-/// Designs taps by a window, as SciPy's `firwin` does.
+/// Designs taps by a window, as SciPy's `firwin`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] for no taps or too many, corners out of range or not ascending, and an even number of taps
-/// for what passes half the rate, which symmetric taps of even number do not.
+/// [`DspError::Parameter`] for no taps or too many, corners out of range or not ascending, or an even number of taps
+/// that is to pass half the rate.
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, FirWindow, fir_window};
@@ -123,7 +123,7 @@ pub fn fir_window(
 ) -> Result<Vec<f64>, DspError> {
     count(operator, taps)?;
     let corner = |hz: f64| Ok(frequency(operator, "cutoff_hz", hz, rate)? / rate * 2.0);
-    // What passes, as parts of half the rate.
+    // Pass bands as fractions of half the rate.
     let bands: &[(f64, f64)] = match band {
         Band::Lowpass(hz) => &[(0.0, corner(hz)?)],
         Band::Highpass(hz) => &[(corner(hz)?, 1.0)],
@@ -161,7 +161,6 @@ pub fn fir_window(
     };
     let tap = |k: usize| window.at(k, taps) * ideal(k as f64 - middle);
     let mut result: Vec<f64> = (0..taps).map(tap).collect();
-    // The second half mirrors the first to the last bit.
     for k in 0..taps / 2 {
         result[taps - 1 - k] = result[k];
     }
@@ -178,11 +177,10 @@ pub fn fir_window(
     Ok(result)
 }
 
-/// Checks a number of taps.
 pub(super) fn count(operator: &'static str, taps: usize) -> Result<(), DspError> {
-    if (1..=MOST_TAPS).contains(&taps) {
+    if (1..=MAX_TAPS).contains(&taps) {
         return Ok(());
     }
-    let allowed = format!("1 to {MOST_TAPS}");
+    let allowed = format!("1 to {MAX_TAPS}");
     Err(parameter_error(operator, "taps", taps.to_string(), allowed))
 }

@@ -1,7 +1,7 @@
-//! Taps that turn every frequency by a quarter of a turn: the imaginary part of the analytic signal.
+//! Taps of a Hilbert transformer: the imaginary part of the analytic signal.
 //!
-//! The impulse response of the ideal transformer, `2 / (pi n)` of odd n, under a Kaiser window. Source: A. V. Oppenheim and
-//! R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 12.4.
+//! The ideal impulse response, `2 / (pi n)` for odd n, times a Kaiser window. Source: A. V. Oppenheim and R. W.
+//! Schafer, "Discrete-Time Signal Processing", 3rd edition, 12.4.
 
 use std::f64::consts::PI;
 
@@ -9,11 +9,11 @@ use super::fir_design::{bessel_i0, kaiser_beta, kaiser_taps};
 use super::parameter_error;
 use crate::DspError;
 
-/// Designs an odd number of antisymmetric taps, delayed by half their number, whose gain is 1 within
-/// `10^(-attenuation_db / 20)` from `low_hz` to half the rate less `low_hz`; at 0 and at half the rate it is 0.
+/// Designs an odd number of antisymmetric taps, delayed by half their number. The gain is 1 within `10^(-attenuation_db
+/// / 20)` from `low_hz` to half the rate less `low_hz`, and 0 at the ends.
 ///
 /// # Errors
-/// [`DspError::Parameter`] unless `low_hz` lies above 0 and below a quarter of the rate, or for more taps than there may be.
+/// [`DspError::Parameter`] unless `low_hz` is above 0 and below a quarter of the rate, or if too many taps are needed.
 ///
 /// ```
 /// use isochrony_dsp::filter::hilbert;
@@ -38,7 +38,7 @@ pub fn hilbert(
             allowed,
         ));
     }
-    // The step's width is none of the caller's parameters: what is wrong with it is wrong with the corner.
+    // The transition width is not a parameter of the caller: report it as `low_hz`.
     let needed = |attenuation| {
         kaiser_taps(operator, attenuation, 2.0 * low_hz, rate).map_err(|why| match why {
             DspError::Parameter { allowed, .. } => {
@@ -47,12 +47,12 @@ pub fn hilbert(
             other => other,
         })
     };
-    let target = MARGIN * 10f64.powf(-attenuation_db / 20.0);
-    // From -1 at -low_hz to 1 at low_hz: a step of two, and so a ripple of twice what a filter of one has.
+    let target = ERROR_MARGIN * 10f64.powf(-attenuation_db / 20.0);
+    // A step from -1 at -low_hz to 1 at low_hz: twice the ripple of a step of one.
     let mut attenuation = attenuation_db + 6.0;
     let mut middle = needed(attenuation)? / 2;
-    // The estimate of a Kaiser window's length and shape is good for many taps only: what comes out decides.
-    for _ in 0..TRIES {
+    // The estimates for Kaiser windows hold for many taps only, so the result is measured.
+    for _ in 0..MAX_DESIGNS {
         let taps = windowed(middle, kaiser_beta(attenuation));
         let error = largest_error(&taps, low_hz / rate);
         if error <= target {
@@ -69,13 +69,12 @@ pub fn hilbert(
     ))
 }
 
-/// Part of the stated error that a design may have where it is measured: between those places, and beyond the ripples that
-/// are looked at, it may be a little greater.
-const MARGIN: f64 = 0.97;
-/// Designs that are tried before the taps are found to be unable to do better.
-const TRIES: usize = 64;
+/// Margin for errors between the measured frequencies and beyond the checked ripples.
+const ERROR_MARGIN: f64 = 0.97;
+/// Designs tried before giving up.
+const MAX_DESIGNS: usize = 64;
 
-/// `2 / (pi n)` of the odd n from `-middle` to `middle`, under a Kaiser window.
+/// `2 / (pi n)` for odd n from `-middle` to `middle`, times a Kaiser window.
 fn windowed(middle: usize, beta: f64) -> Vec<f64> {
     let middle = middle.max(1) as i64;
     let tap = |n: i64| {
@@ -89,9 +88,9 @@ fn windowed(middle: usize, beta: f64) -> Vec<f64> {
     (-middle..=middle).map(tap).collect()
 }
 
-/// The greatest distance of the gain from 1 between `low` and a half less `low`, in cycles a sample.
+/// Largest deviation of the gain from 1 between `low` and 0.5 - `low`, in cycles per sample.
 ///
-/// Ripples grow towards the steps at 0 and at a half, between which the gain is symmetric: those next to `low` decide.
+/// Ripples grow towards the steps at 0 and 0.5, and the gain is symmetric: those next to `low` decide.
 fn largest_error(taps: &[f64], low: f64) -> f64 {
     const RIPPLES: usize = 24;
     const POINTS: usize = 16;
@@ -105,17 +104,16 @@ fn largest_error(taps: &[f64], low: f64) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The gain at a frequency, in cycles a sample, of the taps 1, 3, 5, ... behind the middle.
+/// Gain at a frequency, in cycles per sample, of the taps 1, 3, 5, ... from the middle.
 ///
-/// Sines come of turning the one before by the same angle, which is several times as fast as asking for each; they are
-/// asked for anew so often that no rounding adds up.
+/// Sines by rotation, several times as fast as computing each; restarted before rounding errors add up.
 fn gain(odd: &[f64], cycles: f64) -> f64 {
-    const TURNS: usize = 32;
+    const RESTART_INTERVAL: usize = 32;
     let turn = 2.0 * PI * cycles;
     let (sin_step, cos_step) = (2.0 * turn).sin_cos();
     let mut gain = 0.0;
-    for (block, taps) in odd.chunks(TURNS).enumerate() {
-        let first = (2 * block * TURNS + 1) as f64;
+    for (block, taps) in odd.chunks(RESTART_INTERVAL).enumerate() {
+        let first = (2 * block * RESTART_INTERVAL + 1) as f64;
         let (mut sin, mut cos) = (turn * first).sin_cos();
         for tap in taps {
             gain += tap * sin;

@@ -1,30 +1,29 @@
-//! Up to four second-order sections side by side, as lanes of a vector.
+//! Up to four second-order sections in parallel, as lanes of a vector.
 //!
-//! While section 0 has sample t, section k has sample t - 4k, whose input section k-1 gave four steps ago: no step waits
-//! for more than the last result, and four sections take as long as one. The skew begins and ends within a call, by the
-//! same operations one section after another, so that each sample of each section is computed alike whatever the pieces.
+//! While section 0 processes sample t, section k processes sample t - 4k, output by section k-1 four steps earlier: a
+//! step depends only on the last result, so four sections take as long as one. The skew is filled and drained within a
+//! call, section by section with the same operations, so results do not depend on how the signal is cut.
 
 use super::sections::Section;
 
-/// Sections that run side by side.
 pub(super) const LANES: usize = 4;
-/// Samples by which a section runs behind the one before it.
+/// Samples between one section and the next.
 const SKEW: usize = 4;
-/// What is smaller has decayed.
-const DECAYED: f64 = 1e-200;
+/// Smaller numbers have decayed.
+const DECAY_THRESHOLD: f64 = 1e-200;
 
-/// One number of each section.
+/// One number per section.
 pub(super) type Lane = [f64; LANES];
 
-/// Up to [`LANES`] sections that run side by side; those that are none have zeros.
+/// Up to [`LANES`] sections in parallel; unused lanes are zeros.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) count: usize,
     pub(super) b: [Lane; 3],
     pub(super) a: [Lane; 2],
-    /// What each was given one and two samples ago.
+    /// Last two inputs of each section.
     pub(super) x: [Lane; 2],
-    /// What each gave one and two samples ago.
+    /// Last two outputs of each section.
     pub(super) y: [Lane; 2],
 }
 
@@ -54,7 +53,7 @@ impl Group {
 
     pub(super) fn forget_decayed(&mut self) {
         for number in self.x.iter_mut().chain(&mut self.y).flatten() {
-            if number.abs() < DECAYED {
+            if number.abs() < DECAY_THRESHOLD {
                 *number = 0.0;
             }
         }
@@ -67,9 +66,8 @@ impl Group {
         }
     }
 
-    /// Runs one section alone over samples, in place.
     #[inline(always)]
-    fn alone(&mut self, k: usize, samples: &mut [f64]) {
+    fn run_section(&mut self, k: usize, samples: &mut [f64]) {
         let Section { b, a } = self.section(k);
         let ([mut x1, mut x2], [mut y1, mut y2]) = (self.x.map(|x| x[k]), self.y.map(|y| y[k]));
         for sample in samples {
@@ -83,74 +81,72 @@ impl Group {
         (self.y[0][k], self.y[1][k]) = (y1, y2);
     }
 
-    /// Runs all sections over samples, in place: side by side where there are samples enough.
+    /// Runs all sections over samples, in place; in parallel if there are enough samples.
     #[inline(always)]
     pub(super) fn pass<V: Vector>(&mut self, level: V::Level, samples: &mut [f64]) {
-        let behind = SKEW * (self.count - 1);
-        if self.count == 1 || samples.len() <= behind {
+        let shift_in = SKEW * (self.count - 1);
+        if self.count == 1 || samples.len() <= shift_in {
             for k in 0..self.count {
-                self.alone(k, samples);
+                self.run_section(k, samples);
             }
             return;
         }
-        // Each section but the last gets so far ahead of the next.
+        // Each section but the last starts ahead of the next.
         let mut first = [0.0; SKEW * (LANES - 1)];
-        first[..behind].copy_from_slice(&samples[..behind]);
+        first[..shift_in].copy_from_slice(&samples[..shift_in]);
         for k in 0..self.count - 1 {
-            self.alone(k, &mut first[..behind - SKEW * k]);
+            self.run_section(k, &mut first[..shift_in - SKEW * k]);
         }
-        // What each gave in its last steps: lane k of `given[j]` is j + 1 steps ago.
-        let mut given = [Lane::default(); SKEW];
+        // Last outputs of each section: lane k of `last_outputs[j]` is j + 1 steps old.
+        let mut last_outputs = [Lane::default(); SKEW];
         for k in 0..self.count - 1 {
-            for (j, lane) in given.iter_mut().enumerate() {
-                lane[k] = first[behind - SKEW * k - 1 - j];
+            for (j, lane) in last_outputs.iter_mut().enumerate() {
+                lane[k] = first[shift_in - SKEW * k - 1 - j];
             }
         }
-        for (lane, y) in given.iter_mut().zip(self.y) {
+        for (lane, y) in last_outputs.iter_mut().zip(self.y) {
             lane[self.count - 1] = y[self.count - 1];
         }
-        let given = match self.count {
-            2 => steps::<V, 1>(level, self, given, samples),
-            3 => steps::<V, 2>(level, self, given, samples),
-            _ => steps::<V, 3>(level, self, given, samples),
+        let last_outputs = match self.count {
+            2 => steps::<V, 1>(level, self, last_outputs, samples),
+            3 => steps::<V, 2>(level, self, last_outputs, samples),
+            _ => steps::<V, 3>(level, self, last_outputs, samples),
         };
-        (self.y[0], self.y[1]) = (given[0], given[1]);
-        // The later sections catch up, on what those before them gave last.
+        (self.y[0], self.y[1]) = (last_outputs[0], last_outputs[1]);
+        // The later sections drain the last outputs of the earlier ones.
         let mut rest = [0.0; SKEW * (LANES - 1)];
         for k in 1..self.count {
             rest.copy_within(..SKEW * (k - 1), SKEW);
-            for (j, lane) in given.iter().enumerate() {
+            for (j, lane) in last_outputs.iter().enumerate() {
                 rest[SKEW - 1 - j] = lane[k - 1];
             }
-            self.alone(k, &mut rest[..SKEW * k]);
+            self.run_section(k, &mut rest[..SKEW * k]);
         }
-        let from = samples.len() - behind;
-        samples[from..].copy_from_slice(&rest[..behind]);
+        let from = samples.len() - shift_in;
+        samples[from..].copy_from_slice(&rest[..shift_in]);
     }
 }
 
-/// Four doubles that are computed side by side.
+/// A vector of four f64.
 pub(super) trait Vector: Copy {
-    /// Proof that its instructions may be used.
+    /// Proof that its instructions are available.
     type Level: Copy;
     fn load(level: Self::Level, lane: &Lane) -> Self;
     fn store(self) -> Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
-    /// Every number one lane on, and a new one in lane 0.
-    fn behind(self, first: f64) -> Self;
-    /// The number in a lane.
+    /// Moves every number up one lane, and puts a new one in lane 0.
+    fn shift_in(self, first: f64) -> Self;
     fn lane<const K: usize>(self) -> f64;
 }
 
-/// The steps in which all sections have a sample: sample t of section 0 to t = the last. Takes and gives what each
-/// section gave in its last steps.
+/// The steps in which all sections have a sample. Takes and returns their last outputs.
 #[inline(always)]
 fn steps<V: Vector, const LAST: usize>(
     level: V::Level,
     group: &mut Group,
-    given: [Lane; SKEW],
+    last_outputs: [Lane; SKEW],
     samples: &mut [f64],
 ) -> [Lane; SKEW] {
     let b0 = V::load(level, &group.b[0]);
@@ -160,24 +156,23 @@ fn steps<V: Vector, const LAST: usize>(
     let a2 = V::load(level, &group.a[1]);
     let mut x1 = V::load(level, &group.x[0]);
     let mut x2 = V::load(level, &group.x[1]);
-    let mut y1 = V::load(level, &given[0]);
-    let mut y2 = V::load(level, &given[1]);
-    let mut y3 = V::load(level, &given[2]);
-    let mut y4 = V::load(level, &given[3]);
-    let behind = SKEW * LAST;
-    for t in behind..samples.len() {
-        let x = y4.behind(samples[t]);
+    let mut y1 = V::load(level, &last_outputs[0]);
+    let mut y2 = V::load(level, &last_outputs[1]);
+    let mut y3 = V::load(level, &last_outputs[2]);
+    let mut y4 = V::load(level, &last_outputs[3]);
+    let shift_in = SKEW * LAST;
+    for t in shift_in..samples.len() {
+        let x = y4.shift_in(samples[t]);
         let w = b0.mul(x).add(b1.mul(x1).add(b2.mul(x2)));
         let y = w.sub(a2.mul(y2)).sub(a1.mul(y1));
         (x2, x1) = (x1, x);
         (y4, y3, y2, y1) = (y3, y2, y1, y);
-        samples[t - behind] = y.lane::<LAST>();
+        samples[t - shift_in] = y.lane::<LAST>();
     }
     group.x = [x1.store(), x2.store()];
     [y1.store(), y2.store(), y3.store(), y4.store()]
 }
 
-/// The same where there are no vectors of four doubles.
 #[derive(Clone, Copy)]
 pub(super) struct Plain(Lane);
 
@@ -212,7 +207,7 @@ impl Vector for Plain {
         self.with(other, |x, y| x - y)
     }
     #[inline(always)]
-    fn behind(self, first: f64) -> Self {
+    fn shift_in(self, first: f64) -> Self {
         let [a, b, c, _] = self.0;
         Self([first, a, b, c])
     }

@@ -1,12 +1,12 @@
-//! Linear filters: designed here, applied by small structs that keep their state from call to call.
+//! Linear filters: design, and application with state from call to call.
 //!
-//! - [`Iir`] designs recursive filters (Butterworth, Chebyshev, elliptic), [`notch`] and [`peak`] those of one frequency;
-//!   a design is [`Sections`], a cascade of second-order sections, and [`SosFilter`] applies it, [`ZeroPhase`] forward and backward.
-//! - [`fir_window`], [`remez`] and [`hilbert()`] design filters without recursion; a design is its taps, and [`Fir`] applies them.
+//! - [`Iir`] designs recursive filters (Butterworth, Chebyshev, elliptic), [`notch`] and [`peak`] those of one
+//!   frequency, as [`Sections`], a cascade of second-order sections; [`SosFilter`] applies it, [`ZeroPhase`] forward
+//!   and backward.
+//! - [`fir_window`], [`remez`] and [`hilbert()`] design FIR taps, and [`Fir`] applies them.
 //!
-//! Conventions: frequencies are in Hz of the rate that is given with them. What a filter gives for a sample depends on
-//! the samples before it alone, never on how they were handed over, nor on the instruction set. A frequency at or above
-//! half the rate, or at zero, is an error.
+//! Frequencies are in Hz, above zero and below half the given rate. A result depends on its sample and those before,
+//! never on how the signal is cut or on the instruction set.
 
 mod design;
 mod elliptic;
@@ -37,7 +37,7 @@ pub use zero_phase::{REL_ERR, ZeroPhase};
 
 use crate::DspError;
 
-/// Checks that a frequency lies above zero and below half the rate.
+/// Checks that a frequency is above zero and below half the rate.
 pub(crate) fn frequency(
     operator: &'static str,
     parameter: &'static str,
@@ -56,7 +56,6 @@ pub(crate) fn frequency(
     ))
 }
 
-/// An error that names the parameter, what was given and what is allowed.
 pub(crate) fn parameter_error(
     operator: &'static str,
     parameter: &'static str,

@@ -1,9 +1,8 @@
-//! Many taps as products of spectra.
+//! FIR filters by overlap-save, for many taps.
 //!
-//! Two blocks of samples at a time are the real and the imaginary parts of one transform: since taps are real, so are
-//! the two blocks of results, and nothing has to be untangled in between. Each block begins with the last samples of the
-//! one before, as many as taps less one, and what a transform wraps around falls on those and is dropped (overlap-save).
-//! Blocks lie at fixed distances from the first sample, so results do not depend on how samples come.
+//! Two blocks of samples are the real and the imaginary part of one transform: taps are real, so both blocks of results
+//! are, too. Each block starts with the last samples of the one before, one fewer than taps, where circular wrap-around
+//! falls; these are dropped. Blocks lie at fixed distances from the first sample, however samples arrive.
 
 use std::sync::Arc;
 
@@ -12,19 +11,19 @@ use rustfft::Fft;
 
 use super::fir::Sums;
 use crate::isa::{Isa, Kernel, Level};
-use crate::spectrum::{Precision, planned};
+use crate::spectrum::{Precision, plan_cache};
 
 /// Two blocks of samples, and the results of the two blocks before.
 #[derive(Clone)]
-pub(super) struct Spectral<T: Precision> {
+pub(super) struct OverlapSave<T: Precision> {
     isa: Isa,
     forward: Arc<dyn Fft<T>>,
     inverse: Arc<dyn Fft<T>>,
-    /// Spectrum of the taps over the transform's length, which neither transform divides by.
+    /// Spectrum of the taps, divided by the transform length.
     gains: Vec<Complex<T>>,
-    /// The last samples of the blocks before, one fewer than taps, then those of both blocks.
+    /// Last samples of the blocks before, one fewer than taps, then both blocks.
     row: Vec<T>,
-    /// Samples of these blocks that have come.
+    /// Samples of these blocks so far.
     filled: usize,
     /// Results of the blocks before.
     ready: Vec<T>,
@@ -32,32 +31,30 @@ pub(super) struct Spectral<T: Precision> {
     scratch: Vec<Complex<T>>,
 }
 
-/// Taps from which transforms are as short as is sensible: longer ones leave the caches, and need more memory.
-const LONG: usize = 1 << 16;
+/// Taps from which transforms are shorter relative to the taps: longer ones leave the caches and need more memory.
+const LONG_FILTER_TAPS: usize = 1 << 16;
 
-/// Length of the transforms: several times the taps, so that most of a block is results; twice to four times the taps of
-/// very long filters.
+/// Transform length: at least four times the taps, so that most of a block is results; twice for very long filters.
 fn transform_length(taps: usize) -> usize {
-    let times = if taps < LONG { 4 } else { 2 };
+    let times = if taps < LONG_FILTER_TAPS { 4 } else { 2 };
     (times * taps).next_power_of_two().max(1024)
 }
 
-/// Bytes of a filter of so many taps, with the factors of its transforms.
 pub(super) fn bytes<T>(taps: usize) -> u64 {
     let length = transform_length(taps) as u64;
     let block = length + 1 - taps as u64;
-    // Gains, values, scratch memory, and the factors of both transforms; then the row and the results.
+    // Gains, values, scratch memory and twiddle factors of both transforms; then row and results.
     let numbers = 2 * 5 * length + taps as u64 + 4 * block;
     numbers * size_of::<T>() as u64
 }
 
-impl<T: Precision> Spectral<T> {
+impl<T: Precision> OverlapSave<T> {
     pub(super) fn new(isa: Isa, taps: &[f64]) -> Self {
         let length = transform_length(taps.len());
         let block = length + 1 - taps.len();
         let (forward, inverse) = (
-            planned::complex_forward::<T>(length),
-            planned::complex_inverse::<T>(length),
+            plan_cache::complex_forward::<T>(length),
+            plan_cache::complex_inverse::<T>(length),
         );
         let zero = Complex::new(T::zero(), T::zero());
         let longest = forward
@@ -82,7 +79,6 @@ impl<T: Precision> Spectral<T> {
         }
     }
 
-    /// Results by which it is behind.
     pub(super) fn held(&self) -> usize {
         self.ready.len()
     }
@@ -112,18 +108,17 @@ impl<T: Precision> Spectral<T> {
         }
     }
 
-    /// Computes the results of two full blocks.
     fn transform(&mut self, reversed: &[T]) {
         let block = self.ready.len() / 2;
         let length = self.work.len();
         let (first, second) = (&self.row[..length], &self.row[block..]);
-        let finite = self.isa.run_narrow(Weave {
+        let finite = self.isa.run_narrow(Interleave {
             first,
             second,
             into: &mut self.work,
         });
         if !finite {
-            // A transform would spread what is not finite over both blocks.
+            // A transform would spread non-finite values over both blocks.
             self.isa.run(Sums {
                 reversed,
                 row: &self.row,
@@ -141,7 +136,7 @@ impl<T: Precision> Spectral<T> {
             .process_with_scratch(&mut self.work, &mut self.scratch);
         let (first, second) = self.ready.split_at_mut(block);
         let from = &self.work[length - block..];
-        self.isa.run_narrow(Unweave {
+        self.isa.run_narrow(Deinterleave {
             from,
             first,
             second,
@@ -149,19 +144,19 @@ impl<T: Precision> Spectral<T> {
     }
 }
 
-/// Puts two rows into one of complex numbers; whether all of them are finite.
-struct Weave<'a, T> {
+/// Interleaves two rows as complex numbers; whether all are finite.
+struct Interleave<'a, T> {
     first: &'a [T],
     second: &'a [T],
     into: &'a mut [Complex<T>],
 }
 
-impl<T: Precision> Kernel for Weave<'_, T> {
+impl<T: Precision> Kernel for Interleave<'_, T> {
     type Output = bool;
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> bool {
-        // Zero times what is not finite is NaN, and stays so in a sum. Sixteen sums do not wait for one another.
+        // Zero times a non-finite number is NaN. Sixteen independent sums hide latency.
         let mut sums = [T::zero(); 16];
         let rows = self
             .first
@@ -178,7 +173,6 @@ impl<T: Precision> Kernel for Weave<'_, T> {
     }
 }
 
-/// Multiplies complex numbers by others.
 struct Products<'a, T> {
     values: &'a mut [Complex<T>],
     gains: &'a [Complex<T>],
@@ -198,14 +192,14 @@ impl<T: Precision> Kernel for Products<'_, T> {
     }
 }
 
-/// Takes complex numbers apart.
-struct Unweave<'a, T> {
+/// Splits complex numbers into two rows.
+struct Deinterleave<'a, T> {
     from: &'a [Complex<T>],
     first: &'a mut [T],
     second: &'a mut [T],
 }
 
-impl<T: Precision> Kernel for Unweave<'_, T> {
+impl<T: Precision> Kernel for Deinterleave<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -1,8 +1,8 @@
 //! Analog lowpass prototypes with their corner at 1 rad/s, as zeros, poles and gain.
 //!
-//! Roots come in conjugate pairs or are real, and are kept so: nothing has to be paired up again by a tolerance.
-//! Formulas: T. W. Parks and C. S. Burrus, "Digital Filter Design", Wiley 1987, chapter 7; of elliptic filters
-//! S. J. Orfanidis, "Lecture Notes on Elliptic Filter Design", Rutgers 2006.
+//! Conjugate pairs and real roots are stored apart, so nothing is paired by a tolerance. Formulas: T. W. Parks and C.
+//! S. Burrus, "Digital Filter Design", Wiley 1987, chapter 7; elliptic filters: S. J. Orfanidis, "Lecture Notes on
+//! Elliptic Filter Design", Rutgers 2006.
 
 use std::f64::consts::{LN_10, PI};
 
@@ -10,17 +10,14 @@ use num_complex::Complex64;
 
 use super::elliptic::{arc_sc, degree, jacobi, quarter_period};
 
-/// Roots of a real polynomial.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Roots {
-    /// Real ones.
     pub(super) reals: Vec<f64>,
-    /// Of each conjugate pair the one above the real axis.
+    /// Of each conjugate pair, the root above the real axis.
     pub(super) pairs: Vec<Complex64>,
 }
 
 impl Roots {
-    /// Number of roots.
     pub(super) fn count(&self) -> usize {
         self.reals.len() + 2 * self.pairs.len()
     }
@@ -33,7 +30,7 @@ impl Roots {
     }
 }
 
-/// A transfer function by its roots: `gain * product(s - zero) / product(s - pole)`.
+/// A transfer function: `gain * product(s - zero) / product(s - pole)`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Zpk {
     pub(super) zeros: Roots,
@@ -41,12 +38,12 @@ pub(super) struct Zpk {
     pub(super) gain: f64,
 }
 
-/// `10^(db / 10) - 1`, exact also where it is small.
+/// `10^(db / 10) - 1`, without cancellation.
 fn power_above_one(db: f64) -> f64 {
     (db / 10.0 * LN_10).exp_m1()
 }
 
-/// Angles of the poles above the real axis, and whether there is a pole on it.
+/// Angles of the poles above the real axis.
 fn angles(order: usize) -> impl Iterator<Item = f64> {
     let steps = (1 - order % 2..order).step_by(2).filter(|&m| m > 0);
     steps.map(move |m| PI * m as f64 / (2 * order) as f64)
@@ -65,7 +62,7 @@ pub(super) fn butterworth(order: usize) -> Zpk {
     }
 }
 
-/// Equal ripple in the passband; the corner is where the gain leaves it.
+/// Equal ripple in the passband; the gain leaves it at the corner.
 pub(super) fn chebyshev1(order: usize, ripple_db: f64) -> Zpk {
     let ripple = power_above_one(ripple_db);
     let (sinh, cosh) = sinh_cosh((1.0 / ripple.sqrt()).asinh() / order as f64);
@@ -86,11 +83,11 @@ pub(super) fn chebyshev1(order: usize, ripple_db: f64) -> Zpk {
     }
 }
 
-/// Equal ripple in the stopband; the corner is where its attenuation is reached.
+/// Equal ripple in the stopband, which begins at the corner.
 pub(super) fn chebyshev2(order: usize, attenuation_db: f64) -> Zpk {
     let (sinh, cosh) = sinh_cosh(power_above_one(attenuation_db).sqrt().asinh() / order as f64);
     let pole = |angle: f64| {
-        // The inverse of what would be a pole of the first kind; its conjugate lies above the axis.
+        // The inverse of a pole of the first kind; its conjugate lies above the axis.
         let inverse = Complex64::new(-sinh * angle.cos(), -cosh * angle.sin());
         1.0 / inverse
     };
@@ -111,8 +108,8 @@ pub(super) fn chebyshev2(order: usize, attenuation_db: f64) -> Zpk {
     }
 }
 
-/// Equal ripple in both; the corner is where the gain leaves the passband's. None where passband and stopband are too
-/// far apart for double precision.
+/// Equal ripple in both; the gain leaves the passband at the corner. None if double precision cannot represent the
+/// range of gains.
 pub(super) fn elliptic(order: usize, ripple_db: f64, attenuation_db: f64) -> Option<Zpk> {
     let ripple = power_above_one(ripple_db);
     if order == 1 {

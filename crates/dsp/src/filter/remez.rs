@@ -1,12 +1,11 @@
-//! Taps of filters without recursion whose largest weighted error is least: the Parks-McClellan algorithm.
+//! Equiripple FIR design: the Parks-McClellan algorithm.
 //!
-//! Symmetric taps have the response `c(f) P(cos 2 pi f)`, with `c` 1 for an odd number of them and `cos pi f` for an
-//! even one, and P a polynomial. Where its error is largest with alternating sign at one more point than it has
-//! coefficients, it is the best. The exchange looks for these points: the polynomial with equal errors at a set of
-//! points (its value follows from a formula), then the points at which *its* error is extreme, and so on.
-//! Source: J. H. McClellan, T. W. Parks, L. R. Rabiner, "A computer program for designing optimum FIR linear phase
-//! digital filters", IEEE Trans. Audio Electroacoust. 21 (1973), with barycentric interpolation (R. Pachón and
-//! L. N. Trefethen, BIT 49 (2009)).
+//! Symmetric taps have the response `c(f) P(cos 2 pi f)`, where `c` is 1 for an odd number of taps and `cos pi f` for
+//! an even one, and P is a polynomial. P is optimal if its error is largest, with alternating sign, at one more point
+//! than it has coefficients. The exchange alternates between the polynomial with equal errors at a set of points and
+//! the extremes of its error. Source: J. H. McClellan, T. W. Parks, L. R. Rabiner, "A computer program for designing
+//! optimum FIR linear phase digital filters", IEEE Trans. Audio Electroacoust. 21 (1973), with barycentric
+//! interpolation (R. Pachón and L. N. Trefethen, BIT 49 (2009)).
 
 use std::f64::consts::PI;
 
@@ -14,38 +13,37 @@ use super::fir_design::count;
 use super::parameter_error;
 use crate::DspError;
 
-/// Points of the grid for each coefficient.
+/// Grid points per coefficient.
 const DENSITY: usize = 16;
-/// Exchanges after which it is given up.
-const ROUNDS: usize = 60;
-/// Most taps: time grows with their square.
-const MOST_TAPS: usize = 2048;
+/// Exchanges before giving up.
+const MAX_EXCHANGES: usize = 60;
+/// Most taps: time is quadratic.
+const MAX_TAPS: usize = 2048;
 
-/// A band, with what the response is to be there.
+/// A band and its desired response.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FirBand {
-    /// From this frequency in Hz.
+    /// Start in Hz.
     pub from_hz: f64,
-    /// To this one.
+    /// End in Hz.
     pub to_hz: f64,
-    /// The gain there.
+    /// Desired gain.
     pub gain: f64,
-    /// How much an error counts there.
+    /// Weight of errors.
     pub weight: f64,
 }
 
-/// One frequency of the grid.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     /// Cosine of its angle.
     x: f64,
     desired: f64,
     weight: f64,
-    /// It is the first or the last of its band.
+    /// First or last of its band.
     edge: bool,
 }
 
-/// The polynomial through points, in the barycentric form.
+/// The polynomial through points, in barycentric form.
 struct Interpolant {
     x: Vec<f64>,
     values: Vec<f64>,
@@ -67,7 +65,7 @@ impl Interpolant {
     }
 }
 
-/// Barycentric weights, all multiplied by the same factor, which cancels: their logarithms do not overflow.
+/// Barycentric weights up to a common factor, which cancels: their logarithms do not overflow.
 fn barycentric(x: &[f64]) -> Vec<f64> {
     let logs: Vec<(f64, bool)> = x
         .iter()
@@ -130,7 +128,7 @@ fn checked(operator: &'static str, bands: &[FirBand], rate: f64) -> Result<(), D
     Ok(())
 }
 
-/// The grid: points of every band, in ascending frequency. Even numbers of taps have nothing at half the rate.
+/// The grid: points of every band, ascending. Even numbers of taps exclude half the rate.
 fn grid(bands: &[FirBand], rate: f64, coefficients: usize, odd: bool) -> Vec<Point> {
     let step = 0.5 / (DENSITY * coefficients) as f64;
     let mut grid = Vec::new();
@@ -152,7 +150,7 @@ fn grid(bands: &[FirBand], rate: f64, coefficients: usize, odd: bool) -> Vec<Poi
     grid
 }
 
-/// Points at which the error is extreme, with alternating sign, `wanted` of them; None if there are fewer.
+/// The `wanted` extremes of the error, with alternating sign; None if there are fewer.
 fn extremes(errors: &[f64], grid: &[Point], wanted: usize) -> Option<Vec<usize>> {
     let mut found: Vec<usize> = Vec::new();
     for (at, error) in errors.iter().enumerate() {
@@ -164,7 +162,7 @@ fn extremes(errors: &[f64], grid: &[Point], wanted: usize) -> Option<Vec<usize>>
         if before || after || *error == 0.0 {
             continue;
         }
-        // Of neighbours with one sign the larger.
+        // Of neighbours with the same sign, the larger.
         match found.last() {
             Some(&last) if (errors[last] > 0.0) == (*error > 0.0) => {
                 if error.abs() > errors[last].abs() {
@@ -182,7 +180,7 @@ fn extremes(errors: &[f64], grid: &[Point], wanted: usize) -> Option<Vec<usize>>
             found.remove(if size(0) < size(last) { 0 } else { last });
             continue;
         }
-        // A pair of neighbours goes, so that signs still alternate.
+        // Drop a pair, so that signs still alternate.
         let pair = |at: usize| size(at).max(size(at + 1));
         let least = (0..last).min_by(|&i, &j| pair(i).total_cmp(&pair(j)))?;
         found.drain(least..least + 2);
@@ -194,12 +192,12 @@ fn first_of_band(grid: &[Point], at: usize) -> bool {
     grid[at].edge && at > 0 && grid[at - 1].edge
 }
 
-/// Designs symmetric taps whose largest weighted error over the bands is least, as SciPy's `remez` does.
+/// Designs symmetric taps with the least maximal weighted error over the bands, as SciPy's `remez`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] for bands that do not ascend from 0 to half the rate, weights that are not positive, less
-/// than 3 taps or more than 2,048, an even number where half the rate is to pass; [`DspError::NotConverged`] where no
-/// best filter was found.
+/// [`DspError::Parameter`] for bands that do not ascend from 0 to half the rate, weights that are not positive, fewer
+/// than 3 taps or more than 2,048, or an even number that is to pass half the rate; [`DspError::NotConverged`] if no
+/// optimum is found.
 ///
 /// ```
 /// use isochrony_dsp::filter::{FirBand, remez};
@@ -217,8 +215,8 @@ pub fn remez(
     rate: f64,
 ) -> Result<Vec<f64>, DspError> {
     count(operator, taps)?;
-    if !(3..=MOST_TAPS).contains(&taps) {
-        let allowed = format!("3 to {MOST_TAPS} for an equiripple design");
+    if !(3..=MAX_TAPS).contains(&taps) {
+        let allowed = format!("3 to {MAX_TAPS} for an equiripple design");
         return Err(parameter_error(operator, "taps", taps.to_string(), allowed));
     }
     checked(operator, bands, rate)?;
@@ -241,7 +239,7 @@ pub fn remez(
         .map(|k| k * (grid.len() - 1) / (wanted - 1))
         .collect();
     let mut ripple = 0.0;
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_EXCHANGES {
         let x: Vec<f64> = chosen.iter().map(|&at| grid[at].x).collect();
         let weights = barycentric(&x);
         let (mut above, mut below) = (0.0, 0.0);
@@ -266,13 +264,13 @@ pub fn remez(
             .iter()
             .fold(0.0f64, |most, error| most.max(error.abs()));
         ripple = most / level.abs() - 1.0;
-        // What is left of the exchange is below what rounding does to the response.
+        // Further exchanges would change less than rounding does.
         if ripple < 1e-9 || most < 1e-13 {
-            return Ok(tapped(&polynomial, taps, odd));
+            return Ok(taps_of_response(&polynomial, taps, odd));
         }
         match extremes(&errors, &grid, wanted) {
             Some(next) if next != chosen => chosen = next,
-            Some(_) if ripple < 1e-5 => return Ok(tapped(&polynomial, taps, odd)),
+            Some(_) if ripple < 1e-5 => return Ok(taps_of_response(&polynomial, taps, odd)),
             _ => break,
         }
     }
@@ -283,8 +281,8 @@ pub fn remez(
     })
 }
 
-/// The taps of a response that is known at every frequency: its cosines at as many frequencies as there are taps.
-fn tapped(polynomial: &Interpolant, taps: usize, odd: bool) -> Vec<f64> {
+/// Taps of a known response: a cosine transform at as many frequencies as taps.
+fn taps_of_response(polynomial: &Interpolant, taps: usize, odd: bool) -> Vec<f64> {
     let half = taps.div_ceil(2);
     let angle = |k: usize| 2.0 * PI * k as f64 / taps as f64;
     let response: Vec<f64> = (0..half)

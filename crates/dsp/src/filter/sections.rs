@@ -1,4 +1,4 @@
-//! What a recursive filter is: a cascade of second-order sections.
+//! Recursive filters as cascades of second-order sections.
 
 use std::f64::consts::PI;
 
@@ -9,14 +9,14 @@ use crate::DspError;
 /// A second-order section: `y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n-2]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Section {
-    /// Factors of the input.
+    /// Numerator.
     pub b: [f64; 3],
-    /// Factors of what was given before; that of the sample itself is 1.
+    /// Denominator without its leading 1.
     pub a: [f64; 2],
 }
 
 impl Section {
-    /// What a constant input is multiplied by once the filter has settled.
+    /// Gain at 0 Hz.
     #[must_use]
     pub fn gain_of_constant(&self) -> f64 {
         let [b0, b1, b2] = self.b;
@@ -35,7 +35,6 @@ impl Section {
         }
     }
 
-    /// Whether both poles lie inside the unit circle.
     fn is_stable(&self) -> bool {
         let [a1, a2] = self.a;
         let finite = self.b.iter().chain(&self.a).all(|x| x.is_finite());
@@ -48,10 +47,11 @@ impl Section {
 pub struct Sections(Vec<Section>);
 
 impl Sections {
-    /// Takes sections, which run in the order in which they are given.
+    /// Sections in the order in which they run.
     ///
     /// # Errors
-    /// [`DspError::Unstable`] if a pole does not lie inside the unit circle; [`DspError::Parameter`] if there is none.
+    /// [`DspError::Unstable`] if a pole is not inside the unit circle; [`DspError::Parameter`] if there are no
+    /// sections.
     pub fn new(operator: &'static str, sections: Vec<Section>) -> Result<Self, DspError> {
         if sections.is_empty() {
             return Err(super::parameter_error(
@@ -71,20 +71,20 @@ impl Sections {
         }
     }
 
-    /// The sections, in the order in which they run.
+    /// Sections in the order in which they run.
     #[must_use]
     pub fn as_slice(&self) -> &[Section] {
         &self.0
     }
 
-    /// Rows of six as SciPy has them: b0, b1, b2, 1, a1, a2.
+    /// SciPy's rows of six: b0, b1, b2, 1, a1, a2.
     #[must_use]
     pub fn to_sos(&self) -> Vec<[f64; 6]> {
         let row = |s: &Section| [s.b[0], s.b[1], s.b[2], 1.0, s.a[0], s.a[1]];
         self.0.iter().map(row).collect()
     }
 
-    /// The response at a frequency: magnitude is gain, angle is phase.
+    /// Response at a frequency: magnitude is gain, angle is phase.
     #[must_use]
     pub fn response(&self, hz: f64, rate: f64) -> Complex64 {
         let delay = Complex64::from_polar(1.0, -2.0 * PI * hz / rate);
@@ -95,11 +95,10 @@ impl Sections {
         self.0.iter().map(one).product()
     }
 
-    /// Samples after which what came before hardly matters: the part of the impulse response that is left is below
-    /// `rel_err` of the whole. `u64::MAX` where that is never.
+    /// Samples after which the rest of the impulse response is below `rel_err` of the whole; `u64::MAX` if never.
     ///
-    /// Found from the pole farthest out, at radius r, as though all `m` poles lay there on the real axis: of `m` such
-    /// poles in a row what is left after n samples is the chance that fewer than m events of rate `n (1 - r)` happen.
+    /// As if all `m` poles lay at the largest radius r on the real axis: then the rest after n samples is the
+    /// probability of fewer than m events at rate `n (1 - r)`.
     #[must_use]
     pub fn settling(&self, rel_err: f64) -> u64 {
         let radius = self.0.iter().map(Section::radius).fold(0.0, f64::max);
@@ -132,7 +131,7 @@ impl Sections {
             }
         }
         let samples = high / -radius.ln();
-        // Poles at the origin and zeros reach two samples a section farther.
+        // Poles at the origin and zeros add two samples per section.
         samples.ceil() as u64 + 2 * self.0.len() as u64
     }
 }

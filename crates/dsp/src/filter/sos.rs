@@ -1,14 +1,14 @@
-//! A cascade of second-order sections applied to a signal that comes in pieces.
+//! A cascade of second-order sections applied to a signal in pieces.
 //!
-//! State: of each section the last two samples that it was given and gave (direct form I), in double precision for
-//! singles, too. `w = b0 x + (b1 x' + b2 x'')` depends on the input alone; what is left of the recursion is
-//! `y = (w - a2 y'') - a1 y'`, a product and a difference a sample.
+//! State: the last two inputs and outputs of each section (direct form I), in f64. `w = b0 x + (b1 x' + b2 x'')`
+//! depends on the input only, so the recursion `y = (w - a2 y'') - a1 y'` takes one product and one difference per
+//! sample.
 //!
-//! Up to four sections run side by side (`lanes.rs`), more of them four after four over blocks that stay in the cache:
-//! the same bits whatever the pieces.
+//! Up to four sections run in parallel (`lanes.rs`), more in groups of four over blocks that fit the cache. Bits do not
+//! depend on how the signal is cut.
 //!
-//! Numbers that have decayed below 1e-200 are set to zero every 4,096 samples, counted from the first: behind a signal
-//! that ends in zeros a recursion would go on in denormal numbers for ever, a hundred times as slow.
+//! Every 4,096 samples, counted from the first, numbers below 1e-200 are cleared: trailing zeros would leave denormal
+//! numbers, a hundred times as slow.
 
 use isochrony_segment::DType;
 
@@ -18,25 +18,25 @@ use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Samples that all groups of sections are given before the next: what stays in the first-level cache.
+/// Samples that each group of sections processes in turn: fits the L1 cache.
 const BLOCK: usize = 1024;
-/// Samples from one look for decayed numbers to the next.
-const PERIOD: usize = 4096;
+/// Samples between checks for decayed numbers.
+const DECAY_CHECK_PERIOD: usize = 4096;
 
-/// What lies before the first sample.
+/// The signal before the first sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Initial {
     /// Zeros: the filter is at rest.
     #[default]
     Zero,
-    /// The first sample, since ever: a constant signal begins without a transient. As SciPy's `sosfilt_zi` times the
+    /// Constant at the first sample's value: a constant signal has no transient. As SciPy's `sosfilt_zi` times the
     /// first sample.
     Steady,
 }
 
-/// Applies [`Sections`] and keeps its state from call to call; no lag, output n belongs to input n.
+/// Applies [`Sections`] and keeps its state from call to call, without delay.
 ///
-/// NaN and infinities go through as arithmetic takes them: what follows one is NaN until [`reset`](Self::reset).
+/// NaN and infinities propagate: all later results are NaN until [`reset`](Self::reset).
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, Family, Iir, Initial, SosFilter};
@@ -52,22 +52,22 @@ pub enum Initial {
 #[derive(Debug, Clone)]
 pub struct SosFilter {
     groups: Vec<Group>,
-    /// The values of a block of singles.
+    /// A block of f32 samples, as f64.
     block: Vec<f64>,
     initial: Initial,
-    /// Samples since the last look for decayed numbers; None before the first sample.
+    /// Samples since the last check for decayed numbers; None before the first sample.
     at: Option<usize>,
     isa: Isa,
 }
 
 impl SosFilter {
-    /// A filter at its beginning.
+    /// A filter before its first sample.
     #[must_use]
     pub fn new(sections: &Sections, initial: Initial) -> Self {
         Self::on(Isa::best(), sections, initial)
     }
 
-    /// As [`new`](Self::new), on an instruction set: for tests and benchmarks.
+    /// As [`new`](Self::new), on an instruction set, for tests and benchmarks.
     #[must_use]
     pub fn on(isa: Isa, sections: &Sections, initial: Initial) -> Self {
         Self {
@@ -79,13 +79,13 @@ impl SosFilter {
         }
     }
 
-    /// Forgets all samples: what comes next is the first.
+    /// Forgets all samples: the next one is the first.
     pub fn reset(&mut self) {
         self.groups.iter_mut().for_each(Group::rest);
         self.at = None;
     }
 
-    /// Filters the samples that follow those of the last call. `output` is as long as `input`.
+    /// Filters the samples after those of the last call. `output` is as long as `input`.
     ///
     /// # Errors
     /// [`DspError::OutputLength`].
@@ -110,7 +110,6 @@ impl SosFilter {
             let count = self.advance(input.len());
             let (now, later) = input.split_at(count);
             let (out_now, out_later) = output.split_at_mut(count);
-            // Doubles are filtered where they are to be, others in between.
             match bytemuck::try_cast_slice_mut(out_now) {
                 Ok(values) if T::DTYPE == DType::F64 => {
                     values.copy_from_slice(bytemuck::cast_slice(now));
@@ -131,7 +130,7 @@ impl SosFilter {
         Ok(())
     }
 
-    /// As [`process`](Self::process), with the results in the samples' place.
+    /// As [`process`](Self::process), in place.
     pub fn process_in_place(&mut self, values: &mut [f64]) {
         let Some(first) = values.first() else {
             return;
@@ -148,7 +147,7 @@ impl SosFilter {
         }
     }
 
-    /// Puts the filter into its first state, before the first sample.
+    /// Sets the initial state, before the first sample.
     fn begin(&mut self, first: f64) {
         if self.at.is_none() {
             if self.initial == Initial::Steady {
@@ -158,19 +157,18 @@ impl SosFilter {
         }
     }
 
-    /// How many of the next samples make a block; looks for decayed numbers where that is due.
+    /// Length of the next block; clears decayed numbers when due.
     fn advance(&mut self, samples: usize) -> usize {
         let mut at = self.at.unwrap_or(0);
-        if at == PERIOD {
+        if at == DECAY_CHECK_PERIOD {
             self.groups.iter_mut().for_each(Group::forget_decayed);
             at = 0;
         }
-        let count = samples.min(BLOCK).min(PERIOD - at);
+        let count = samples.min(BLOCK).min(DECAY_CHECK_PERIOD - at);
         self.at = Some(at + count);
         count
     }
 
-    /// The state in which a constant input has left the filter.
     fn settle(&mut self, mut level: f64) {
         for group in &mut self.groups {
             for k in 0..group.count {
@@ -216,7 +214,6 @@ impl<T: Precision + Into<f64>> Kernel for Pass<'_, T> {
     }
 }
 
-/// All groups over a block of values.
 struct InPlace<'a> {
     groups: &'a mut [Group],
     values: &'a mut [f64],

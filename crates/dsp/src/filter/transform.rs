@@ -1,6 +1,6 @@
-//! From the analog prototype to the digital filter: other corners and bands, then the bilinear transform.
+//! From the analog prototype to the digital filter: frequency transforms, then the bilinear transform.
 //!
-//! Frequencies here are `tan(pi f / rate)`, which the bilinear transform `z = (1 + s) / (1 - s)` takes back to `f`.
+//! Frequencies are `tan(pi f / rate)`, which the bilinear transform `z = (1 + s) / (1 - s)` maps back to `f`.
 
 use num_complex::Complex64;
 
@@ -14,7 +14,7 @@ impl Roots {
         }
     }
 
-    /// For each root `r` the two that solve `x² - 2 r x + centre² = 0`.
+    /// For each root `r`, both solutions of `x² - 2 r x + centre² = 0`.
     fn split(&self, centre: f64) -> Self {
         let mut roots = Self::default();
         for &root in &self.reals {
@@ -22,7 +22,7 @@ impl Roots {
             if inside < 0.0 {
                 roots.pairs.push(Complex64::new(root, (-inside).sqrt()));
             } else {
-                // The larger one first: the other would be a difference of nearly equal numbers.
+                // The larger one first: the other would suffer from cancellation.
                 let larger = root + inside.sqrt().copysign(root);
                 roots.reals.extend([larger, centre * centre / larger]);
             }
@@ -38,7 +38,6 @@ impl Roots {
     }
 }
 
-/// The one of a conjugate pair that lies above the real axis.
 fn above(root: Complex64) -> Complex64 {
     Complex64::new(root.re, root.im.abs())
 }
@@ -48,7 +47,6 @@ impl Zpk {
         self.poles.count() - self.zeros.count()
     }
 
-    /// Lowpass with its corner at `corner`.
     pub(super) fn lowpass(&self, corner: f64) -> Self {
         let scale = |roots: &Roots| roots.map(|root| root * corner, |root| root * corner);
         Self {
@@ -58,7 +56,6 @@ impl Zpk {
         }
     }
 
-    /// Highpass with its corner at `corner`.
     pub(super) fn highpass(&self, corner: f64) -> Self {
         let invert = |roots: &Roots| roots.map(|root| corner / root, |root| corner / root);
         let mut zeros = invert(&self.zeros);
@@ -70,7 +67,6 @@ impl Zpk {
         }
     }
 
-    /// Bandpass between two corners.
     pub(super) fn bandpass(&self, low: f64, high: f64) -> Self {
         let (width, centre) = (high - low, (low * high).sqrt());
         let halved = self.lowpass(width / 2.0);
@@ -83,13 +79,12 @@ impl Zpk {
         }
     }
 
-    /// Bandstop between two corners.
     pub(super) fn bandstop(&self, low: f64, high: f64) -> Self {
         let (width, centre) = (high - low, (low * high).sqrt());
         let invert =
             |roots: &Roots| roots.map(|root| width / 2.0 / root, |root| width / 2.0 / root);
         let mut zeros = invert(&self.zeros).split(centre);
-        // What was infinitely far lies in the middle of the band that is stopped.
+        // Zeros at infinity move to the middle of the stop band.
         let middle = Complex64::new(0.0, centre);
         zeros.pairs.extend(vec![middle; self.relative_degree()]);
         Self {
@@ -99,7 +94,7 @@ impl Zpk {
         }
     }
 
-    /// The digital filter; zeros at infinity come to half the rate.
+    /// The digital filter; zeros at infinity move to half the rate.
     pub(super) fn bilinear(&self) -> Self {
         let map = |roots: &Roots| {
             roots.map(

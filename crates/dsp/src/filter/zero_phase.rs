@@ -1,10 +1,9 @@
-//! A recursive filter forward and backward: its gain is squared and its phase is zero.
+//! Forward-backward recursive filtering: squared gain, zero phase.
 //!
-//! Backward needs the end, but what lies far behind hardly matters: a block of results begins its backward pass so
-//! many samples behind the block that what is unknown there has decayed to [`REL_ERR`]. Blocks lie at fixed distances
-//! from the first sample, so results do not depend on how samples come; the last block begins at the true end.
+//! The backward pass of a block starts so far behind it that the unknown future has decayed to [`REL_ERR`]; the last
+//! one starts at the end. Blocks lie at fixed distances from the first sample, however the signal is cut.
 //!
-//! State: the forward results that no block of results was made of yet, at most a block and what it takes to settle.
+//! State: forward results not yet used, at most a block and the settling time.
 
 use super::parameter_error;
 use super::sections::Sections;
@@ -12,18 +11,17 @@ use super::sos::{Initial, SosFilter};
 use crate::DspError;
 use crate::spectrum::Precision;
 
-/// What a block's result may miss of what lies behind it, as a part of it.
+/// Relative error from cutting the backward pass.
 pub const REL_ERR: f64 = 1e-12;
-/// Least length of a block.
-const LEAST_BLOCK: usize = 1 << 14;
-/// Most samples that a filter may take to settle: twice as many are kept.
-const MOST_SETTLING: u64 = 1 << 23;
+const MIN_BLOCK: usize = 1 << 14;
+/// Maximum settling time in samples: twice as many are buffered.
+const MAX_SETTLING: u64 = 1 << 23;
 
-/// Filters forward and backward, as SciPy's `sosfiltfilt` with its odd padding; a stretch shorter than the padding is
-/// padded by as many samples as it has, less one.
+/// Filters forward and backward, as SciPy's `sosfiltfilt` with odd padding, which is at most the length of a contiguous
+/// range less one.
 ///
-/// Results come [`lag`](Self::lag) samples late, the last of them by [`finish`](Self::finish). NaN and infinities make
-/// all of their stretch NaN, from up to a lag before them on.
+/// Results come [`lag`](Self::lag) samples late, the last by [`finish`](Self::finish). NaN and infinities make the
+/// range NaN, from up to a lag before them.
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, Family, Iir, ZeroPhase};
@@ -42,36 +40,34 @@ const MOST_SETTLING: u64 = 1 << 23;
 pub struct ZeroPhase {
     forward: SosFilter,
     backward: SosFilter,
-    /// Samples that are made up at either end.
     pad: usize,
     settling: usize,
     block: usize,
-    /// Forward results from the first on that no block was made of; before the filter has begun, samples as they are.
+    /// Forward results not yet used; raw samples until the padding is complete.
     passed: Vec<f64>,
     begun: bool,
-    /// The last samples as they are, as many as the padding is made of.
+    /// Last raw samples, for the padding at the end.
     last: Vec<f64>,
-    /// Results of the last block.
     ready: Vec<f64>,
     work: Vec<f64>,
 }
 
 impl ZeroPhase {
-    /// A filter at its beginning.
+    /// A filter before its first sample.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] for a filter that takes more than 8,388,608 samples to settle.
+    /// [`DspError::Parameter`] if the filter takes more than 8,388,608 samples to settle.
     pub fn new(operator: &'static str, sections: &Sections) -> Result<Self, DspError> {
         let settling = sections.settling(REL_ERR);
-        if settling > MOST_SETTLING {
+        if settling > MAX_SETTLING {
             let got = format!("settling after {settling} samples");
             let allowed = format!(
-                "settled after {MOST_SETTLING}: raise the lowest corner, widen the band or lower the order"
+                "settled after {MAX_SETTLING}: raise the lowest corner, widen the band or lower the order"
             );
             return Err(parameter_error(operator, "cutoff_hz", got, allowed));
         }
         let settling = settling as usize;
-        let block = settling.max(LEAST_BLOCK);
+        let block = settling.max(MIN_BLOCK);
         let rows = sections.as_slice();
         let no_zero = rows.iter().filter(|row| row.b[2] == 0.0).count();
         let no_pole = rows.iter().filter(|row| row.a[1] == 0.0).count();
@@ -90,13 +86,13 @@ impl ZeroPhase {
         })
     }
 
-    /// Samples by which results are late.
+    /// Delay of results in samples.
     #[must_use]
     pub fn lag(&self) -> usize {
         self.block + self.settling
     }
 
-    /// Forgets all samples: what comes next is the first.
+    /// Forgets all samples: the next one is the first.
     pub fn reset(&mut self) {
         self.forward.reset();
         self.passed.clear();
@@ -104,8 +100,8 @@ impl ZeroPhase {
         self.begun = false;
     }
 
-    /// Takes the samples that follow those of the last call. `output` is as long as `input` and gets the results for
-    /// the samples a [`lag`](Self::lag) before; for the first so many samples, nothing of meaning.
+    /// Filters the next samples. `output` is as long as `input`, with the results for samples a [`lag`](Self::lag)
+    /// before; the first lag of results is undefined.
     ///
     /// # Errors
     /// [`DspError::OutputLength`].
@@ -120,7 +116,6 @@ impl ZeroPhase {
         let (mut input, mut output) = (input, output);
         while !input.is_empty() {
             let filled = self.passed.len();
-            // Until the filter begins, until a block is full, or until the results at hand are given.
             let until = if !self.begun {
                 self.pad + 1
             } else if filled < self.settling {
@@ -148,11 +143,11 @@ impl ZeroPhase {
         Ok(())
     }
 
-    /// The results that are left of the signal, which has ended: those for its last [`lag`](Self::lag) samples. Of a
-    /// shorter one they are at the end of `output`, and what is before them has no meaning.
+    /// Ends the signal: results for its last [`lag`](Self::lag) samples. Those of a shorter signal are at the end of
+    /// `output`.
     ///
     /// # Errors
-    /// [`DspError::OutputLength`] unless `output` has room for as many as the lag.
+    /// [`DspError::OutputLength`] unless `output` is as long as the lag.
     pub fn finish<T: Precision>(&mut self, output: &mut [T]) -> Result<(), DspError> {
         if output.len() != self.lag() {
             return Err(wrong_length(self.lag(), output.len()));
@@ -162,13 +157,12 @@ impl ZeroPhase {
         }
         let count = self.passed.len();
         let (before, end) = output.split_at_mut(output.len() - count);
-        // What was made and not given: of the last block all that as many samples as it has did not push out.
         let given = self.block - before.len().min(self.block);
         for (result, value) in before.iter_mut().zip(&self.ready[given..]) {
             *result = T::of(*value);
         }
         if count > 0 {
-            // The signal goes on, turned about its last sample, and the filter with it.
+            // Odd padding: the signal mirrored at its last sample.
             let pad = self.last.len() - 1;
             let turn = 2.0 * self.last[pad];
             let work = &mut self.work[..count + pad];
@@ -204,7 +198,7 @@ impl ZeroPhase {
         }
     }
 
-    /// Begins, as many samples before the first as there are, at most the padding, turned about the first.
+    /// Runs the padding through the filter: the signal mirrored at its first sample, as far as it reaches.
     fn begin(&mut self) {
         self.begun = true;
         let Some(first) = self.passed.first() else {
@@ -217,7 +211,6 @@ impl ZeroPhase {
         self.forward.process_in_place(&mut self.passed);
     }
 
-    /// Makes the results of a block, of it and of what it takes to settle behind it.
     fn make_block(&mut self) {
         let work = &mut self.work[..self.block + self.settling];
         for (value, passed) in work.iter_mut().zip(self.passed.iter().rev()) {

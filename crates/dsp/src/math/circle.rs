@@ -1,29 +1,29 @@
-//! Sine, cosine and tangent: `x = n pi/2 + r` with `r` within a quarter of pi.
+//! Sine, cosine and tangent: `x = n pi/2 + r` with `|r| <= pi/4`.
 
 use super::{SHIFT, pick, polynomial, two_sum};
 use std::f64::consts::FRAC_2_PI;
 
-/// Up to here `n` has 20 bits, so that its products with 33 bits of pi are exact.
-const FAR: f64 = 1_000_000.0;
+/// Up to here `n` has 20 bits, so its products with 33 bits of pi are exact.
+const MAX_ANGLE: f64 = 1_000_000.0;
 
-/// Whether [`sin`], [`cos`] and [`tan`] do not take it: finite, but too far from zero.
+/// Whether `x` is finite but too large for [`sin`], [`cos`] and [`tan`].
 #[inline(always)]
 #[must_use]
 pub fn is_far(x: f64) -> bool {
-    (x.abs() > FAR) & (x.abs() < f64::INFINITY)
+    (x.abs() > MAX_ANGLE) & (x.abs() < f64::INFINITY)
 }
 
-/// Whether [`sin_f32`], [`cos_f32`] and [`tan_f32`] do not take it: finite, but too far from zero.
+/// Whether `x` is finite but too large for [`sin_f32`], [`cos_f32`] and [`tan_f32`].
 #[inline(always)]
 #[must_use]
 pub fn is_far_f32(x: f32) -> bool {
-    (x.abs() > FAR as f32) & (x.abs() < f32::INFINITY)
+    (x.abs() > MAX_ANGLE as f32) & (x.abs() < f32::INFINITY)
 }
 
-/// The quadrant in the low bits, sine and cosine of `r`.
+/// Quadrant in the low bits, sine and cosine of `r`.
 #[inline(always)]
 fn reduced(x: f64) -> (u64, f64, f64) {
-    // Half of pi in 33, 33, 33 and 53 bits.
+    // pi/2 in 33, 33, 33 and 53 bits.
     const FIRST: f64 = f64::from_bits(0x3ff9_21fb_5440_0000);
     const SECOND: f64 = f64::from_bits(0x3dd0_b461_1a60_0000);
     const THIRD: f64 = f64::from_bits(0x3ba3_198a_2e00_0000);
@@ -68,7 +68,7 @@ fn reduced(x: f64) -> (u64, f64, f64) {
     (shifted.to_bits(), sine, cosine)
 }
 
-/// As [`reduced`], to 2^-34 of the values or better.
+/// As [`reduced`], with a relative error of 2^-34.
 #[inline(always)]
 fn reduced_short(x: f64) -> (u64, f64, f64) {
     const HIGH: f64 = f64::from_bits(0x3ff9_21fb_5400_0000); // 29 bits
@@ -103,7 +103,7 @@ fn reduced_short(x: f64) -> (u64, f64, f64) {
     (shifted.to_bits(), sine, cosine)
 }
 
-/// One of two by the lowest bit, with the sign of the second lowest.
+/// Selects by the lowest bit, with the sign of the second lowest.
 #[inline(always)]
 fn of_quadrant(quadrant: u64, even: f64, odd: f64) -> f64 {
     let mask = 0u64.wrapping_sub(quadrant & 1);
@@ -111,7 +111,7 @@ fn of_quadrant(quadrant: u64, even: f64, odd: f64) -> f64 {
     f64::from_bits(value ^ ((quadrant & 2) << 62))
 }
 
-/// Sine of an angle in radians that is not [`is_far`].
+/// Sine of an angle in radians; not for [`is_far`].
 #[inline(always)]
 #[must_use]
 pub fn sin(x: f64) -> f64 {
@@ -119,7 +119,7 @@ pub fn sin(x: f64) -> f64 {
     pick(x.abs() < 1e-9, x, of_quadrant(quadrant, sine, cosine))
 }
 
-/// Cosine of an angle in radians that is not [`is_far`].
+/// Cosine of an angle in radians; not for [`is_far`].
 #[inline(always)]
 #[must_use]
 pub fn cos(x: f64) -> f64 {
@@ -135,7 +135,7 @@ fn quotient(quadrant: u64, sine: f64, cosine: f64) -> f64 {
     choose(sine, -cosine) / choose(cosine, sine)
 }
 
-/// Tangent of an angle in radians that is not [`is_far`].
+/// Tangent of an angle in radians; not for [`is_far`].
 #[inline(always)]
 #[must_use]
 pub fn tan(x: f64) -> f64 {
@@ -143,7 +143,7 @@ pub fn tan(x: f64) -> f64 {
     pick(x.abs() < 1e-9, x, quotient(quadrant, sine, cosine))
 }
 
-/// Sine of an angle in radians that is not [`is_far_f32`].
+/// Sine of an angle in radians; not for [`is_far_f32`].
 #[inline(always)]
 #[must_use]
 pub fn sin_f32(x: f32) -> f32 {
@@ -152,7 +152,7 @@ pub fn sin_f32(x: f32) -> f32 {
     pick(x.abs() < 1e-5, x, of_quadrant(quadrant, sine, cosine)) as f32
 }
 
-/// Cosine of an angle in radians that is not [`is_far_f32`].
+/// Cosine of an angle in radians; not for [`is_far_f32`].
 #[inline(always)]
 #[must_use]
 pub fn cos_f32(x: f32) -> f32 {
@@ -160,7 +160,7 @@ pub fn cos_f32(x: f32) -> f32 {
     of_quadrant(quadrant.wrapping_add(1), sine, cosine) as f32
 }
 
-/// Tangent of an angle in radians that is not [`is_far_f32`].
+/// Tangent of an angle in radians; not for [`is_far_f32`].
 #[inline(always)]
 #[must_use]
 pub fn tan_f32(x: f32) -> f32 {

@@ -1,20 +1,20 @@
-//! Exponentials: `e^x = 2^n e^r` with `r` within half the logarithm of two.
+//! Exponentials: `e^x = 2^n e^r` with `|r| <= ln(2) / 2`.
 
 use super::{LN_2_HIGH, LN_2_LOW, SHIFT, fast_two_sum, pick, polynomial, two_to};
 use std::f64::consts::{LN_2, LOG2_E};
 
-/// Beyond these the result is infinite, or zero.
-const MOST: f64 = 710.0;
-const LEAST: f64 = -746.0;
+/// Beyond, the result is infinite or zero.
+const OVERFLOW: f64 = 710.0;
+const UNDERFLOW: f64 = -746.0;
 
-/// Within limits; NaN stays.
+/// Clamps; keeps NaN.
 #[inline(always)]
 fn limited(x: f64, least: f64, most: f64) -> f64 {
     let x = pick(x > most, most, x);
     pick(x < least, least, x)
 }
 
-/// `n` plus [`SHIFT`], `r`, and what `e^(r + lost) - 1 - r` is.
+/// `n` plus [`SHIFT`], `r`, and `e^(r + lost) - 1 - r`.
 #[inline(always)]
 fn reduced(x: f64, low: f64) -> (f64, f64, f64) {
     let shifted = x * LOG2_E + SHIFT;
@@ -44,7 +44,7 @@ fn reduced(x: f64, low: f64) -> (f64, f64, f64) {
     (shifted, r, lost + square * series)
 }
 
-/// Times two to the power of an integer, in two steps so that both are powers that exist.
+/// Multiplies by 2^n in two steps, so that both powers are representable.
 #[inline(always)]
 fn scaled(value: f64, shifted: f64) -> f64 {
     let half = (shifted - SHIFT) * 0.5 + SHIFT;
@@ -55,8 +55,7 @@ fn scaled(value: f64, shifted: f64) -> f64 {
 /// `e^(x + low)`, `low` far smaller than `x`.
 #[inline(always)]
 pub(super) fn exp_of_sum(x: f64, low: f64) -> f64 {
-    let within = limited(x, LEAST, MOST);
-    // Far beyond the limits what is lost of a product is not small.
+    let within = limited(x, UNDERFLOW, OVERFLOW);
     let low = pick(within == x, low, 0.0);
     let (shifted, r, rest) = reduced(within, low);
     let (sum, lost) = fast_two_sum(1.0, r);
@@ -70,13 +69,13 @@ pub fn exp(x: f64) -> f64 {
     exp_of_sum(x, 0.0)
 }
 
-/// Exponential less one, exact to the last digits also near zero.
+/// Exponential less one, accurate near zero.
 #[inline(always)]
 #[must_use]
 pub fn exp_m1(x: f64) -> f64 {
-    let within = limited(x, -60.0, MOST);
+    let within = limited(x, -60.0, OVERFLOW);
     let (shifted, r, rest) = reduced(within, 0.0);
-    // Half of 2^n, which is a double for n = 1024, too.
+    // Half of 2^n, representable for n = 1024, too.
     let power = two_to(shifted - 1.0);
     let (sum, lost) = fast_two_sum(power - 0.5, power * r);
     let value = (sum + (lost + power * rest)) * 2.0;
@@ -89,13 +88,13 @@ pub fn exp_m1(x: f64) -> f64 {
 pub fn tanh(x: f64) -> f64 {
     let size = limited(x.abs(), 0.0, 22.0);
     let grown = exp_m1(size + size);
-    // Near zero `g / (g + 2)`, else `1 - 2 / (g + 2)`, which is the same but rounds less.
+    // `g / (g + 2)` near zero, else the equivalent `1 - 2 / (g + 2)`, which rounds less.
     let large = size > 0.55;
     let value = pick(large, 1.0, 0.0) + pick(large, -2.0, grown) / (grown + 2.0);
     value.copysign(x)
 }
 
-/// `n` plus [`SHIFT`], and `e^r - 1` to 2^-34 of itself or better.
+/// `n` plus [`SHIFT`], and `e^r - 1` with a relative error of 2^-34.
 #[inline(always)]
 fn reduced_short(x: f64) -> (f64, f64) {
     let shifted = x * LOG2_E + SHIFT;
@@ -132,7 +131,7 @@ fn exp_m1_short(x: f64) -> f64 {
     power * grown + (power - 1.0)
 }
 
-/// Exponential less one, exact to the last digits also near zero.
+/// Exponential less one, accurate near zero.
 #[inline(always)]
 #[must_use]
 pub fn exp_m1_f32(x: f32) -> f32 {

@@ -1,7 +1,7 @@
-//! Logarithms: `x = 2^k (1 + f)` with `1 + f` between the roots of a half and of two.
+//! Logarithms: `x = 2^k (1 + f)` with `1 + f` from `sqrt(1/2)` to `sqrt(2)`.
 //!
-//! `ln(1 + f) = f - f^2/2 + s (f^2/2 + R)` with `s = f / (2 + f)` and `R` a series in `s^2`: of
-//! the sum only small terms are rounded.
+//! `ln(1 + f) = f - f^2/2 + s (f^2/2 + R)` with `s = f / (2 + f)` and `R` a series in `s^2`: only small terms are
+//! rounded.
 
 use super::{LN_2_HIGH, LN_2_LOW, fast_two_sum, pick, polynomial, two_sum};
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
@@ -11,7 +11,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 pub(super) fn parts(x: f64) -> (f64, f64) {
     const TWO_TO_54: f64 = 18_014_398_509_481_984.0;
     const BIAS: u64 = 1023 << 52;
-    const DIGITS: f64 = 4_503_599_627_370_496.0; // 2^52, whose last bit is worth one
+    const DIGITS: f64 = 4_503_599_627_370_496.0; // 2^52
     let tiny = x < f64::MIN_POSITIVE;
     let x = pick(tiny, x * TWO_TO_54, x);
     let bits = x.to_bits();
@@ -47,7 +47,6 @@ fn tail(f: f64) -> (f64, f64) {
     (half, s * (half + z * series))
 }
 
-/// Where the argument is no positive finite number, what its logarithm is.
 #[inline(always)]
 fn checked(x: f64, value: f64) -> f64 {
     let edge = pick(x > 0.0, f64::INFINITY, f64::NAN);
@@ -71,7 +70,7 @@ pub fn ln(x: f64) -> f64 {
     checked(x, joined(k, f, 0.0))
 }
 
-/// Natural logarithm of one more, exact to the last digits also near zero.
+/// Natural logarithm of `1 + x`, accurate near zero.
 #[inline(always)]
 #[must_use]
 pub fn ln_1p(x: f64) -> f64 {
@@ -81,8 +80,7 @@ pub fn ln_1p(x: f64) -> f64 {
     pick(x.abs() < 1e-17, x, value)
 }
 
-/// `ln(1 + f)` times one over the logarithm of a base, which comes as 32 bits and the rest: a
-/// product of few bits and a small one.
+/// `ln(1 + f)` divided by the logarithm of a base, whose inverse is given as 32 bits and the rest.
 #[inline(always)]
 fn based(f: f64, high: f64, low: f64) -> (f64, f64) {
     const UPPER: u64 = 0xffff_ffff_0000_0000;
@@ -118,7 +116,7 @@ pub fn log10(x: f64) -> f64 {
     checked(x, sum + (lost + (small + k * OF_2_LOW)))
 }
 
-/// `k` and `ln(1 + f)` to 2^-35 of itself.
+/// `k`, and `ln(1 + f)` with a relative error of 2^-35.
 #[inline(always)]
 fn short(x: f64) -> (f64, f64) {
     let (k, f) = parts(x);
@@ -146,7 +144,7 @@ pub fn ln_f32(x: f32) -> f32 {
     checked(x, k * LN_2 + rest) as f32
 }
 
-/// Natural logarithm of one more, exact to the last digits also near zero.
+/// Natural logarithm of `1 + x`, accurate near zero.
 #[inline(always)]
 #[must_use]
 pub fn ln_1p_f32(x: f32) -> f32 {
@@ -154,7 +152,7 @@ pub fn ln_1p_f32(x: f32) -> f32 {
     let sum = 1.0 + wide;
     let (k, rest) = short(sum);
     let value = checked(sum, k * LN_2 + rest);
-    // The sum keeps 52 bits: below, the first two terms of the series are all that shows.
+    // Near zero, where the sum has lost digits, two terms of the series suffice.
     pick(wide.abs() < 1e-5, wide - 0.5 * wide * wide, value) as f32
 }
 

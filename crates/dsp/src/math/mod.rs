@@ -1,12 +1,10 @@
-//! Elementary functions that become vectors: the same bits on every instruction set.
+//! Vectorisable elementary functions with the same bits on every instruction set.
 //!
-//! Each is a short straight line of additions, products, quotients, bit operations and choices, so
-//! that a loop over samples, compiled for an instruction set, computes as many at once as fit a
-//! register. Nothing is contracted to a fused multiply-add and no table is looked up. The C
-//! library's functions are not called: their last bit depends on the CPU.
+//! Each is branch-free, without fused multiply-add or tables. The C library is not used: its last bits depend on the
+//! CPU.
 //!
-//! Special values (signed zeros, infinities, NaN, subnormals) give what C and NumPy give. Errors are
-//! bounded against exact arithmetic in `tests/math.rs`; the bounds, in units of the last place:
+//! Special values (signed zeros, infinities, NaN, subnormals) are those of C and NumPy. Errors are tested against exact
+//! arithmetic (`tests/math.rs`); bounds in units of the last place:
 //!
 //! | function | f64 | f32 |
 //! |---|---|---|
@@ -16,12 +14,12 @@
 //!
 //! Single precision is computed in double precision with shorter polynomials and rounded once.
 //!
-//! `sin`, `cos`, `tan`, `pow` and `fmod` have arguments that need other, long code. A predicate says
-//! which (`is_far` and the like): loops compute all samples by the short way and those few again.
+//! Some arguments of `sin`, `cos`, `tan`, `pow` and `fmod` need other code, as predicates like `is_far` tell: loops
+//! recompute those.
 //!
-//! Methods: Cody and Waite, *Software Manual for the Elementary Functions* (1980), for reductions;
-//! Dekker, *A floating-point technique for extending the available precision* (1971), for exact
-//! sums and products; polynomials through Chebyshev nodes.
+//! Methods: Cody and Waite, *Software Manual for the Elementary Functions* (1980), for range reduction; Dekker, *A
+//! floating-point technique for extending the available precision* (1971), for exact sums and products; polynomials
+//! through Chebyshev nodes.
 
 mod circle;
 mod exponential;
@@ -35,7 +33,7 @@ pub use logarithm::{ln, ln_1p, ln_1p_f32, ln_f32, log2, log2_f32, log10, log10_f
 pub use power::{is_steep, pow, pow_f32};
 pub use remainder::{fmod, fmod_f32, is_uneven, is_uneven_f32};
 
-/// Adding it rounds a double below 2^51 to the nearest integer, which is then in its low bits.
+/// Adding it rounds an f64 below 2^51 to the nearest integer, held in its low bits.
 const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 
 const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fefa_4000); // 41 bits: times 11 bits is exact
@@ -47,7 +45,7 @@ fn two_to(shifted: f64) -> f64 {
     f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52)
 }
 
-/// `if which {a} else {b}` of values that are both known.
+/// `if which {a} else {b}`, with both evaluated.
 #[inline(always)]
 fn pick(which: bool, a: f64, b: f64) -> f64 {
     if which { a } else { b }
@@ -61,14 +59,14 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - of_b)) + (b - of_b))
 }
 
-/// Sum and its rounding error where `a` is zero or not the smaller one.
+/// As [`two_sum`], if `a` is zero or not the smaller one.
 #[inline(always)]
 fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     (sum, (a - sum) + b)
 }
 
-/// Two halves of 26 bits each.
+/// Splits a number into halves of 26 bits.
 #[inline(always)]
 fn halves(a: f64) -> (f64, f64) {
     let scaled = 134_217_729.0 * a; // 2^27 + 1
@@ -76,7 +74,7 @@ fn halves(a: f64) -> (f64, f64) {
     (high, a - high)
 }
 
-/// Product and its rounding error, where nothing overflows or becomes subnormal.
+/// Product and its rounding error, barring overflow and subnormal numbers.
 #[inline(always)]
 fn two_product(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
@@ -84,7 +82,7 @@ fn two_product(a: f64, b: f64) -> (f64, f64) {
     (product, ((ah * bh - product) + ah * bl + al * bh) + al * bl)
 }
 
-/// A polynomial, lowest coefficient first, in pairs: half as many steps wait for each other.
+/// A polynomial, lowest coefficient first, in pairs, which halves the dependency chain.
 macro_rules! polynomial {
     ($x:expr, $square:expr, [$even:expr $(,)?]) => { $even };
     ($x:expr, $square:expr, [$even:expr, $odd:expr $(,)?]) => { $even + $odd * $x };

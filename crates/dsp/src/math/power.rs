@@ -1,26 +1,25 @@
-//! Powers: `x^y = e^(y ln x)` with the logarithm in two doubles.
+//! Powers: `x^y = e^(y ln x)` with the logarithm as two f64.
 
 use super::exponential::exp_of_sum;
 use super::logarithm::{ln, parts};
 use super::{LN_2_HIGH, LN_2_LOW, SHIFT, fast_two_sum, pick, polynomial, two_product, two_sum};
 
-/// Above these an exponent has no fraction, or no odd numbers.
-const STEEP: f64 = 1_125_899_906_842_624.0; // 2^50
+/// Exponents of this magnitude have no fraction, or are all even.
+const MIN_STEEP_EXPONENT: f64 = 1_125_899_906_842_624.0; // 2^50
 
-/// Whether [`pow`] does not take the exponent: NaN, infinite, or so large that it is steep.
+/// Whether the exponent is NaN, infinite or too large for [`pow`].
 #[inline(always)]
 #[must_use]
 pub fn is_steep(exponent: f64) -> bool {
-    (exponent.abs() >= STEEP) | exponent.is_nan()
+    (exponent.abs() >= MIN_STEEP_EXPONENT) | exponent.is_nan()
 }
 
-/// Natural logarithm of a positive finite number, as a sum of two doubles.
+/// Natural logarithm of a positive finite number, as a sum of two f64.
 #[inline(always)]
 fn ln_in_two(x: f64) -> (f64, f64) {
     const THIRDS: f64 = 2.0 / 3.0;
     const THIRDS_LOW: f64 = f64::from_bits(0x3c85_5555_5555_5555);
     let (k, f) = parts(x);
-    // s = f / (2 + f) in two doubles.
     let (below, below_low) = fast_two_sum(2.0, f);
     let s = f / below;
     let (back, back_low) = two_product(s, below);
@@ -54,8 +53,7 @@ fn ln_in_two(x: f64) -> (f64, f64) {
     fast_two_sum(total, lost + (low + k * LN_2_LOW))
 }
 
-/// What C's and NumPy's `pow` give where the base is zero, infinite, negative or NaN, given the power
-/// of its magnitude.
+/// Special cases of C's and NumPy's `pow` (base zero, infinite, negative or NaN), given the power of the magnitude.
 #[inline(always)]
 fn signed(base: f64, exponent: f64, value: f64) -> f64 {
     let size = base.abs();

@@ -1,32 +1,30 @@
-//! Remainders, exact: what is left of the first after taking away the second a whole number of
-//! times, with the sign of the first.
+//! Exact remainders of truncated division, with the sign of the dividend.
 
 use super::{pick, two_product};
 
-/// Most times that the second may be taken away.
-const MOST: f64 = 1_125_899_906_842_624.0; // 2^50
-const MOST_F32: f64 = 268_435_456.0; // 2^28: 24 bits times this is exact
+const MAX_QUOTIENT: f64 = 1_125_899_906_842_624.0; // 2^50
+const MAX_QUOTIENT_F32: f64 = 268_435_456.0; // 2^28: 24 bits times this is exact
 
-/// Adding it to a smaller positive double rounds that to an integer.
-const DIGITS: f64 = 4_503_599_627_370_496.0; // 2^52
+/// Adding it to a smaller positive f64 rounds that to an integer.
+const ROUND_TO_INTEGER: f64 = 4_503_599_627_370_496.0; // 2^52
 
 const SMALL: f64 = 1e-270;
 const LARGE: f64 = 1e270;
 
-/// Whether [`fmod`] does not take them: too many times, or numbers whose products leave the doubles.
+/// Whether [`fmod`] cannot handle them: large quotient, or products out of range.
 #[inline(always)]
 #[must_use]
 pub fn is_uneven(a: f64, b: f64) -> bool {
     let size = b.abs();
-    !((size > SMALL) & (size < LARGE) & (a.abs() < MOST * size))
+    !((size > SMALL) & (size < LARGE) & (a.abs() < MAX_QUOTIENT * size))
 }
 
-/// Whether [`fmod_f32`] does not take them: too many times, zero, infinite or NaN.
+/// Whether [`fmod_f32`] cannot handle them: large quotient, zero, infinite or NaN.
 #[inline(always)]
 #[must_use]
 pub fn is_uneven_f32(a: f32, b: f32) -> bool {
     let size = f64::from(b.abs());
-    !((size < f64::INFINITY) & (f64::from(a.abs()) < MOST_F32 * size))
+    !((size < f64::INFINITY) & (f64::from(a.abs()) < MAX_QUOTIENT_F32 * size))
 }
 
 /// Remainder of two numbers that are not [`is_uneven`].
@@ -34,9 +32,9 @@ pub fn is_uneven_f32(a: f32, b: f32) -> bool {
 #[must_use]
 pub fn fmod(a: f64, b: f64) -> f64 {
     let (x, y) = (a.abs(), b.abs());
-    let times = (x / y + DIGITS) - DIGITS;
+    let times = (x / y + ROUND_TO_INTEGER) - ROUND_TO_INTEGER;
     let (product, lost) = two_product(times, y);
-    // At most half of y above or below zero; both differences are exact.
+    // At most half of y from zero; both differences are exact.
     let rest = (x - product) - lost;
     pick(rest < 0.0, rest + y, rest).copysign(a)
 }
@@ -46,7 +44,7 @@ pub fn fmod(a: f64, b: f64) -> f64 {
 #[must_use]
 pub fn fmod_f32(a: f32, b: f32) -> f32 {
     let (x, y) = (f64::from(a.abs()), f64::from(b.abs()));
-    let times = (x / y + DIGITS) - DIGITS;
+    let times = (x / y + ROUND_TO_INTEGER) - ROUND_TO_INTEGER;
     let rest = x - times * y;
     pick(rest < 0.0, rest + y, rest).copysign(f64::from(a)) as f32
 }

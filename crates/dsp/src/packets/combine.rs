@@ -1,41 +1,39 @@
-//! What was sent, from the copies of several receivers.
+//! Recovery of a packet from the copies of several receivers.
 
 use super::{CHECK_BYTES, residual, word, words};
 use crate::DspError;
 
-/// The smallest error rate that counts: one wrong bit in a billion.
-const LEAST_RATE: f64 = 1e-9;
+const MIN_ERROR_RATE: f64 = 1e-9;
 
-/// Most bits that are tried both ways: a million combinations.
-const MOST_SEARCHED: u32 = 20;
+/// Maximum number of bits searched: a million combinations.
+const MAX_SEARCHED: u32 = 20;
 
-/// What became of a packet.
+/// How a packet was recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// The copy of this receiver is intact.
+    /// A copy was intact.
     Intact {
-        /// Number of the receiver.
+        /// Its receiver.
         receiver: usize,
     },
-    /// The clusters' votes are intact.
+    /// The clusters' votes match the checksum.
     Voted,
-    /// They are after bits were decided against the vote.
+    /// Votes match after a search.
     Searched {
-        /// How many.
+        /// Bits decided against the vote.
         flipped: u32,
     },
-    /// Nothing that agrees with the check was found.
+    /// Not recovered: nothing matches the checksum.
     Lost,
 }
 
-/// Puts packets together from copies with errors.
+/// Recovers packets from copies with errors.
 ///
-/// An intact copy is taken as it is, that of the receiver with the lowest error rate first. Else bits in which all copies
-/// agree stay, and the others are voted on: within a cluster each copy weighs ln((1 - p) / p), p its receiver's error
-/// rate; what the cluster decides weighs as much as its best copy, once, since errors in a cluster are not independent.
-/// That is the likelier bit where receivers of a cluster err together and clusters independently. If the result does not
-/// agree with the packet's check, the bits with the closest votes are tried both ways, all combinations, and of those
-/// that agree the likeliest is taken (Chase 1972). A wrong packet passes once in 2^(32 - searched) such tries.
+/// Takes the intact copy of the best receiver. Without one, bits in which copies differ are voted on: within a cluster
+/// a copy weighs ln((1 - p) / p), with p its receiver's error rate; the cluster's decision weighs as much as its best
+/// copy, since its errors are correlated. This is the likelier bit if clusters err independently. If the result fails
+/// the checksum, all combinations of the bits with the closest votes are tried, and the likeliest that passes is taken
+/// (Chase 1972). A wrong packet passes once in 2^(32 - searched) tries.
 ///
 /// ```
 /// use isochrony_dsp::packets::{Combiner, Recovery};
@@ -55,17 +53,16 @@ pub enum Recovery {
 #[derive(Debug, Clone)]
 pub struct Combiner {
     bytes: usize,
-    /// Receivers by cluster, the best of each first; for each the number of its cluster and its weight.
+    /// Receivers by cluster, the best of each first, with cluster and weight.
     voters: Vec<Voter>,
-    /// Receivers from the lowest error rate on.
+    /// Receivers by ascending error rate.
     order: Vec<usize>,
-    /// What each bit changes in the residual.
     syndromes: Vec<u32>,
     search: u32,
-    /// Bits in which copies differ, a word for each 64.
+    /// Mask of the bits in which copies differ.
     differ: Vec<u64>,
-    /// Bits that were voted on, and by how much.
-    disputed: Vec<Disputed>,
+    /// Bits that were voted on, with the margin.
+    disputed: Vec<DisputedBit>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,19 +73,18 @@ struct Voter {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Disputed {
+struct DisputedBit {
     bit: usize,
     margin: f64,
 }
 
 impl Combiner {
-    /// For packets of `bytes` bytes, check included, of receivers in `clusters` (a number for each), which have
-    /// `error_rates` (bits wrong of bits heard; less than 1e-9 counts as that). `search`: how many bits are tried both
-    /// ways, up to 20; 0: none.
+    /// For packets of `bytes` bytes, checksum included; `clusters` and `error_rates` (wrong bits per bit, at least
+    /// 1e-9) are per receiver. `search`: number of bits to search, 0 to 20.
     ///
     /// # Errors
-    /// [`DspError::Parameter`]: no receiver, packets of fewer than 5 bytes, not as many rates as receivers, a rate outside
-    /// of 0 to 0.5, more bits than 20.
+    /// [`DspError::Parameter`] for no receiver, packets of fewer than 5 bytes, another number of rates, a rate outside
+    /// 0 to 0.5, or a `search` above 20.
     pub fn new(
         bytes: usize,
         clusters: &[u32],
@@ -116,7 +112,7 @@ impl Combiner {
                 "from 0 to below 0.5: a receiver that is wrong half the time says nothing";
             return refuse("error_rates", rate.to_string(), allowed);
         }
-        if search > MOST_SEARCHED {
+        if search > MAX_SEARCHED {
             return refuse("search", search.to_string(), "at most 20 bits");
         }
         let mut order: Vec<usize> = (0..clusters.len()).collect();
@@ -124,7 +120,7 @@ impl Combiner {
         let mut voters: Vec<Voter> = order
             .iter()
             .map(|&receiver| {
-                let rate = error_rates[receiver].max(LEAST_RATE);
+                let rate = error_rates[receiver].max(MIN_ERROR_RATE);
                 Voter {
                     receiver,
                     cluster: clusters[receiver],
@@ -144,11 +140,10 @@ impl Combiner {
         })
     }
 
-    /// Puts a packet together from its copies, None of receivers that have none. What it is, unless it is lost, is in
-    /// `packet` then; of one that is lost, the vote.
+    /// Recovers a packet into `packet` from its copies, one per receiver or None. A lost packet is the vote.
     ///
     /// # Panics
-    /// Where copies are not as many as receivers, or they and `packet` are not as long as was said.
+    /// If the numbers of copies and receivers differ, or a length is not that of a packet.
     pub fn combine(&mut self, copies: &[Option<&[u8]>], packet: &mut [u8]) -> Recovery {
         assert_eq!(copies.len(), self.order.len(), "one copy for each receiver");
         assert_eq!(packet.len(), self.bytes);
@@ -176,7 +171,6 @@ impl Combiner {
         }
     }
 
-    /// Decides the bits in which copies differ.
     fn vote(&mut self, best: &[u8], copies: &[Option<&[u8]>], packet: &mut [u8]) {
         self.differ.fill(0);
         for copy in copies.iter().flatten() {
@@ -193,12 +187,12 @@ impl Combiner {
                 let support = self.support(copies, at, place);
                 let own = word(best, at) >> place & 1 == 1;
                 let bit = 64 * at + place as usize;
-                // Where votes balance, the best copy is right.
+                // Ties go to the best copy.
                 let one = if support == 0.0 { own } else { support > 0.0 };
                 if one != own {
                     packet[bit / 8] ^= 1 << (bit % 8);
                 }
-                self.disputed.push(Disputed {
+                self.disputed.push(DisputedBit {
                     bit,
                     margin: support.abs(),
                 });
@@ -206,7 +200,7 @@ impl Combiner {
         }
     }
 
-    /// By how much a bit is likelier to be 1 than 0: the logarithm of the odds.
+    /// Logarithm of the odds that a bit is 1.
     fn support(&self, copies: &[Option<&[u8]>], at: usize, place: u32) -> f64 {
         let mut support = 0.0;
         let heard = |voter: &Voter| copies[voter.receiver].map(|copy| (voter.weight, copy));
@@ -221,7 +215,7 @@ impl Combiner {
                 best = best.or(Some((weight, sign)));
                 sum += weight * sign;
             }
-            // A balanced cluster says what its best receiver says.
+            // A tie within a cluster goes to its best receiver.
             if let Some((weight, sign)) = best {
                 let decided = if sum == 0.0 { sign } else { f64::signum(sum) };
                 support += weight * decided;
@@ -230,9 +224,9 @@ impl Combiner {
         support
     }
 
-    /// Tries the bits with the closest votes both ways.
+    /// Tries all combinations of the bits with the closest votes.
     fn search(&mut self, wrong: u32, packet: &mut [u8]) -> Recovery {
-        let closest = |a: &Disputed, b: &Disputed| {
+        let closest = |a: &DisputedBit, b: &DisputedBit| {
             let nearer = a.margin.total_cmp(&b.margin);
             nearer.then(a.bit.cmp(&b.bit))
         };
@@ -243,7 +237,7 @@ impl Combiner {
         self.disputed.select_nth_unstable_by(tried - 1, closest);
         let bits = &mut self.disputed[..tried];
         bits.sort_unstable_by(closest);
-        // In the order of a Gray code one bit changes from one combination to the next.
+        // A Gray code: combinations differ in one bit.
         let mut left = wrong;
         let mut found: Option<(f64, u32)> = None;
         for step in 1..1_u32 << tried {
@@ -252,7 +246,7 @@ impl Combiner {
                 continue;
             }
             let chosen = step ^ (step >> 1);
-            let one = |(at, bit): (usize, &Disputed)| match chosen >> at & 1 {
+            let one = |(at, bit): (usize, &DisputedBit)| match chosen >> at & 1 {
                 1 => bit.margin,
                 _ => 0.0,
             };
@@ -264,7 +258,7 @@ impl Combiner {
         let Some((_, chosen)) = found else {
             return Recovery::Lost;
         };
-        for (at, Disputed { bit, .. }) in bits.iter().enumerate() {
+        for (at, DisputedBit { bit, .. }) in bits.iter().enumerate() {
             if chosen >> at & 1 == 1 {
                 packet[bit / 8] ^= 1 << (bit % 8);
             }
@@ -275,9 +269,8 @@ impl Combiner {
     }
 }
 
-/// What each bit of a packet changes in its residual.
 fn syndromes(bytes: usize) -> Vec<u32> {
-    // The linear part of the CRC of one byte, with which it is carried on over a further byte of zeros.
+    // Linear part of the CRC of one byte, which advances it over a byte of zeros.
     let zero = crc32fast::hash(&[0]);
     let table: [u32; 256] = std::array::from_fn(|byte| crc32fast::hash(&[byte as u8]) ^ zero);
     let mut syndromes = vec![0; 8 * bytes];

@@ -1,8 +1,8 @@
-//! Bit errors of receivers, and how much they are correlated.
+//! Bit errors of receivers and their correlation.
 
 use super::{is_intact, words};
 
-/// Counts of bit errors of receivers, alone and together, over packets of which one copy was intact.
+/// Counts bit errors per receiver and per pair, over packets with one intact copy.
 ///
 /// ```
 /// use isochrony_dsp::packets::ErrorCounts;
@@ -21,19 +21,19 @@ use super::{is_intact, words};
 #[derive(Debug, Clone)]
 pub struct ErrorCounts {
     receivers: usize,
-    /// Of receivers i and j, at `i * receivers + j`: bits of packets of which both have a copy.
+    /// Bits of packets of which receivers i and j both have a copy, at `i * receivers + j`.
     common: Vec<u64>,
     /// Errors of i in these.
     errors: Vec<u64>,
-    /// Errors of both in the same bits.
+    /// Joint errors in the same bits.
     joint: Vec<u64>,
-    /// The copies of a packet that have errors, and these, a word for each 64 bits.
+    /// Copies of a packet that have errors, and the error masks.
     broken: Vec<(usize, u64)>,
     wrong: Vec<u64>,
 }
 
 impl ErrorCounts {
-    /// None yet, of so many receivers.
+    /// No counts.
     #[must_use]
     pub fn new(receivers: usize) -> Self {
         let pairs = receivers * receivers;
@@ -47,11 +47,11 @@ impl ErrorCounts {
         }
     }
 
-    /// Adds the copies of one packet, equally long, None of receivers that have none. Whether one of them is intact: else
-    /// nobody knows what was sent, and nothing is counted.
+    /// Adds the copies of one packet, None for receivers without one. Without an intact copy it counts nothing and
+    /// returns false.
     ///
     /// # Panics
-    /// Where there are not as many as receivers, or not all are equally long.
+    /// If copies are not as many as receivers, or not equally long.
     pub fn add(&mut self, copies: &[Option<&[u8]>]) -> bool {
         assert_eq!(copies.len(), self.receivers, "one copy for each receiver");
         let Some(truth) = copies
@@ -99,19 +99,18 @@ impl ErrorCounts {
         true
     }
 
-    /// Forgets all counts.
+    /// Clears all counts.
     pub fn clear(&mut self) {
         for counts in [&mut self.common, &mut self.errors, &mut self.joint] {
             counts.fill(0);
         }
     }
 
-    /// Writes what is known as a square of numbers, row by row: on the diagonal the share of each receiver's bits that are
-    /// wrong, elsewhere the correlation of two receivers' errors (the phi coefficient, from -1 to 1), over the packets of
-    /// which both have a copy. NaN where nothing is known: no such packet, or one of them without errors.
+    /// Writes a square matrix, row by row: error rates on the diagonal, elsewhere the correlation of two receivers'
+    /// errors (phi coefficient, -1 to 1), over common packets. NaN without such packets or without errors of either.
     ///
     /// # Panics
-    /// If `matrix` does not have a number for each pair.
+    /// If `matrix` does not have a number per pair.
     pub fn matrix(&self, matrix: &mut [f64]) {
         assert_eq!(matrix.len(), self.receivers * self.receivers);
         for i in 0..self.receivers {
@@ -132,14 +131,13 @@ impl ErrorCounts {
     }
 }
 
-/// Ones in words.
 fn ones(words: impl Iterator<Item = u64>) -> u64 {
     words.map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// Correlation of two bits that are 1 in `a` and `b` of `n` cases, in `both` of them together.
+/// Phi coefficient of two bits that are 1 in `a` and `b` of `n` cases, and in `both` together.
 fn phi(n: u64, a: u64, b: u64, both: u64) -> f64 {
-    // Products of counts lose nothing here, so that their difference is exact.
+    // Integers, so that the difference of products is exact.
     let [n, a, b, both] = [n, a, b, both].map(i128::from);
     let spread = |x: i128| (x as f64 * (n - x) as f64).sqrt();
     (n * both - a * b) as f64 / (spread(a) * spread(b))

@@ -1,16 +1,14 @@
-//! Packets that several receivers heard of one sender, some of them with bit errors.
+//! Recovery of packets that several receivers heard with bit errors.
 //!
-//! A packet's copies are byte strings of one length; a receiver that did not hear it has none. The last four bytes are
-//! the CRC-32 of those before, little-endian, as Ethernet and 802.11 have it (their FCS): a copy that agrees with it is
-//! intact.
+//! Copies of a packet have one length. The last four bytes are the CRC-32 of the rest, little-endian, as the FCS of
+//! Ethernet and 802.11; a copy that matches it is intact.
 //!
-//! Two steps, after the network monitor of Girod et al. (XStream, 2008, section II):
-//! - [`ErrorCounts`]: wherever one copy is intact, the errors of all others are known bit by bit, and with them how much
-//!   the errors of two receivers are correlated. Receivers that stand together suffer from the same interference.
-//! - [`Combiner`]: receivers whose errors are correlated are no independent witnesses. One cluster of them has one vote,
-//!   as strong as its best receiver, and clusters decide together what was sent.
+//! After the network monitor of Girod et al. (XStream, 2008, section II):
+//! - [`ErrorCounts`]: an intact copy shows the bit errors of all others, and so the correlation of receivers' errors,
+//!   which is high for receivers close together.
+//! - [`Combiner`]: receivers with correlated errors form a cluster with one vote, as strong as its best receiver.
 //!
-//! All work goes over words of 64 bits; single bits are looked at only where copies differ.
+//! Work is done on 64-bit words; single bits only where copies differ.
 
 mod combine;
 mod errors;
@@ -18,13 +16,12 @@ mod errors;
 pub use combine::{Combiner, Recovery};
 pub use errors::ErrorCounts;
 
-/// Bytes of a packet's check.
+/// Bytes of a packet's checksum.
 pub const CHECK_BYTES: usize = 4;
 
-/// What must be zero for a packet to be intact: the CRC-32 of its bytes, less the one that it carries. None for packets
-/// without a byte beside their check.
+/// CRC-32 of a packet's bytes XOR its checksum: zero if intact. None for packets without data.
 ///
-/// It is linear but for a constant: bit errors change it by the sum (XOR) of what each of them changes.
+/// Linear: each bit error contributes its own residual by XOR.
 #[inline]
 #[must_use]
 pub fn residual(packet: &[u8]) -> Option<u32> {
@@ -32,14 +29,14 @@ pub fn residual(packet: &[u8]) -> Option<u32> {
     (!bytes.is_empty()).then(|| crc32fast::hash(bytes) ^ u32::from_le_bytes(*check))
 }
 
-/// Whether a packet agrees with its check. One with errors does so by chance once in 2^32.
+/// Whether a packet matches its checksum; with errors, a chance of 2^-32.
 #[inline]
 #[must_use]
 pub fn is_intact(packet: &[u8]) -> bool {
     residual(packet) == Some(0)
 }
 
-/// The words of a packet, the last one filled with zeros.
+/// The words of a packet, the last one zero-padded.
 #[inline]
 fn words(packet: &[u8]) -> impl Iterator<Item = u64> {
     let (words, rest) = packet.as_chunks::<8>();
@@ -52,7 +49,6 @@ fn words(packet: &[u8]) -> impl Iterator<Item = u64> {
         .chain(last)
 }
 
-/// The word `at` of a packet.
 #[inline]
 fn word(packet: &[u8], at: usize) -> u64 {
     let rest = &packet[8 * at..];

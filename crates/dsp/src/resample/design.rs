@@ -1,7 +1,7 @@
-//! Weights of a stage: a sinc under a Kaiser window, sampled at each phase.
+//! Weights of a stage: a Kaiser-windowed sinc, sampled at each phase.
 //!
 //! Source: A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 7.5 (window), and J. O.
-//! Smith and P. Gossett, "A flexible sampling-rate conversion method", ICASSP 1984 (phases, and values between them).
+//! Smith and P. Gossett, "A flexible sampling-rate conversion method", ICASSP 1984 (interpolated phases).
 
 use std::f64::consts::PI;
 
@@ -11,50 +11,45 @@ use crate::DspError;
 use crate::filter::{bessel_i0, kaiser_beta, parameter_error};
 use crate::spectrum::Precision;
 
-/// Weights that are multiplied from a window's first sample on come in groups of so many: a vector of singles.
+/// Weights per group: a vector of f32.
 pub(super) const LANES: usize = VECTOR_BYTES / size_of::<f32>();
-/// Most weights of a result.
-const MOST_TAPS: f64 = 1_048_576.0;
-/// Most weights that are kept as they are: a megabyte of doubles.
-const MOST_KEPT: u64 = 1 << 17;
+const MAX_TAPS: f64 = 1_048_576.0;
+/// Maximum weights stored as rows: a megabyte of f64.
+const MAX_STORED_WEIGHTS: u64 = 1 << 17;
 
-/// Weights that a Kaiser window needs for a transition of so many cycles a sample.
+/// Taps of a Kaiser window for a transition of `width` cycles per sample.
 pub(super) fn taps_for(attenuation_db: f64, width: f64) -> f64 {
     ((attenuation_db - 7.95) / (2.285 * 2.0 * PI * width) + 3.0).ceil()
 }
 
-/// Whether each phase has a row of weights.
 pub(super) fn has_rows(spec: &Spec) -> bool {
-    // Each row rounded up, and a few more.
     let taps = taps_for(spec.attenuation_db, spec.stop - spec.pass) as u64;
     let all = spec
         .ratio
         .up()
         .saturating_mul(taps.saturating_add(3 * LANES as u64));
-    spec.ratio.up() == 1 || all <= MOST_KEPT
+    spec.ratio.up() == 1 || all <= MAX_STORED_WEIGHTS
 }
 
-/// Weights of all phases of a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Weights<T> {
-    /// Weights of a result.
     pub(super) taps: usize,
-    /// How many of them are of the sample at its place, or before that, where a window is of one result.
+    /// How many of them are at or before the sample at the result's position, for windows of a single result.
     pub(super) before: usize,
-    /// How many samples the second of two results of one window lies behind the first at most; 0 where each has its own.
+    /// Maximum distance of the second of two results that share a window; 0 if windows are not shared.
     pub(super) shift: usize,
     pub(super) table: Table<T>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Table<T> {
-    /// A row for each turn: for each of `up` results, which have all phases.
+    /// A row for each of `up` results, which have all phases.
     Rows(Vec<T>),
-    /// Between two of so many phases each weight is a cubic: its four coefficients, a vector of weights at a time.
+    /// Cubics between `phases` phases: four coefficients per weight, by vectors of weights.
     Cubics { phases: u64, coefficients: Vec<T> },
 }
 
-/// The lowpass as a function of the distance from a result's place, in samples that go in.
+/// The lowpass as a function of the distance from a result, in input samples.
 struct Lowpass {
     cutoff: f64,
     beta: f64,
@@ -76,7 +71,7 @@ impl Lowpass {
         sinc * bessel_i0(self.beta * ((1.0 - part) * (1.0 + part)).sqrt())
     }
 
-    /// The row of a place that lies so many samples and parts of one behind the middle, adding up to 1.
+    /// Weights at a fractional position, normalised to a sum of 1.
     fn row(&self, part: f64, taps: usize) -> impl Iterator<Item = f64> {
         let first = 1.0 - self.reach;
         let row: Vec<f64> = (0..taps)
@@ -88,13 +83,10 @@ impl Lowpass {
 }
 
 impl<T: Precision> Weights<T> {
-    /// Of a stage.
-    ///
     /// # Errors
-    /// [`DspError::Parameter`] for more weights than there may be.
+    /// [`DspError::Parameter`] if it needs too many weights.
     pub(super) fn new(operator: &'static str, spec: &Spec) -> Result<Self, DspError> {
         if spec.ratio.is_one() {
-            // Samples as they are.
             return Ok(Self {
                 taps: 1,
                 before: 1,
@@ -103,9 +95,9 @@ impl<T: Precision> Weights<T> {
             });
         }
         let taps = taps_for(spec.attenuation_db, spec.stop - spec.pass);
-        if taps > MOST_TAPS {
+        if taps > MAX_TAPS {
             let allowed = format!(
-                "so that a result is of at most {MOST_TAPS} samples, of which it needs {taps:.0}"
+                "so that a result is of at most {MAX_TAPS} samples, of which it needs {taps:.0}"
             );
             let got = spec.ratio.to_string();
             return Err(parameter_error(operator, "up/down", got, allowed));
@@ -113,7 +105,7 @@ impl<T: Precision> Weights<T> {
         let (up, down) = (spec.ratio.up(), spec.ratio.down());
         let least = (taps as usize).next_multiple_of(2);
         let kept = has_rows(spec);
-        // Windows of neighbouring results overlap nearly if there are few samples for a result.
+        // With few samples per result, windows of neighbouring results mostly overlap.
         let shift = match kept && up > 1 && down > 1 && down < 2 * up {
             true => down.div_ceil(up) as usize,
             false => 0,
@@ -154,9 +146,9 @@ impl<T: Precision> Weights<T> {
     }
 }
 
-/// Cubics through the rows at four neighbouring phases, so dense that they are as exact as the lowpass is.
+/// Cubics through the rows of four neighbouring phases, dense enough for the lowpass's accuracy.
 fn cubics<T: Precision>(lowpass: &Lowpass, taps: usize, spec: &Spec) -> Table<T> {
-    // A cubic through four points of a sine of w radians a point is off by 3 w^4 / 128 at most; half as much is left.
+    // A cubic's error is at most 3 w^4 / 128 for a sine of w radians per phase; half the tolerance is left for it.
     let error = 10f64.powf(-spec.attenuation_db / 20.0) / 2.0;
     let steepest = 2.0 * PI * spec.stop;
     let phases = (steepest / (error * 128.0 / 3.0).powf(0.25))

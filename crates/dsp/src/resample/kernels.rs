@@ -1,9 +1,8 @@
-//! The sums: each result from the samples around its place, in an order that depends on the ratio alone.
+//! Dot products of weights and samples, in an order that depends on the ratio alone.
 //!
-//! Going up by a whole number, neighbouring results of one phase have neighbouring windows: they are computed side by
-//! side, a product of each at a time, oldest sample first. Otherwise products are added in a vector, from the window's
-//! first sample on, and its numbers onto each other; results of one phase share the loads of its weights, and two
-//! neighbouring results those of one window.
+//! For integer upsampling, neighbouring results of one phase have neighbouring windows: they are computed in parallel,
+//! oldest sample first. Otherwise the products of a result are accumulated in a vector, then reduced; results of one
+//! phase share loads of weights, and two neighbouring results those of a window.
 
 use bytemuck::{Zeroable as _, cast_slice};
 
@@ -15,26 +14,25 @@ use crate::avx2::Avx2;
 use crate::isa::{Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Vectors of results side by side; as many again of another phase stay in registers.
+/// Vectors of results in parallel; those of a second phase still fit the registers.
 const SIDE: usize = 4;
-/// Samples behind the last window that may be read; they count for nothing.
-pub(super) const SPARE: usize = SIDE * VECTOR_BYTES / size_of::<f32>();
+/// Samples behind the last window that may be read, without effect.
+pub(super) const READ_AHEAD: usize = SIDE * VECTOR_BYTES / size_of::<f32>();
 
-/// Results whose windows begin at sample `at` of `row`, and `down / up` samples on from one to the next.
+/// Results whose windows start at sample `at` of `row` and advance by `down / up` samples.
 pub(super) struct Sums<'a, T> {
-    /// Weights of a result.
     pub(super) taps: usize,
-    /// A row of weights for each turn, or for so many phases between which there are cubics.
+    /// A row of weights per turn, or cubics between so many phases.
     pub(super) weights: &'a [T],
     pub(super) between: Option<u64>,
-    /// Whether two results of an even turn and the next are of one window, that of the first.
+    /// Whether an even turn and the next share a window.
     pub(super) pairs: bool,
-    /// Ends [`SPARE`] samples behind the last window, or later.
+    /// Ends at least [`READ_AHEAD`] samples behind the last window.
     pub(super) row: &'a [T],
     pub(super) at: usize,
-    /// The first result's index, from the last multiple of `up` on.
+    /// Index of the first result, modulo `up`.
     pub(super) turn: u64,
-    /// How many of `up` parts the first place lies behind its sample.
+    /// Fractional position of the first result, in parts of `up`.
     pub(super) phase: u64,
     pub(super) up: u64,
     pub(super) down: u64,
@@ -63,7 +61,6 @@ impl<T: Precision> Kernel for Sums<'_, T> {
 }
 
 impl<'a, T: Precision> Sums<'a, T> {
-    /// The same as numbers of the type that they are.
     #[inline(always)]
     fn of<N: Precision>(self) -> Sums<'a, N> {
         Sums {
@@ -90,12 +87,11 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// Going up by a whole number: two phases of [`SIDE`] vectors of windows at a time.
+    /// Integer upsampling: two phases of [`SIDE`] vectors of windows at a time.
     #[inline(always)]
     fn side_by_side<V: Vector<Number = T>>(self, level: V::Level) {
         let (taps, up) = (self.taps, self.up as usize);
         let side = SIDE * size_of::<V::Lane>() / size_of::<T>();
-        // Results of the first window that come before the first one that is wanted.
         let before = self.phase as usize;
         let windows = (before + self.results.len()).div_ceil(up);
         for from in (0..windows).step_by(side) {
@@ -105,7 +101,7 @@ impl<'a, T: Precision> Sums<'a, T> {
                 let other = (phase + 1).min(up - 1);
                 let row_of = |phase: usize| &self.weights[phase * taps..][..taps];
                 let rows = [row_of(phase), row_of(other)];
-                let sums = pair::<V>(level, rows, row, side);
+                let sums = neighbouring_windows::<V>(level, rows, row, side);
                 let [a, b]: [&[T]; 2] = [cast_slice(&sums[0]), cast_slice(&sums[1])];
                 let inside = first.checked_sub(before);
                 let mut block = inside.and_then(|at| self.results.get_mut(at..at + side * up));
@@ -135,7 +131,7 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// Results `up` apart are of one phase, and of windows `down` apart.
+    /// Results `up` apart share a phase; their windows are `down` apart.
     #[inline(always)]
     fn phase_by_phase<V: Vector<Number = T>>(self, level: V::Level) {
         let Self { row, results, .. } = self;
@@ -147,20 +143,19 @@ impl<'a, T: Precision> Sums<'a, T> {
         while first < all {
             let paired = self.pairs && turn.is_multiple_of(2) && turn + 1 < up && first + 1 < all;
             let second_of_pair = self.pairs && turn % 2 == 1;
-            // The window of the result before.
             let back = whole + usize::from(phase < part);
             let mut from = if second_of_pair { at - back } else { at };
             let rows = &self.weights[turn * taps..];
             let mut left = (results.len() - first).div_ceil(up);
             let mut n = first;
             while left > 0 {
-                // Those that there are not are as the last one.
+                // Missing ones repeat the last.
                 let window = |k: usize| &row[from + k.min(left - 1) * down..][..taps];
                 let windows = [window(0), window(1), window(2), window(3)];
                 let step = if paired { 4 } else { 8 };
                 if paired {
                     let (one, other) = rows[..2 * taps].split_at(taps);
-                    let [one, other] = eight::<V>(level, [one, other], windows);
+                    let [one, other] = four_windows_two_phases::<V>(level, [one, other], windows);
                     for k in 0..left.min(4) {
                         results[n + k * up] = one[k];
                         if let Some(result) = results.get_mut(n + k * up + 1) {
@@ -169,7 +164,7 @@ impl<'a, T: Precision> Sums<'a, T> {
                     }
                 } else {
                     let more = [window(4), window(5), window(6), window(7)];
-                    let sums = alike::<V>(level, &rows[..taps], [windows, more]);
+                    let sums = eight_windows::<V>(level, &rows[..taps], [windows, more]);
                     for k in 0..left.min(8) {
                         results[n + k * up] = sums[k / 4][k % 4];
                     }
@@ -190,16 +185,16 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// One by one, each with weights of its own.
+    /// One by one, with interpolated weights.
     #[inline(always)]
     fn between_phases<V: Vector<Number = T>>(self, level: V::Level, phases: u64) {
         let (whole, part) = ((self.down / self.up) as usize, self.down % self.up);
         let (mut at, mut phase) = (self.at, self.phase);
         let dense = phases as f64 / self.up as f64;
-        // Signed, as ratios are below 2^63: that is what CPUs convert at once.
+        // Signed conversion is one instruction; ratios are below 2^63.
         for result in self.results {
             let place = phase.cast_signed() as f64 * dense;
-            // A rounding may reach the next phase, whose cubic continues this one.
+            // Rounding may reach the next phase, whose cubic continues this one.
             let row = (place as i64).min(phases.cast_signed() - 1);
             let rest = V::all(level, T::of(place - row as f64));
             let cubics = &self.weights[row as usize * 4 * self.taps..][..4 * self.taps];
@@ -212,9 +207,9 @@ impl<'a, T: Precision> Sums<'a, T> {
     }
 }
 
-/// Sums of neighbouring windows, by the weights of two phases; the oldest sample first.
+/// Sums of neighbouring windows for two phases, oldest sample first.
 #[inline(always)]
-fn pair<V: Vector>(
+fn neighbouring_windows<V: Vector>(
     level: V::Level,
     weights: [&[V::Number]; 2],
     row: &[V::Number],
@@ -234,7 +229,7 @@ fn pair<V: Vector>(
     [stored(a), stored(b)]
 }
 
-/// Vectors in memory. By hand, as all below: what `map` calls is not compiled for the vectors' instructions.
+/// Stores vectors. A loop, as below: closures of `map` are not compiled for the instruction set.
 #[inline(always)]
 fn stored<V: Vector>(vectors: [V; SIDE]) -> [V::Lane; SIDE] {
     let mut lanes = [V::Lane::zeroed(); SIDE];
@@ -244,31 +239,38 @@ fn stored<V: Vector>(vectors: [V; SIDE]) -> [V::Lane; SIDE] {
     lanes
 }
 
-/// Vectors of a slice, two by two.
 #[inline(always)]
-fn twos<V: Vector>(numbers: &[V::Number]) -> &[[V::Lane; 2]] {
+fn vector_pairs<V: Vector>(numbers: &[V::Number]) -> &[[V::Lane; 2]] {
     cast_slice::<_, V::Lane>(numbers).as_chunks::<2>().0
 }
 
-/// Vectors of a slice.
 #[inline(always)]
-fn ones<V: Vector>(numbers: &[V::Number]) -> &[V::Lane] {
+fn vectors<V: Vector>(numbers: &[V::Number]) -> &[V::Lane] {
     cast_slice(numbers)
 }
 
-/// Sums of eight windows by the same weights.
 #[inline(always)]
-fn alike<V: Vector>(
+fn eight_windows<V: Vector>(
     level: V::Level,
     weights: &[V::Number],
     windows: [[&[V::Number]; 4]; 2],
 ) -> [[V::Number; 4]; 2] {
     let [[a, b, c, d], [e, f, g, h]] = windows;
-    let (a, b, c, d) = (ones::<V>(a), ones::<V>(b), ones::<V>(c), ones::<V>(d));
-    let (e, f, g, h) = (ones::<V>(e), ones::<V>(f), ones::<V>(g), ones::<V>(h));
+    let (a, b, c, d) = (
+        vectors::<V>(a),
+        vectors::<V>(b),
+        vectors::<V>(c),
+        vectors::<V>(d),
+    );
+    let (e, f, g, h) = (
+        vectors::<V>(e),
+        vectors::<V>(f),
+        vectors::<V>(g),
+        vectors::<V>(h),
+    );
     let (first, second) = (a.iter().zip(b).zip(c).zip(d), e.iter().zip(f).zip(g).zip(h));
     let mut sums = [V::all(level, V::Number::of(0.0)); 8];
-    let all = ones::<V>(weights).iter().zip(first).zip(second);
+    let all = vectors::<V>(weights).iter().zip(first).zip(second);
     for ((weights, (((a, b), c), d)), (((e, f), g), h)) in all {
         let weights = V::load(level, weights);
         for (sum, window) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
@@ -284,14 +286,19 @@ fn alike<V: Vector>(
 
 /// Sums of four windows by the weights of two phases.
 #[inline(always)]
-fn eight<V: Vector>(
+fn four_windows_two_phases<V: Vector>(
     level: V::Level,
     weights: [&[V::Number]; 2],
     windows: [&[V::Number]; 4],
 ) -> [[V::Number; 4]; 2] {
     let [w, x, y, z] = windows;
-    let (w, x, y, z) = (ones::<V>(w), ones::<V>(x), ones::<V>(y), ones::<V>(z));
-    let (one, other) = (ones::<V>(weights[0]), ones::<V>(weights[1]));
+    let (w, x, y, z) = (
+        vectors::<V>(w),
+        vectors::<V>(x),
+        vectors::<V>(y),
+        vectors::<V>(z),
+    );
+    let (one, other) = (vectors::<V>(weights[0]), vectors::<V>(weights[1]));
     let zero = V::all(level, V::Number::of(0.0));
     let (mut sums, mut others) = ([zero; 4], [zero; 4]);
     let windows = w.iter().zip(x).zip(y).zip(z);
@@ -310,7 +317,7 @@ fn eight<V: Vector>(
     ]
 }
 
-/// The sum of one window by weights that are cubics of `rest`.
+/// Sum of one window by weights that are cubics of `rest`.
 #[inline(always)]
 fn cubic<V: Vector>(
     level: V::Level,
@@ -322,7 +329,7 @@ fn cubic<V: Vector>(
     let mut sums = [zero; 2];
     let (cubics, _) = cast_slice::<_, V::Lane>(cubics).as_chunks::<4>();
     let (cubics, _) = cubics.as_chunks::<2>();
-    for (cubics, window) in cubics.iter().zip(twos::<V>(window)) {
+    for (cubics, window) in cubics.iter().zip(vector_pairs::<V>(window)) {
         for half in 0..2 {
             let [a, b, c, d] = &cubics[half];
             let weights = V::load(level, d).mul(rest).add(V::load(level, c));

@@ -1,18 +1,17 @@
-//! Samples at another rate, on a grid that belongs to the ratio and not to a recording.
+//! Resampling on a grid that depends on the ratio, not on the recording.
 //!
-//! Sample `j` of what comes out lies at index `j * down / up` of what goes in ([`Ratio`]), whatever stretch that index is
-//! in and wherever computing begins. So the same samples come of any range, on any worker, and where they lie is one exact
-//! map. Each is a sum over the samples around its place, weighted by a lowpass that ends where the lower rate's half
-//! begins: a sinc under a Kaiser window, of even length, centred on the place, so nothing is delayed.
+//! Output sample `j` lies at input index `j * down / up` ([`Ratio`]), wherever computing starts: any range on any
+//! worker gives the same samples. Each is a sum over the samples around it, weighted by a lowpass that stops at half
+//! the lower rate: a Kaiser-windowed sinc of even length, centred on the position, without delay.
 //!
-//! - [`design`] turns a [`Quality`] into weights: a row for each of the `up` phases, or, where there were too many, cubics
-//!   between rows, exact to the quality. Each row adds up to 1, so that constants stay what they are.
-//! - [`split`] does large ratios in stages: coarse ones far from the edge of what passes, where few weights are enough.
-//! - [`kernels`] are the sums, in [`vectors`], [`Stage`](stage::Stage) keeps the samples that are still needed, [`Resampler`] is a
-//!   chain of stages.
+//! - `design` computes weights from a [`Quality`]: a row per phase, or cubics between rows if there are too many.
+//!   Rows add up to 1.
+//! - `split` divides large ratios into stages: coarse ones with wide transitions need few weights.
+//! - `kernels` computes the sums with `vectors`; `Stage` buffers samples; [`Resampler`] is a chain
+//!   of stages.
 //!
-//! Weights are computed in double precision and applied in that of the samples. A sum runs in a fixed order over the
-//! samples around its place: the same bits for any chunking and on every instruction set.
+//! Weights are computed in f64 and applied in the samples' precision, in a fixed order: the same bits for any chunking
+//! and instruction set.
 
 mod design;
 mod kernels;
@@ -29,16 +28,16 @@ pub use resampler::Resampler;
 use crate::DspError;
 use crate::filter::parameter_error;
 
-/// How near to ideal the lowpass is.
+/// Quality of the lowpass.
 ///
-/// Frequencies up to `passband` of half the lower rate pass within `10^(-attenuation_db / 20)` of 1; from that half on
-/// they are weakened by `attenuation_db`, so that what aliases or mirrors lies below. Samples that each result is of:
-/// about `(attenuation_db - 8) / (7.2 * (1 - passband))` at the lower rate, 128 by default.
+/// Frequencies up to `passband` of half the lower rate pass within `10^(-attenuation_db / 20)` of 1; from that half on,
+/// they, aliases and images are attenuated by `attenuation_db`. Samples per result: about `(attenuation_db - 8) / (7.2
+/// * (1 - passband))` at the lower rate, 128 by default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quality {
-    /// What stops is weakened by so many dB, 20 to 160.
+    /// Stopband attenuation in dB, 20 to 160.
     pub attenuation_db: f64,
-    /// What passes, as a part of half the lower rate: 0.05 to 0.99.
+    /// Passband as a fraction of half the lower rate: 0.05 to 0.99.
     pub passband: f64,
 }
 
@@ -72,14 +71,14 @@ impl Quality {
     }
 }
 
-/// What a result near the end of a stretch is of.
+/// Results near the ends of a contiguous range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Edges {
-    /// There is none unless all samples that it needs lie in the stretch: nothing is made up.
+    /// Only those all of whose samples lie in the range.
     #[default]
     Inside,
-    /// Zeros lie outside; a result for each place in the stretch.
+    /// A result for each position in the range, with zeros outside.
     Zeros,
-    /// The first and the last sample go on; a result for each place in the stretch.
+    /// A result for each position in the range, with the first and last sample repeated outside.
     Steady,
 }

@@ -1,4 +1,4 @@
-//! A chain of stages.
+//! A chain of resampling stages.
 
 use std::ops::Range;
 
@@ -12,15 +12,14 @@ use crate::filter::parameter_error;
 use crate::isa::Isa;
 use crate::spectrum::Precision;
 
-/// Samples that go from stage to stage at a time.
+/// Samples passed between stages at a time.
 const BLOCK: usize = 2048;
-/// Other indices are refused, so that none can leave 64 bits on the way.
-const LEGAL: Range<i64> = -(1 << 62)..1 << 62;
+/// Legal indices, so that none overflows 64 bits on the way.
+const LEGAL_INDICES: Range<i64> = -(1 << 62)..1 << 62;
 
-/// Computes samples at another rate of those of a stretch, and keeps what is still needed from call to call.
+/// Resamples contiguous ranges, with state from call to call.
 ///
-/// Result `j` lies at index `j * down / up`; see the module for conventions. NaN and infinities reach the results that
-/// are of them: as many samples to both sides as [`reach`](Self::reach) says.
+/// Conventions are those of the module. NaN and infinities affect the results within [`reach`](Self::reach).
 ///
 /// ```
 /// use isochrony_dsp::resample::{Edges, Quality, Ratio, Resampler};
@@ -43,9 +42,7 @@ pub struct Resampler<T> {
     ratio: Ratio,
     edges: Edges,
     stages: Vec<Stage<T>>,
-    /// What goes from one stage to the next.
     between: [Vec<T>; 2],
-    /// The result that is computed next.
     next: i64,
     /// Index behind the last sample, and that sample; None before the first.
     end: i64,
@@ -53,10 +50,10 @@ pub struct Resampler<T> {
 }
 
 impl<T: Precision> Resampler<T> {
-    /// Before its first stretch: [`begin`](Self::begin) says where that is.
+    /// Call [`begin`](Self::begin) before the first range.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] for a quality out of range, or rates more than 2^20 apart.
+    /// [`DspError::Parameter`] if a quality is out of range, or rates are more than 2^20 apart.
     pub fn new(
         operator: &'static str,
         ratio: Ratio,
@@ -66,7 +63,7 @@ impl<T: Precision> Resampler<T> {
         Self::on(Isa::best(), operator, ratio, quality, edges)
     }
 
-    /// As [`new`](Self::new), on an instruction set: for tests and benchmarks.
+    /// As [`new`](Self::new), on an instruction set, for tests and benchmarks.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -93,20 +90,20 @@ impl<T: Precision> Resampler<T> {
         Ok(made)
     }
 
-    /// Results for samples.
+    /// Results per sample.
     #[must_use]
     pub fn ratio(&self) -> Ratio {
         self.ratio
     }
 
-    /// Samples that a result needs before the one at or before its place, and behind that one.
+    /// Samples that a result needs before the one at or before its position, and behind that one.
     #[must_use]
     pub fn reach(&self) -> (u64, u64) {
         let mut dense = 1.0;
         let (mut before, mut behind) = (0, 0);
         for (at, stage) in self.stages.iter().enumerate() {
             let (back, ahead) = stage.reach();
-            // A place between two samples counts from the first of them.
+            // A position between two samples counts from the first of them.
             let back = back + u64::from(at > 0);
             before += (back as f64 / dense).ceil() as u64;
             behind += (ahead as f64 / dense).ceil() as u64;
@@ -115,7 +112,7 @@ impl<T: Precision> Resampler<T> {
         (before, behind)
     }
 
-    /// Bytes of samples that it keeps.
+    /// Bytes of buffers.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let between = self.between.iter().map(|between| size_of_val(&between[..]));
@@ -128,14 +125,13 @@ impl<T: Precision> Resampler<T> {
         self.next
     }
 
-    /// A stretch begins at an index, and what was before is forgotten. Gives the index of the first result, should the
-    /// stretch be long enough for one.
+    /// Starts a contiguous range at an index, and returns the index of its first result, if the range is long enough.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] where an index, or what the ratio makes of it, is beyond 2^62.
+    /// [`DspError::Parameter`] if an index, before or after resampling, is beyond 2^62.
     pub fn begin(&mut self, start: i64) -> Result<i64, DspError> {
         (self.end, self.last) = (start, None);
-        let first = self.first(start).filter(|at| LEGAL.contains(at));
+        let first = self.first(start).filter(|at| LEGAL_INDICES.contains(at));
         self.next = first.ok_or_else(|| {
             let allowed = format!("such that indices stay below 2^62, at index {start}");
             parameter_error(self.operator, "up/down", self.ratio.to_string(), allowed)
@@ -146,11 +142,10 @@ impl<T: Precision> Resampler<T> {
     fn first(&mut self, start: i64) -> Option<i64> {
         let mut first = Some(start);
         if self.edges != Edges::Inside {
-            // What lies outside is given as samples.
             first = start.checked_sub_unsigned(self.reach().0);
         }
         for stage in &mut self.stages {
-            first = stage.begin(first.filter(|at| LEGAL.contains(at))?);
+            first = stage.begin(first.filter(|at| LEGAL_INDICES.contains(at))?);
         }
         match (self.edges, self.stages.last_mut()) {
             (Edges::Inside, _) | (_, None) => first,
@@ -158,13 +153,13 @@ impl<T: Precision> Resampler<T> {
         }
     }
 
-    /// Samples to come before those that are given, as the stretch begins.
+    /// Padding samples before the first ones.
     fn outside(&self, samples: usize) -> usize {
         let begins = self.last.is_none() && samples > 0 && self.edges != Edges::Inside;
         if begins { self.reach().0 as usize } else { 0 }
     }
 
-    /// Results that there will be after so many more samples.
+    /// Number of results after `samples` more samples.
     #[must_use]
     pub fn ready(&self, samples: usize) -> usize {
         let samples = samples + self.outside(samples);
@@ -172,7 +167,7 @@ impl<T: Precision> Resampler<T> {
         stages.fold(samples, |samples, stage| stage.ready(samples))
     }
 
-    /// Results that are left if the stretch ends now.
+    /// Number of results left if the range ends now.
     #[must_use]
     pub fn ready_at_end(&self) -> usize {
         if self.edges == Edges::Inside || self.last.is_none() {
@@ -182,16 +177,15 @@ impl<T: Precision> Resampler<T> {
         usize::try_from(behind.saturating_sub(self.next)).unwrap_or(0)
     }
 
-    /// Takes the samples that follow and computes the results that are [`ready`](Self::ready) then.
+    /// Takes the next samples and computes the results that become [`ready`](Self::ready).
     ///
     /// # Errors
-    /// [`DspError::OutputLength`] unless `output` is as long as that.
+    /// [`DspError::OutputLength`] unless `output` has that length.
     pub fn process(&mut self, input: &[T], output: &mut [T]) -> Result<(), DspError> {
         self.fits(self.ready(input.len()), output.len())?;
         let (Some(&first), Some(&last)) = (input.first(), input.last()) else {
             return Ok(());
         };
-        // Places of results of samples outside alone lie outside.
         self.continued(first, self.outside(input.len()), &mut []);
         self.last = Some(last);
         self.end = self.end.saturating_add_unsigned(input.len() as u64);
@@ -199,10 +193,10 @@ impl<T: Precision> Resampler<T> {
         Ok(())
     }
 
-    /// The stretch has ended: computes the results that are left. What follows needs a [`begin`](Self::begin).
+    /// Ends the range and computes the results left. Then [`begin`](Self::begin) is needed.
     ///
     /// # Errors
-    /// [`DspError::OutputLength`] unless `output` is as long as [`ready_at_end`](Self::ready_at_end) says.
+    /// [`DspError::OutputLength`] unless `output` is as long as [`ready_at_end`](Self::ready_at_end).
     pub fn finish(&mut self, output: &mut [T]) -> Result<(), DspError> {
         self.fits(self.ready_at_end(), output.len())?;
         let last = self.last.take().filter(|_| !output.is_empty());
@@ -212,7 +206,7 @@ impl<T: Precision> Resampler<T> {
         Ok(())
     }
 
-    /// Takes samples from outside the stretch, given its sample next to them.
+    /// Feeds padding samples, by the range's nearest sample.
     fn continued(&mut self, nearest: T, count: usize, mut output: &mut [T]) {
         let outside = match self.edges {
             Edges::Steady => nearest,
@@ -220,7 +214,7 @@ impl<T: Precision> Resampler<T> {
         };
         let block = [outside; 256];
         let mut left = count;
-        // Behind the last result that is wanted samples are of no use; before the first none is.
+        // At the end, stop when all results are computed.
         let until_full = !output.is_empty();
         while left > 0 && !(until_full && output.is_empty()) {
             let now = left.min(block.len());
@@ -230,7 +224,7 @@ impl<T: Precision> Resampler<T> {
         }
     }
 
-    /// Takes samples through the stages; how many results came of them, for which there was room.
+    /// Feeds samples through the stages; number of results.
     fn through(&mut self, input: &[T], output: &mut [T]) -> usize {
         let Some((last, others)) = self.stages.split_last_mut() else {
             return 0;

@@ -1,20 +1,20 @@
-//! One stage: weights, and the samples that the next results still need.
+//! One resampling stage: weights, and a buffer of samples.
 //!
-//! All places are indices of the input; [`Ratio`] makes them of the results' indices, exactly. The row holds samples from
-//! index `base` on. A stage knows no ends: it gives the results all of whose samples it was given.
+//! Positions are exact input indices. The row holds samples from index `base` on. A result is computed as soon as it
+//! has all its samples.
 
 use std::sync::Arc;
 
 use isochrony_time::Ratio;
 
 use super::design::{Table, Weights};
-use super::kernels::{SPARE, Sums};
+use super::kernels::{READ_AHEAD, Sums};
 use super::split::Spec;
 use crate::DspError;
 use crate::isa::Isa;
 use crate::spectrum::Precision;
 
-/// Bytes of samples that are taken into the row at a time: half a first-level cache.
+/// Bytes of samples taken at a time: half an L1 cache.
 const BLOCK_BYTES: usize = 1 << 14;
 
 #[derive(Debug, Clone)]
@@ -22,12 +22,12 @@ pub(super) struct Stage<T> {
     isa: Isa,
     weights: Arc<Weights<T>>,
     ratio: Ratio,
-    /// Samples, room for a block, and for what kernels may read beyond.
+    /// Samples, then room for a block and for reads of kernels beyond it.
     row: Vec<T>,
-    /// Samples in the row, and the index of the first.
+    /// Samples in the row, and index of the first.
     len: usize,
     base: i64,
-    /// The next result, and its place: a sample, and how many of `up` parts behind that.
+    /// The next result, and its position: a sample, and parts of `up` behind it.
     next: i64,
     place: i64,
     phase: u64,
@@ -39,7 +39,7 @@ impl<T: Precision> Stage<T> {
         let block = (BLOCK_BYTES / size_of::<T>()).max(weights.taps);
         Ok(Self {
             isa,
-            row: vec![T::zero(); weights.taps + weights.shift + block + SPARE],
+            row: vec![T::zero(); weights.taps + weights.shift + block + READ_AHEAD],
             weights: Arc::new(weights),
             ratio: spec.ratio,
             len: 0,
@@ -54,7 +54,7 @@ impl<T: Precision> Stage<T> {
         self.ratio
     }
 
-    /// Samples that a result needs before the one at its place, and behind it.
+    /// Samples that a result needs before the one at its position, and behind it.
     pub(super) fn reach(&self) -> (u64, u64) {
         let Weights {
             taps,
@@ -69,28 +69,25 @@ impl<T: Precision> Stage<T> {
         size_of_val(&self.row[..])
     }
 
-    /// Samples from an index on are to come: the first result's index. None where that is beyond 64 bits.
+    /// Starts at a sample index; returns the first result's index, None if it overflows.
     pub(super) fn begin(&mut self, start: i64) -> Option<i64> {
-        // All samples of a result are there if its place has so many before it.
         let before = self.reach().0.cast_signed();
         let first = self.ratio.first_from(start.checked_add(before)?)?;
         (self.base, self.len) = (start, 0);
         self.seek(first)
     }
 
-    /// Leaves out results before one. None where its place is beyond 64 bits.
+    /// Skips results before one. None if its position overflows.
     pub(super) fn seek(&mut self, result: i64) -> Option<i64> {
         (self.place, self.phase) = self.ratio.place(result)?;
         self.next = result;
         Some(result)
     }
 
-    /// Index behind the last sample.
     fn end(&self) -> i64 {
         self.base.saturating_add_unsigned(self.len as u64)
     }
 
-    /// Results that there will be after so many more samples.
     pub(super) fn ready(&self, samples: usize) -> usize {
         let behind = self.reach().1;
         let end = self.end().saturating_add_unsigned(samples as u64);
@@ -98,14 +95,14 @@ impl<T: Precision> Stage<T> {
         usize::try_from(end.unwrap_or(i64::MAX).saturating_sub(self.next)).unwrap_or(0)
     }
 
-    /// Takes samples and computes the results that are [`ready`](Self::ready) then, as many as there is room for. What is
-    /// left of the samples when there is room for none, neither of results nor of samples, only later results need.
+    /// Takes samples and computes the results that become [`ready`](Self::ready), as far as there is room; then later
+    /// results need the rest.
     pub(super) fn process(&mut self, mut input: &[T], mut output: &mut [T]) {
         while !input.is_empty() {
-            if self.len == self.row.len() - SPARE {
+            if self.len == self.row.len() - READ_AHEAD {
                 self.forget();
             }
-            let room = self.row.len() - SPARE - self.len;
+            let room = self.row.len() - READ_AHEAD - self.len;
             if room == 0 && output.is_empty() {
                 return;
             }
@@ -119,10 +116,9 @@ impl<T: Precision> Stage<T> {
         }
     }
 
-    /// Computes the next results, of which all samples are there.
     fn compute(&mut self, results: &mut [T]) {
         let count = results.len() as i64;
-        // Not before the row's first sample: it keeps what the next result needs.
+        // Not before the row's first sample, since it keeps what the next result needs.
         let middle = (self.place - self.base) as usize;
         let at = middle + 1 - self.weights.before;
         if results.is_empty() {
@@ -153,11 +149,11 @@ impl<T: Precision> Stage<T> {
             });
         }
         self.next += count;
-        // Beyond 64 bits lies what no sample can have.
+        // No sample can lie beyond 64 bits.
         (self.place, self.phase) = self.ratio.place(self.next).unwrap_or((i64::MAX, 0));
     }
 
-    /// Lets go of samples that no further result needs.
+    /// Drops samples that no later result needs.
     fn forget(&mut self) {
         let (before, _) = self.reach();
         let needed = self.place.saturating_sub_unsigned(before);

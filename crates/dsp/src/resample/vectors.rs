@@ -1,31 +1,28 @@
-//! Vectors of 32 bytes: what compilers do not reliably make of sums that end in one number.
+//! Vectors of 32 bytes: compilers do not reliably vectorise reductions.
 
 use bytemuck::Pod;
 
 use crate::spectrum::Precision;
 
-/// Bytes of a vector.
 pub(super) const VECTOR_BYTES: usize = 32;
 
-/// Numbers that are computed side by side. All kinds of them give the same bits.
+/// A SIMD vector. All implementations give the same bits.
 pub(super) trait Vector: Copy {
-    /// Proof that its instructions may be used.
+    /// Proof that its instructions are available.
     type Level: Copy;
     type Number: Precision;
-    /// The numbers in memory.
     type Lane: Pod;
 
     fn load(level: Self::Level, lane: &Self::Lane) -> Self;
-    /// The same number in all places.
+    /// Broadcasts a number.
     fn all(level: Self::Level, number: Self::Number) -> Self;
     fn store(self) -> Self::Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
-    /// The sum of all numbers: halves onto each other.
+    /// Horizontal sum, by halves.
     fn sum(self) -> Self::Number;
 }
 
-/// The same where there are no such vectors: `N` numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Plain<T, const N: usize>([T; N]);
 

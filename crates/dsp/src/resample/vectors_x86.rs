@@ -1,4 +1,4 @@
-//! Vectors of AVX2.
+//! AVX2 vectors.
 #![allow(unsafe_code)] // Vector instructions.
 
 use std::arch::x86_64::*;
@@ -6,11 +6,11 @@ use std::arch::x86_64::*;
 use super::vectors::Vector;
 use crate::avx2::Avx2;
 
-/// Eight singles. Made of [`Avx2`] only, so that the CPU has the instructions.
+/// Eight f32. Requires [`Avx2`], so the CPU has the instructions.
 #[derive(Clone, Copy)]
 pub(super) struct Singles(__m256);
 
-/// Four doubles. Made of [`Avx2`] only, so that the CPU has the instructions.
+/// Four f64. Requires [`Avx2`], so the CPU has the instructions.
 #[derive(Clone, Copy)]
 pub(super) struct Doubles(__m256d);
 
@@ -21,7 +21,7 @@ impl Vector for Singles {
 
     #[inline(always)]
     fn load(_: Avx2, lane: &[f32; 8]) -> Self {
-        // SAFETY: a lane is eight singles; the level proves AVX2.
+        // SAFETY: a lane is eight f32; the level proves AVX2.
         Self(unsafe { _mm256_loadu_ps(lane.as_ptr()) })
     }
 
@@ -34,26 +34,26 @@ impl Vector for Singles {
     #[inline(always)]
     fn store(self) -> [f32; 8] {
         let mut lane = [0.0; 8];
-        // SAFETY: a lane is eight singles; `self` was made where there is AVX2.
+        // SAFETY: a lane is eight f32; `self` proves AVX2.
         unsafe { _mm256_storeu_ps(lane.as_mut_ptr(), self.0) };
         lane
     }
 
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
-        // SAFETY: `self` was made where there is AVX2.
+        // SAFETY: `self` proves AVX2.
         Self(unsafe { _mm256_mul_ps(self.0, other.0) })
     }
 
     #[inline(always)]
     fn add(self, other: Self) -> Self {
-        // SAFETY: `self` was made where there is AVX2.
+        // SAFETY: `self` proves AVX2.
         Self(unsafe { _mm256_add_ps(self.0, other.0) })
     }
 
     #[inline(always)]
     fn sum(self) -> f32 {
-        // SAFETY: `self` was made where there is AVX2.
+        // SAFETY: `self` proves AVX2.
         unsafe {
             let upper = _mm256_extractf128_ps::<1>(self.0);
             let four = _mm_add_ps(_mm256_castps256_ps128(self.0), upper);
@@ -70,7 +70,7 @@ impl Vector for Doubles {
 
     #[inline(always)]
     fn load(_: Avx2, lane: &[f64; 4]) -> Self {
-        // SAFETY: a lane is four doubles; the level proves AVX2.
+        // SAFETY: a lane is four f64; the level proves AVX2.
         Self(unsafe { _mm256_loadu_pd(lane.as_ptr()) })
     }
 
@@ -83,26 +83,26 @@ impl Vector for Doubles {
     #[inline(always)]
     fn store(self) -> [f64; 4] {
         let mut lane = [0.0; 4];
-        // SAFETY: a lane is four doubles; `self` was made where there is AVX2.
+        // SAFETY: a lane is four f64; `self` proves AVX2.
         unsafe { _mm256_storeu_pd(lane.as_mut_ptr(), self.0) };
         lane
     }
 
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
-        // SAFETY: `self` was made where there is AVX2.
+        // SAFETY: `self` proves AVX2.
         Self(unsafe { _mm256_mul_pd(self.0, other.0) })
     }
 
     #[inline(always)]
     fn add(self, other: Self) -> Self {
-        // SAFETY: `self` was made where there is AVX2.
+        // SAFETY: `self` proves AVX2.
         Self(unsafe { _mm256_add_pd(self.0, other.0) })
     }
 
     #[inline(always)]
     fn sum(self) -> f64 {
-        // SAFETY: `self` was made where there is AVX2.
+        // SAFETY: `self` proves AVX2.
         unsafe {
             let upper = _mm256_extractf128_pd::<1>(self.0);
             let two = _mm_add_pd(_mm256_castpd256_pd128(self.0), upper);

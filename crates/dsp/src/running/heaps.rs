@@ -1,12 +1,11 @@
 //! Order statistics of numbers that are replaced one by one.
 //!
-//! Numbers lie in *slots*. Those in order below a rank are in a heap with the greatest on top, the others in a heap with the
-//! least on top, and each slot knows where its number is: so a number is replaced, and the numbers at the rank are read,
-//! with O(log n) comparisons and no memory taken. Zeros are in order by their signs, so that what is at a rank depends on
-//! the numbers alone, not on how they came. Invariants: each used slot's place names the entry that names the slot; no
-//! number of the lower heap is above one of the upper, once [`Ranked::divide`] was called.
+//! Numbers below a rank are in a max-heap, the others in a min-heap, and each *slot* knows its number's heap position:
+//! replacing a number takes O(log n) comparisons and no allocation. -0 is before 0, so results do not depend on arrival
+//! order. Invariants: each used slot's position names the entry of the slot; after [`Ranked::divide`] no number of the
+//! lower heap exceeds one of the upper.
 
-/// A number and its slot. NaN is kept as infinity and counted.
+/// A number and its slot. NaN is stored as infinity and counted.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     key: f64,
@@ -14,10 +13,10 @@ struct Entry {
     nan: bool,
 }
 
-/// Marks a place in the lower heap.
+/// Marks a position in the lower heap.
 const LOWER: u32 = 1 << 31;
 
-/// A heap in which no entry goes before its parent; `MAX`: greatest first.
+/// A binary heap; `MAX`: greatest first.
 #[derive(Debug, Clone, Default)]
 struct Heap<const MAX: bool>(Vec<Entry>);
 
@@ -36,7 +35,7 @@ impl<const MAX: bool> Heap<MAX> {
         places[entry.slot as usize] = at as u32 | Self::MARK;
     }
 
-    /// Moves an entry, which replaces the one at `at`, towards the top.
+    /// Sifts up an entry that replaces the one at `at`.
     fn up(&mut self, mut at: usize, entry: Entry, places: &mut [u32]) {
         while at > 0 {
             let parent = (at - 1) / 2;
@@ -49,7 +48,7 @@ impl<const MAX: bool> Heap<MAX> {
         self.put(at, entry, places);
     }
 
-    /// Moves an entry, which replaces the one at `at`, away from the top.
+    /// Sifts down an entry that replaces the one at `at`.
     fn down(&mut self, mut at: usize, entry: Entry, places: &mut [u32]) {
         loop {
             let left = 2 * at + 1;
@@ -71,7 +70,6 @@ impl<const MAX: bool> Heap<MAX> {
         self.put(at, entry, places);
     }
 
-    /// Puts an entry where another was.
     fn replace(&mut self, at: usize, entry: Entry, places: &mut [u32]) {
         if Self::goes_before(entry.key, self.0[at].key) {
             self.up(at, entry, places);
@@ -95,7 +93,7 @@ impl<const MAX: bool> Heap<MAX> {
     }
 }
 
-/// Numbers in slots, and those at one rank among them.
+/// Numbers in slots, divided at a rank.
 ///
 /// ```
 /// use isochrony_dsp::running::Ranked;
@@ -113,22 +111,21 @@ impl<const MAX: bool> Heap<MAX> {
 pub struct Ranked {
     lower: Heap<true>,
     upper: Heap<false>,
-    /// Where each slot's entry is.
+    /// Heap position of each slot's entry.
     places: Vec<u32>,
-    /// Entries that are NaN.
     nans: usize,
 }
 
 impl Ranked {
     const EMPTY: u32 = u32::MAX;
 
-    /// Bytes that so many slots take: an entry in either heap, and a place.
+    /// Bytes of so many slots: an entry in either heap, and a position.
     #[must_use]
     pub const fn bytes(slots: usize) -> usize {
         slots * (2 * size_of::<Entry>() + size_of::<u32>())
     }
 
-    /// With so many empty slots, fewer than 2^31.
+    /// Empty slots, fewer than 2^31.
     #[must_use]
     pub fn new(slots: usize) -> Self {
         Self {
@@ -139,10 +136,10 @@ impl Ranked {
         }
     }
 
-    /// Puts a number into a slot, instead of that which may be there.
+    /// Puts a number into a slot, replacing any other.
     ///
     /// # Panics
-    /// Where there is no such slot.
+    /// If there is no such slot.
     #[inline]
     pub fn set(&mut self, slot: usize, number: f64) {
         let nan = number.is_nan();
@@ -171,7 +168,7 @@ impl Ranked {
             self.nans -= usize::from(self.upper.0[at].nan);
             self.upper.replace(at, entry, places);
         }
-        // One may have to go over to the other side, and one of those comes back.
+        // Exchange the tops of both heaps if they are out of order.
         if let (Some(&below), Some(&above)) = (self.lower.0.first(), self.upper.0.first())
             && below.key.total_cmp(&above.key).is_gt()
         {
@@ -180,7 +177,7 @@ impl Ranked {
         }
     }
 
-    /// Has `below` numbers, at most as many as there are, on the lower side.
+    /// Moves numbers so that the lower heap has `below`, at most all.
     #[inline]
     pub fn divide(&mut self, below: usize) {
         while self.lower.0.len() < below
@@ -195,21 +192,21 @@ impl Ranked {
         }
     }
 
-    /// The greatest number on the lower side.
+    /// Greatest number of the lower heap.
     #[inline]
     #[must_use]
     pub fn below(&self) -> Option<f64> {
         self.lower.0.first().map(|entry| entry.key)
     }
 
-    /// The least number on the upper side.
+    /// Least number of the upper heap.
     #[inline]
     #[must_use]
     pub fn above(&self) -> Option<f64> {
         self.upper.0.first().map(|entry| entry.key)
     }
 
-    /// Whether a number is NaN; such a one is in order as infinity.
+    /// Whether a number is NaN, which is ordered as infinity.
     #[inline]
     #[must_use]
     pub fn has_nan(&self) -> bool {

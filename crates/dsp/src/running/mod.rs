@@ -1,12 +1,10 @@
-//! Statistics of the last so many samples, for every sample: sums, means, root mean squares, quantiles.
+//! Sliding-window statistics: sums, means, root mean squares, quantiles.
 //!
-//! A *sliding window* of W samples ends at each sample in turn. What is computed depends on the samples in the window
-//! alone, never on what was there before: nothing is added when a sample comes and taken away when it goes, so no error
-//! stays behind, however long the stream. Samples at the beginning, when fewer than W have come, have the window of
-//! those that there are.
+//! A *sliding window* of W samples ends at each sample (fewer at the start). Results depend on the window only: nothing
+//! is subtracted when a sample leaves, so errors do not accumulate.
 //!
-//! All kernels keep their state between calls, give the same bits however the stream is cut into calls, and allocate
-//! their memory once. Sums and comparisons are those of doubles, also of singles.
+//! Kernels keep state between calls, give the same bits however the stream is cut, and allocate once. Arithmetic is in
+//! f64.
 
 mod heaps;
 mod quantile;
@@ -21,7 +19,7 @@ pub use sum::SlidingSum;
 
 use crate::DspError;
 
-/// Most samples of a window: what is kept of them takes at most 2 GiB.
+/// Maximum samples of a window: at most 2 GiB.
 pub const MOST_SAMPLES: usize = 1 << 28;
 
 mod sealed {
@@ -30,11 +28,11 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// Numbers of streams: computed as doubles, stored in their own precision. Sealed: `f32` and `f64`.
+/// Numbers of streams: computed in f64, stored in their own precision. Sealed: `f32` and `f64`.
 pub trait Real: sealed::Sealed + Copy + Send + 'static {
-    /// As a double, exactly.
+    /// Exact conversion to f64.
     fn double(self) -> f64;
-    /// Rounded to this precision.
+    /// Rounds to this precision.
     fn of(value: f64) -> Self;
 }
 
@@ -62,7 +60,7 @@ impl Real for f64 {
     }
 }
 
-/// A number of samples from `least` that a window may have.
+/// Checks a window length of at least `least` samples.
 pub(crate) fn checked(
     operator: &'static str,
     parameter: &'static str,

@@ -6,11 +6,10 @@ use crate::DspError;
 
 /// A quantile of the last W samples.
 ///
-/// Input: a stream of numbers. Output: for each the quantile of it and the W - 1 before it; at the beginning, of those
-/// that there are. Between two samples in order it is interpolated linearly, as NumPy's `quantile` does by default; exact
-/// but for that rounding. Each takes O(log W) comparisons; where windows are short, a few vector instructions per 8 or 16 numbers of the window. The W
-/// quantiles whose windows have a NaN are NaN; infinities are in order with the rest; between an infinity and a number
-/// lies the infinity, between two of them NaN.
+/// Input: a stream of numbers. Output: the quantile of the window that ends at each (shorter at the start),
+/// interpolated linearly as NumPy's `quantile`, exact apart from that rounding. Each takes O(log W) comparisons, or a
+/// few vector instructions per 8 or 16 numbers of a short window. A NaN makes the W quantiles of its windows NaN.
+/// Infinities are ordered; between an infinity and a number lies the infinity, between both infinities NaN.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningQuantile;
@@ -26,14 +25,14 @@ pub struct RunningQuantile {
     order: Option<OrderedWindow>,
 }
 
-/// The numbers of the window in order. Which of the two it is changes no result.
+/// The window's numbers in order, in two representations with the same results.
 #[derive(Debug, Clone)]
 enum OrderedWindow {
     Sorted(SortedNumbers),
     Heaps(HeapWindow),
 }
 
-/// Numbers in heaps, the oldest in slot `oldest` once the window is full.
+/// A full window has its oldest number in slot `oldest`.
 #[derive(Debug, Clone)]
 struct HeapWindow {
     ranked: Ranked,
@@ -48,7 +47,6 @@ impl HeapWindow {
         }
     }
 
-    /// With the numbers that have come.
     fn of(numbers: &[f64], rank: &QuantileRank) -> Self {
         let mut heaps = Self::new(rank.window);
         for &number in numbers {
@@ -89,13 +87,13 @@ impl HeapWindow {
     }
 }
 
-/// Where the quantile lies among the numbers that have come.
+/// Rank of the quantile among the numbers so far.
 #[derive(Debug, Clone)]
 pub(super) struct QuantileRank {
     window: usize,
     at: f64,
     counted: usize,
-    /// Numbers that are on the lower side, and how far the quantile is from the last of them.
+    /// Numbers below it, and its fractional distance from the last of them.
     below: usize,
     part: f64,
 }
@@ -110,7 +108,6 @@ impl QuantileRank {
         self.counted == self.window
     }
 
-    /// Numbers in the window.
     #[inline(always)]
     pub(super) fn counted(&self) -> usize {
         self.counted
@@ -121,7 +118,7 @@ impl QuantileRank {
         self.below
     }
 
-    /// Another number comes; whether the window has one more now.
+    /// Counts a number; whether the window grew.
     #[inline(always)]
     pub(super) fn count(&mut self) -> bool {
         let grows = !self.is_full();
@@ -134,13 +131,12 @@ impl QuantileRank {
         grows
     }
 
-    /// The point between the last number below and the first above.
+    /// Interpolates between the last number below and the first above.
     #[inline(always)]
     pub(super) fn between(&self, a: f64, above: Option<f64>) -> f64 {
         let part = self.part;
         match above {
             Some(b) if part > 0.0 && b != a => {
-                // As NumPy, from the nearer end.
                 let step = b - a;
                 if step.is_infinite() {
                     a * (1.0 - part) + b * part
@@ -156,10 +152,10 @@ impl QuantileRank {
 }
 
 impl RunningQuantile {
-    /// The quantile `at`, from 0 (the least) to 1 (the greatest), of windows of so many samples.
+    /// The quantile `at`, from 0 (minimum) to 1 (maximum), of windows of so many samples.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] of a quantile outside 0 to 1, or a window of none or more than 2^28 samples.
+    /// [`DspError::Parameter`] if the quantile is outside 0 to 1, or the window is 0 or above 2^28 samples.
     pub fn new(window: usize, at: f64) -> Result<Self, DspError> {
         if !(0.0..=1.0).contains(&at) {
             return Err(DspError::Parameter {
@@ -181,7 +177,7 @@ impl RunningQuantile {
         })
     }
 
-    /// The same with heaps for windows of any length: the same bits.
+    /// Uses heaps for any window length: the same bits.
     #[must_use]
     pub fn with_heaps(self) -> Self {
         let heaps = OrderedWindow::Heaps(HeapWindow::new(self.rank.window));
@@ -191,11 +187,11 @@ impl RunningQuantile {
         }
     }
 
-    /// Computes the next quantiles, as many as values.
+    /// Computes the next quantiles, one per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let rank = &mut self.rank;
         let order = self.order.get_or_insert_with(|| match rank.window {
-            ..=SortedNumbers::MOST_SINGLES => {
+            ..=SortedNumbers::MAX_F32_WINDOW => {
                 OrderedWindow::Sorted(SortedNumbers::new(rank.window))
             }
             _ => OrderedWindow::Heaps(HeapWindow::new(rank.window)),
@@ -212,7 +208,7 @@ impl RunningQuantile {
         }
     }
 
-    /// What follows is the beginning of another stretch.
+    /// Starts another contiguous range.
     pub fn reset(&mut self) {
         self.rank.counted = 0;
         match &mut self.order {
@@ -222,11 +218,11 @@ impl RunningQuantile {
         }
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of state.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self.rank.window {
-            window @ ..=SortedNumbers::MOST_DOUBLES => {
+            window @ ..=SortedNumbers::MAX_F64_WINDOW => {
                 SortedNumbers::bytes(window).max(Ranked::bytes(window))
             }
             window => Ranked::bytes(window),

@@ -1,27 +1,27 @@
-//! QuantileKernel of windows of few numbers, which are kept sorted.
+//! Quantiles of short windows, kept sorted.
 //!
-//! One number comes and one goes, so each of the others moves by one place at most. All are written anew, several by one
-//! instruction and without a branch: up to some hundred numbers that takes less time than heaps do, which move few numbers
-//! but guess which ones. Numbers are compared as integers in the same order, in which -0 comes before 0.
+//! When a number is replaced, the others move by one position at most. All are rewritten, several per instruction and
+//! without branches: up to some hundred numbers that is faster than heaps, whose branches are unpredictable. Numbers
+//! are compared as integers, -0 before 0.
 
 use super::Real;
 use super::quantile::QuantileRank;
 use crate::isa::{Isa, Kernel, Level};
 
-/// A number as an integer. The greatest stands for NaN, and for places that are empty still.
+/// A number as an integer. The greatest stands for NaN and for empty positions.
 pub(super) trait SortKey: Copy + Ord + Send {
     /// Before all numbers.
     const LEAST: Self;
     /// Behind all numbers.
     const GREATEST: Self;
 
-    /// Of a number that it can be of exactly, or NaN.
+    /// Key of a number that it represents exactly, or of NaN.
     fn of(number: f64) -> Self;
     /// The number; NaN for the greatest.
     fn number(self) -> f64;
 }
 
-/// Implements [`SortKey`] by the bits of a number, of which those of negative ones are in the opposite order.
+/// Implements [`SortKey`] by the bits of a number, inverted for negative ones.
 macro_rules! key {
     ($Integer:ident, $Bits:ident, $Number:ident) => {
         impl SortKey for $Integer {
@@ -47,27 +47,24 @@ macro_rules! key {
 key!(i32, u32, f32);
 key!(i64, u64, f64);
 
-/// Whether a single has this number exactly.
 #[inline(always)]
 fn is_single(number: f64) -> bool {
     f64::from(number as f32) == number || number.is_nan()
 }
 
-/// Keys that are written at a time, in a line of the processor's cache: what lies across two of them is read late after it
-/// was written.
+/// Keys written at a time, aligned to a cache line: stores across lines delay the next load.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct CacheLine<K, const LANES: usize>([K; LANES]);
 
-/// The last so many numbers, sorted.
+/// The last numbers, sorted.
 #[derive(Debug, Clone)]
 pub(super) struct SortedWindow<K, const LANES: usize> {
-    /// Filled up with the greatest.
+    /// Padded with the greatest key.
     sorted: Vec<CacheLine<K, LANES>>,
-    /// The numbers in the order of their coming, the oldest at `oldest`.
+    /// Ring buffer of the numbers, the oldest at `oldest`.
     kept: Vec<K>,
     oldest: usize,
-    /// How many of them are NaN.
     nans: usize,
 }
 
@@ -81,7 +78,6 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         }
     }
 
-    /// Bytes for a window of so many numbers.
     pub(super) const fn bytes(window: usize) -> usize {
         (window.next_multiple_of(LANES) + window) * size_of::<K>()
     }
@@ -93,7 +89,7 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         self.nans = 0;
     }
 
-    /// The same numbers as other keys, which can be of each of them.
+    /// Converts keys to a type that represents each of them.
     fn converted<L: SortKey, const OTHER: usize>(&self) -> SortedWindow<L, OTHER> {
         let mut converted = SortedWindow::new(self.kept.len());
         let key = |key: &K| L::of(key.number());
@@ -107,7 +103,7 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         converted
     }
 
-    /// The numbers in the order of their coming, of which there are so many.
+    /// The `counted` numbers in order of arrival.
     fn numbers(&self, counted: usize) -> impl Iterator<Item = f64> {
         let (later, earlier) = self.kept.split_at(self.oldest);
         let places = earlier.iter().chain(later);
@@ -116,13 +112,12 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
             .map(|key| key.number())
     }
 
-    /// The key at a place in order.
     #[inline(always)]
     fn at(&self, place: usize) -> K {
         self.sorted[place / LANES].0[place % LANES]
     }
 
-    /// Takes out `old`, which is one of the keys, and puts `new` in.
+    /// Replaces `old`, which is present, by `new`.
     #[inline(always)]
     fn replace(&mut self, old: K, new: K) {
         let lines = &mut self.sorted[..];
@@ -130,7 +125,6 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         for at in 0..lines.len() {
             let behind = lines.get(at + 1).map_or(K::GREATEST, |line| line.0[0]);
             let line = lines[at].0;
-            // The keys as they stand without `old`.
             let mut rest = [behind; LANES];
             rest[..LANES - 1].copy_from_slice(&line[1..]);
             for lane in 0..LANES {
@@ -146,8 +140,8 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
             for lane in 0..LANES {
                 lines[at].0[lane] = rest[lane].min(new).max(rest_before[lane]);
             }
-            // Nothing but the greatest follows. Without this way out the compiler takes several lines at a time, which
-            // has to gather their keys and takes ten times as long.
+            // Only padding follows. Without this exit the compiler vectorises over lines, which takes ten times as
+            // long.
             if before == K::GREATEST {
                 break;
             }
@@ -191,7 +185,7 @@ impl<K: SortKey, T: Real, const LANES: usize> Kernel for QuantileKernel<'_, K, T
     }
 }
 
-/// A sorted window of singles, until a number comes that no single is equal to.
+/// A sorted window of f32 keys, until a number is not exact in f32.
 #[derive(Debug, Clone)]
 pub(super) enum SortedNumbers {
     Singles(SortedWindow<i32, 16>),
@@ -199,13 +193,12 @@ pub(super) enum SortedNumbers {
 }
 
 impl SortedNumbers {
-    /// Longest windows of singles and of doubles that are kept sorted: longer ones take less time in heaps.
-    pub(super) const MOST_SINGLES: usize = 288;
-    pub(super) const MOST_DOUBLES: usize = 160;
-    /// Numbers that are looked at together, whether singles do.
+    /// Longest windows that are kept sorted; heaps are faster for longer ones.
+    pub(super) const MAX_F32_WINDOW: usize = 288;
+    pub(super) const MAX_F64_WINDOW: usize = 160;
+    /// Numbers checked together for exactness in f32.
     const BLOCK: usize = 1024;
 
-    /// Of a window of at most [`MOST_SINGLES`](Self::MOST_SINGLES).
     pub(super) fn new(window: usize) -> Self {
         Self::Singles(SortedWindow::new(window))
     }
@@ -221,7 +214,7 @@ impl SortedNumbers {
         }
     }
 
-    /// The numbers of the window in the order of their coming, of which there are so many.
+    /// The `counted` numbers in order of arrival.
     pub(super) fn numbers(&self, counted: usize) -> Vec<f64> {
         match self {
             Self::Singles(state) => state.numbers(counted).collect(),
@@ -229,7 +222,7 @@ impl SortedNumbers {
         }
     }
 
-    /// Computes the next quantiles; gives how many, fewer than values if heaps should take the rest.
+    /// Computes the next quantiles; returns how many. Fewer than values: heaps should take over.
     pub(super) fn run<T: Real>(
         &mut self,
         rank: &mut QuantileRank,
@@ -242,7 +235,7 @@ impl SortedNumbers {
             if let Self::Singles(state) = self
                 && !values.iter().all(|value| is_single(value.double()))
             {
-                if rank.window() > Self::MOST_DOUBLES {
+                if rank.window() > Self::MAX_F64_WINDOW {
                     return at * Self::BLOCK;
                 }
                 *self = Self::Doubles(state.converted());

@@ -3,14 +3,14 @@
 use super::{Real, SlidingSum, checked};
 use crate::DspError;
 
-/// Counts samples until the window is full, and divides by as many as there are.
+/// Sliding sum, divided by the number of samples.
 #[derive(Debug, Clone)]
-struct Averaged {
+struct SlidingAverage {
     sum: SlidingSum,
     count: usize,
 }
 
-impl Averaged {
+impl SlidingAverage {
     fn new(operator: &'static str, window: usize) -> Result<Self, DspError> {
         Ok(Self {
             sum: SlidingSum::new(checked(operator, "window", window, 1)?),
@@ -43,10 +43,9 @@ impl Averaged {
 
 /// Means of the last W samples.
 ///
-/// Input: a stream of numbers. Output: for each the mean of it and the W - 1 before it; at the beginning, of those that
-/// there are; no delay beyond that of the mean itself, (W - 1) / 2 samples. Error: at most W roundings of 2^-53 times
-/// the mean magnitude, with no memory of samples that have left the window. NaN and infinities reach the W results whose
-/// windows have them.
+/// Input: a stream of numbers. Output: the mean of the window that ends at each (shorter at the start); group delay (W
+/// - 1) / 2 samples. Error: at most W roundings of 2^-53 times the mean magnitude. NaN and infinities affect the W
+/// results whose windows contain them.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningMean;
@@ -58,28 +57,28 @@ impl Averaged {
 /// # Ok::<(), isochrony_dsp::DspError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct RunningMean(Averaged);
+pub struct RunningMean(SlidingAverage);
 
 impl RunningMean {
-    /// Of windows of so many samples.
+    /// `window` in samples.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] of none, or more than 2^28.
+    /// [`DspError::Parameter`] if the window is 0 or above 2^28.
     pub fn new(window: usize) -> Result<Self, DspError> {
-        Averaged::new("running_mean", window).map(Self)
+        SlidingAverage::new("running_mean", window).map(Self)
     }
 
-    /// Computes the next means, as many as values.
+    /// Computes the next means, one per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         self.0.run(values, results, |value| value, |mean| mean);
     }
 
-    /// What follows is the beginning of another stretch.
+    /// Starts another contiguous range.
     pub fn reset(&mut self) {
         self.0.reset();
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of state.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.sum.bytes()
@@ -88,9 +87,9 @@ impl RunningMean {
 
 /// Root mean squares of the last W samples.
 ///
-/// Input: a stream of numbers. Output: for each the root of the mean square of it and the W - 1 before it; at the
-/// beginning, of those that there are. Error: relative, at most W roundings of 2^-53, with no memory of samples that have
-/// left the window. Squares beyond 1.8e308 are infinite. NaN and infinities reach the W results whose windows have them.
+/// Input: a stream of numbers. Output: the root mean square of the window that ends at each (shorter at the start).
+/// Relative error: at most W roundings of 2^-53. Squares beyond 1.8e308 are infinite. NaN and infinities affect the W
+/// results whose windows contain them.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningRms;
@@ -101,29 +100,29 @@ impl RunningMean {
 /// # Ok::<(), isochrony_dsp::DspError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct RunningRms(Averaged);
+pub struct RunningRms(SlidingAverage);
 
 impl RunningRms {
-    /// Of windows of so many samples.
+    /// `window` in samples.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] of none, or more than 2^28.
+    /// [`DspError::Parameter`] if the window is 0 or above 2^28.
     pub fn new(window: usize) -> Result<Self, DspError> {
-        Averaged::new("running_rms", window).map(Self)
+        SlidingAverage::new("running_rms", window).map(Self)
     }
 
-    /// Computes the next root mean squares, as many as values.
+    /// Computes the next root mean squares, one per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         self.0
             .run(values, results, |value| value * value, f64::sqrt);
     }
 
-    /// What follows is the beginning of another stretch.
+    /// Starts another contiguous range.
     pub fn reset(&mut self) {
         self.0.reset();
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of state.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.sum.bytes()

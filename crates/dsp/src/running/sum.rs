@@ -1,47 +1,43 @@
 //! Sums of sliding windows without subtraction.
 //!
-//! The stream is cut into blocks of W samples, counted from the stretch's first. A window that ends within a block is a
-//! beginning of this block and an end of the one before, so its sum is a sum from the block's first sample on plus one
-//! that was computed backwards from the last sample of the block before. Each sample is added twice and never
-//! subtracted: of numbers of one sign the error is at most W - 1 roundings, 2^-53 of the sum each, however long the stream
-//! and whatever went through before; infinities and NaN are gone when they have left the window. Only additions in an
-//! order that the block fixes: the same bits for any cutting of the stream.
+//! The stream is cut into blocks of W samples, from the first of its contiguous range. A window is a suffix of a block
+//! and a prefix of the next: its sum is a suffix sum of the former plus a running sum of the latter. For numbers of one
+//! sign the error is at most W - 1 roundings of 2^-53, however long the stream, and infinities and NaN leave with their
+//! window. Additions are ordered by block: the same bits for any cutting.
 //!
-//! Rejected: a running sum (adds what comes, subtracts what goes) keeps the rounding errors of the largest samples for
-//! ever; exact integers would need floating samples to be scaled. The scheme is the two stacks by which a queue is
-//! made, as van Herk and Gil and Werman used it for sliding maxima (1992, 1993).
+//! Rejected: a running sum (add new, subtract old) keeps the rounding errors of the largest samples for ever; exact
+//! integers would need scaled floats. The scheme is that of van Herk, Gil and Werman's sliding maxima (1992, 1993).
 
 /// Sums of the last W values.
 #[derive(Debug, Clone)]
 pub struct SlidingSum {
     window: usize,
-    /// In `[..at]` the values of this block; in `[at..]` the sums from there to the end of the block before, and 0 behind.
+    /// `[..at]`: values of this block; `[at..]`: suffix sums of the block before, then 0.
     kept: Vec<f64>,
     at: usize,
-    /// Sum of the values of this block.
     head: f64,
 }
 
 impl SlidingSum {
-    /// Of windows of so many values, at least one.
+    /// `window` of at least one value.
     #[must_use]
     pub fn new(window: usize) -> Self {
         Self {
             window: window.max(1),
-            // Memory is taken with the first value: a plan that is only written takes none.
+            // Allocated with the first value: a plan that is not run takes no memory.
             kept: Vec::new(),
             at: 0,
             head: 0.0,
         }
     }
 
-    /// Values of a window.
+    /// Window length.
     #[must_use]
     pub fn window(&self) -> usize {
         self.window
     }
 
-    /// Takes memory, if it has none; before the first of [`add`](Self::add).
+    /// Allocates; call before the first [`add`](Self::add).
     #[inline]
     pub fn prepare(&mut self) {
         if self.kept.is_empty() {
@@ -49,7 +45,7 @@ impl SlidingSum {
         }
     }
 
-    /// Adds a value; the sum of the last W of them, of fewer where fewer have come.
+    /// Adds a value; returns the sum of the last W, or of all if fewer.
     ///
     /// # Panics
     /// Before [`prepare`](Self::prepare).
@@ -60,7 +56,7 @@ impl SlidingSum {
         self.at += 1;
         match self.at == self.window {
             false => self.head + self.kept[self.at],
-            true => self.turn(),
+            true => self.end_block(),
         }
     }
 
@@ -70,33 +66,32 @@ impl SlidingSum {
         self.window - self.at
     }
 
-    /// Sum of the values of this block.
     #[inline(always)]
     pub(crate) fn head(&self) -> f64 {
         self.head
     }
 
-    /// Places of the next `count` values, of which there is [`room`](Self::room) for, and one behind. Each holds, until its
-    /// value is put there, what is to be added to the sum of this block with the value before.
+    /// Slots of the next `count` values, at most [`room`](Self::room), and one more. Each holds the suffix sum for the
+    /// value before, until overwritten.
     #[inline(always)]
     pub(crate) fn places(&mut self, count: usize) -> &mut [f64] {
         &mut self.kept[self.at..][..=count]
     }
 
-    /// Takes in the values that were put into their places; `head` is the sum of this block with them.
+    /// Accepts the values written to their slots; `head` is the block's sum with them.
     #[inline(always)]
     pub(crate) fn advance(&mut self, count: usize, head: f64) {
         self.at += count;
         self.head = head;
         if self.at == self.window {
-            self.turn();
+            self.end_block();
         }
     }
 
-    /// The block is full: its sums from behind are what the next one needs. Its sum.
+    /// Ends a full block: computes its suffix sums and returns its sum.
     #[inline(never)]
-    fn turn(&mut self) -> f64 {
-        // Four at a time, so that one addition in four waits for the one before.
+    fn end_block(&mut self) -> f64 {
+        // Four at a time, to shorten the dependency chain.
         let mut tail = 0.0;
         let mut fours = self.kept[..self.window].rchunks_exact_mut(4);
         for four in &mut fours {
@@ -123,7 +118,7 @@ impl SlidingSum {
         self.head = 0.0;
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of state.
     #[must_use]
     pub fn bytes(&self) -> usize {
         (self.window + 1) * size_of::<f64>()

@@ -1,4 +1,4 @@
-//! What is taken from a window before it is transformed: its mean, or the line that fits it best.
+//! Detrending of windows before a transform.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use super::Precision;
 use crate::isa::{Kernel, Level};
 use crate::sums::lanes;
 
-/// What is taken from the samples of a window, each part of complex ones by itself.
+/// What is subtracted from a window; real and imaginary parts separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detrend {
     /// Nothing.
     #[default]
     None,
-    /// Their mean.
+    /// The mean.
     Constant,
-    /// The line with the least squared distance from them.
+    /// The least-squares line.
     Linear,
 }
 
 impl Detrend {
-    /// Names, in order.
+    /// Names of the variants, in order.
     pub const NAMES: [&'static str; 3] = ["none", "constant", "linear"];
 
-    /// That of a name.
+    /// Parses a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::None, Self::Constant, Self::Linear]
@@ -37,8 +37,8 @@ impl fmt::Display for Detrend {
     }
 }
 
-/// A line over a window: the value in its middle, in two parts so that taking it from single precision samples loses
-/// nothing, and the slope per sample.
+/// A line over a window: its value in the middle, in two parts for exact subtraction from f32, and the slope per
+/// sample.
 #[derive(Clone, Copy)]
 struct Line<T> {
     high: T,
@@ -46,7 +46,7 @@ struct Line<T> {
     slope: T,
 }
 
-/// Every `PARTS`-th number from one on: their mean and slope. Sums have fixed lanes.
+/// Mean and slope of every `PARTS`-th number. Sums have fixed lanes.
 #[inline(always)]
 fn line<T: Precision, const PARTS: usize>(
     detrend: Detrend,
@@ -58,7 +58,6 @@ fn line<T: Precision, const PARTS: usize>(
         Detrend::None => 0.0,
         _ => lanes(numbers, |_, of| of[part].into()) / count,
     };
-    // A single sample has no slope.
     let slope = if detrend == Detrend::Linear && numbers.len() > 1 {
         let middle = (count - 1.0) / 2.0;
         let rise = lanes(numbers, |at, of| {
@@ -76,7 +75,7 @@ fn line<T: Precision, const PARTS: usize>(
     }
 }
 
-/// Writes `(sample - line) * factor` for each sample; factors are empty for ones.
+/// Writes `(sample - line) * factor` for each sample; empty factors are ones.
 pub(crate) struct Prepare<'a, T, const PARTS: usize> {
     pub(crate) detrend: Detrend,
     pub(crate) window: &'a [[T; PARTS]],
@@ -102,7 +101,7 @@ impl<T: Precision, const PARTS: usize> Kernel for Prepare<'_, T, PARTS> {
                 low: none,
                 slope: none,
             }; PARTS];
-            // Not `array::from_fn`: where its closure is not inlined, sums are compiled without this level's instructions.
+            // Not `array::from_fn`, whose closure may be compiled without this level's instructions.
             for (part, one) in lines.iter_mut().enumerate() {
                 *one = line(detrend, window, part);
             }

@@ -1,4 +1,4 @@
-//! From windows to their frequencies.
+//! Fourier transforms of windows.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use realfft::RealToComplex;
 use rustfft::Fft;
 
 use super::detrend::Prepare;
-use super::{Detrend, Precision, frequencies, planned};
+use super::{Detrend, Precision, frequencies, plan_cache};
 use crate::Isa;
 
-/// The transform of windows of one length, not scaled: `sum over j of x[j] exp(-2 pi i j k / N)`.
+/// Unscaled transform of windows of one length: `sum over j of x[j] exp(-2 pi i j k / N)`.
 ///
-/// NaN and infinities reach every frequency of their window.
+/// NaN and infinities spread to all frequencies of their window.
 ///
 /// ```
 /// use isochrony_dsp::spectrum::{Detrend, Forward};
@@ -21,7 +21,7 @@ use crate::Isa;
 /// assert_eq!(spectrum.iter().map(|x| x.re).collect::<Vec<_>>(), [0.0, 2.0, 0.0]);
 /// ```
 pub struct Forward<T: Precision> {
-    plan: Planned<T>,
+    plan: TransformPlan<T>,
     detrend: Detrend,
     /// Empty for ones.
     factors: Vec<T>,
@@ -31,7 +31,7 @@ pub struct Forward<T: Precision> {
     isa: Isa,
 }
 
-enum Planned<T> {
+enum TransformPlan<T> {
     Real {
         plan: Arc<dyn RealToComplex<T>>,
         row: Vec<T>,
@@ -40,19 +40,18 @@ enum Planned<T> {
 }
 
 impl<T: Precision> Forward<T> {
-    /// For windows of `width` samples, which are detrended and then multiplied by factors: as many as samples, or none
-    /// for ones.
+    /// Transforms windows of `width` samples, detrended, then multiplied by `factors`: one per sample, or none for ones.
     #[must_use]
     pub fn new(width: usize, complex: bool, factors: &[f64], detrend: Detrend) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
         let (plan, scratch) = if complex {
-            let plan = planned::complex_forward::<T>(width);
+            let plan = plan_cache::complex_forward::<T>(width);
             let scratch = zeros(plan.get_inplace_scratch_len());
-            (Planned::Complex(plan), scratch)
+            (TransformPlan::Complex(plan), scratch)
         } else {
-            let plan = planned::real_forward::<T>(width);
+            let plan = plan_cache::real_forward::<T>(width);
             let (row, scratch) = (plan.make_input_vec(), plan.make_scratch_vec());
-            (Planned::Real { plan, row }, scratch)
+            (TransformPlan::Real { plan, row }, scratch)
         };
         let ones = factors.iter().all(|&factor| factor == 1.0);
         let factors = if ones { &[] } else { factors };
@@ -73,20 +72,19 @@ impl<T: Precision> Forward<T> {
         self.width
     }
 
-    /// Whether windows are of complex samples.
+    /// Whether samples are complex.
     #[must_use]
     pub fn is_complex(&self) -> bool {
-        matches!(self.plan, Planned::Complex(_))
+        matches!(self.plan, TransformPlan::Complex(_))
     }
 
-    /// Transforms a window, of complex samples pairs of numbers, into memory for its frequencies. A window or memory of
-    /// another length leaves the memory as it is.
+    /// Transforms a window; complex samples are pairs of numbers. Slices of another length leave `spectrum` unchanged.
     pub fn transform(&mut self, window: &[T], spectrum: &mut [Complex<T>]) {
         if spectrum.len() != frequencies(self.width, self.is_complex()) {
             return;
         }
         match &mut self.plan {
-            Planned::Real { plan, row } => {
+            TransformPlan::Real { plan, row } => {
                 if window.len() != row.len() {
                     return;
                 }
@@ -100,10 +98,10 @@ impl<T: Precision> Forward<T> {
                         out: row.as_chunks_mut::<1>().0,
                     });
                 }
-                // It fails for other lengths only, and these are its own.
+                // Fails for other lengths only.
                 let _ = plan.process_with_scratch(row, spectrum, &mut self.scratch);
             }
-            Planned::Complex(plan) => {
+            TransformPlan::Complex(plan) => {
                 if window.len() != 2 * self.width {
                     return;
                 }
@@ -118,7 +116,7 @@ impl<T: Precision> Forward<T> {
         }
     }
 
-    /// Transforms a window; its frequencies stay until the next.
+    /// Transforms a window; the result is valid until the next call.
     pub fn spectrum(&mut self, window: &[T]) -> &[Complex<T>] {
         let mut spectrum = std::mem::take(&mut self.spectrum);
         self.transform(window, &mut spectrum);

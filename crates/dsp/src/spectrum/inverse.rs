@@ -1,4 +1,4 @@
-//! From frequencies back to windows.
+//! Inverse Fourier transforms.
 
 use std::sync::Arc;
 
@@ -6,38 +6,38 @@ use num_complex::Complex;
 use realfft::ComplexToReal;
 use rustfft::Fft;
 
-use super::{Precision, frequencies, planned};
+use super::{Precision, frequencies, plan_cache};
 
-/// The inverse transform of spectra of one length, divided by the number of samples: what [`Forward`](super::Forward)
-/// made of a window becomes that window again.
+/// Inverse transform of spectra of one length, divided by the number of samples: the inverse of
+/// [`Forward`](super::Forward).
 ///
-/// Of real windows it takes the N / 2 + 1 frequencies from zero on; the imaginary parts of zero and of half the rate,
-/// which real windows do not have, are left out, as NumPy's `irfft` does.
+/// Real windows take N / 2 + 1 frequencies from zero on; imaginary parts at zero and half the rate are ignored, as in
+/// NumPy's `irfft`.
 pub struct Inverse<T: Precision> {
-    plan: Planned<T>,
+    plan: TransformPlan<T>,
     width: usize,
     row: Vec<Complex<T>>,
     scratch: Vec<Complex<T>>,
 }
 
-enum Planned<T> {
+enum TransformPlan<T> {
     Real(Arc<dyn ComplexToReal<T>>),
     Complex(Arc<dyn Fft<T>>),
 }
 
 impl<T: Precision> Inverse<T> {
-    /// To windows of `width` samples.
+    /// Transforms spectra to windows of `width` samples.
     #[must_use]
     pub fn new(width: usize, complex: bool) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
         let (plan, scratch) = if complex {
-            let plan = planned::complex_inverse::<T>(width);
+            let plan = plan_cache::complex_inverse::<T>(width);
             let scratch = zeros(plan.get_inplace_scratch_len());
-            (Planned::Complex(plan), scratch)
+            (TransformPlan::Complex(plan), scratch)
         } else {
-            let plan = planned::real_inverse::<T>(width);
+            let plan = plan_cache::real_inverse::<T>(width);
             let scratch = plan.make_scratch_vec();
-            (Planned::Real(plan), scratch)
+            (TransformPlan::Real(plan), scratch)
         };
         Self {
             plan,
@@ -53,17 +53,17 @@ impl<T: Precision> Inverse<T> {
         self.width
     }
 
-    /// Memory for a spectrum, which [`window`](Self::window) uses up.
+    /// Buffer for a spectrum, which [`window`](Self::window) overwrites.
     pub fn spectrum(&mut self) -> &mut [Complex<T>] {
         &mut self.row
     }
 
-    /// Transforms what is in [`spectrum`](Self::spectrum), of complex samples into pairs of numbers. Memory of another
-    /// length is left as it is.
+    /// Transforms the [`spectrum`](Self::spectrum); complex samples are pairs of numbers. A slice of another length is
+    /// unchanged.
     pub fn window(&mut self, window: &mut [T]) {
         let scale = T::of(1.0 / self.width as f64);
         match &self.plan {
-            Planned::Real(plan) => {
+            TransformPlan::Real(plan) => {
                 if window.len() != self.width {
                     return;
                 }
@@ -75,10 +75,10 @@ impl<T: Precision> Inverse<T> {
                 {
                     last.im = T::zero();
                 }
-                // It fails for other lengths and for imaginary parts that were just left out.
+                // Fails for other lengths, and for imaginary parts that were just cleared.
                 let _ = plan.process_with_scratch(&mut self.row, window, &mut self.scratch);
             }
-            Planned::Complex(plan) => {
+            TransformPlan::Complex(plan) => {
                 if window.len() != 2 * self.width {
                     return;
                 }

@@ -1,17 +1,17 @@
-//! Discrete Fourier transforms of windows: planned once, no memory of their own per window.
+//! Discrete Fourier transforms of windows, planned once, without allocation per window.
 //!
-//! Single precision where the input is single, double otherwise, as NumPy does it. Real windows of N give the N / 2 + 1
-//! frequencies from zero to half the rate, complex ones all N of them, negative ones in the second half; complex numbers
-//! are pairs in slices of numbers. The library chooses instruction sets at run time, so the last bits may differ between
-//! processors ([`FFT_ROUNDINGS`]), never between runs, chunkings or threads on one.
+//! In the input's precision. Real windows of N have N / 2 + 1 frequencies from zero to half the rate; complex ones have
+//! N, negative ones in the second half. Complex numbers are pairs in slices of numbers. The FFT library selects its
+//! instruction set at run time: last bits may differ between processors ([`FFT_ROUNDINGS`]), never between runs,
+//! chunkings or threads.
 //!
-//! A window is detrended and multiplied by its factors on its way into the transform's memory ([`Forward`]), so that this
-//! costs no pass of its own. [`Power`] and [`Welch`] scale as SciPy's `periodogram` and `welch` do.
+//! Windows are detrended and tapered while copied to the transform's buffer ([`Forward`]). [`Power`] and [`Welch`]
+//! scale as SciPy's `periodogram` and `welch`.
 
 mod detrend;
 mod forward;
 mod inverse;
-pub(crate) mod planned;
+pub(crate) mod plan_cache;
 mod power;
 mod shape;
 mod welch;
@@ -23,17 +23,17 @@ use rustfft::num_traits::{Float, FloatConst};
 pub use detrend::Detrend;
 pub use forward::Forward;
 pub use inverse::Inverse;
-pub use planned::{FFT_ROUNDINGS, Planners, fft_instruction_set};
+pub use plan_cache::{FFT_ROUNDINGS, Planners, fft_instruction_set};
 pub use power::{Power, Scaling};
 pub use shape::Shaper;
 pub use welch::{Average, Welch, median_bias};
 
-/// A precision in which windows are transformed: `f32` or `f64`.
+/// Precision of transforms: `f32` or `f64`.
 pub trait Precision: FftNum + Float + FloatConst + Sample + Into<f64> {
-    /// Rounds a factor to this precision.
+    /// Rounds to this precision.
     fn of(value: f64) -> Self;
 
-    /// What transforms of it were planned in this process.
+    /// Planners of this process.
     fn planners() -> &'static Planners<Self>;
 }
 
@@ -67,7 +67,7 @@ pub fn frequencies(width: usize, complex: bool) -> usize {
     if complex { width } else { width / 2 + 1 }
 }
 
-/// The frequencies of a window's spectrum in Hz, in its order: NumPy's `rfftfreq`, of complex samples `fftfreq`.
+/// Frequencies of a spectrum in Hz, in its order: NumPy's `rfftfreq`, for complex samples `fftfreq`.
 ///
 /// ```
 /// use isochrony_dsp::spectrum::frequencies_hz;

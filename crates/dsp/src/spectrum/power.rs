@@ -1,4 +1,4 @@
-//! Power spectra: squared magnitudes with a meaning.
+//! Power spectra.
 
 use num_complex::Complex;
 
@@ -6,20 +6,20 @@ use super::{Detrend, Forward, Precision};
 use crate::Isa;
 use crate::isa::{Kernel, Level};
 
-/// What the numbers of a spectrum mean.
+/// Scaling of a power spectrum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scaling {
-    /// The unit squared per hertz: the sum times rate / N is the mean square of the tapered window.
+    /// Unit squared per Hz: the sum times rate / N is the mean square of the tapered window.
     Density,
-    /// The unit squared: a sine of amplitude A peaks at A²/2.
+    /// Unit squared: a sine of amplitude A peaks at A²/2.
     Spectrum,
 }
 
 impl Scaling {
-    /// Names, in order.
+    /// Names of the variants, in order.
     pub const NAMES: [&'static str; 2] = ["density", "spectrum"];
 
-    /// That of a name.
+    /// Parses a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Density, Self::Spectrum]
@@ -27,7 +27,7 @@ impl Scaling {
             .find(|known| Self::NAMES[*known as usize] == name)
     }
 
-    /// What squared magnitudes of windows with these factors are multiplied by, two-sided.
+    /// Two-sided factor of squared magnitudes.
     #[must_use]
     pub fn factor(self, factors: &[f64], rate: f64) -> f64 {
         match self {
@@ -37,15 +37,15 @@ impl Scaling {
     }
 }
 
-/// Power spectra of windows of one length, as SciPy's `periodogram` gives them: one-sided of real windows, so that
-/// frequencies that stand for their negative, too, count twice; two-sided of complex ones.
+/// Power spectra of windows of one length, as SciPy's `periodogram`: one-sided for real windows (doubled between zero
+/// and half the rate), two-sided for complex ones.
 pub struct Power<T: Precision> {
     forward: Forward<T>,
     scales: Scales<T>,
     isa: Isa,
 }
 
-/// Factors of squared magnitudes: of the first, of those in between, and of the last.
+/// Factors of the first squared magnitude, those in between, and the last.
 #[derive(Clone, Copy)]
 pub(crate) struct Scales<T> {
     first: T,
@@ -66,7 +66,6 @@ impl<T: Precision> Scales<T> {
     }
 }
 
-/// Writes scaled squared magnitudes.
 pub(crate) struct Squares<'a, T> {
     pub(crate) spectrum: &'a [Complex<T>],
     pub(crate) scales: Scales<T>,
@@ -96,7 +95,7 @@ impl<T: Precision> Kernel for Squares<'_, T> {
 }
 
 impl<T: Precision> Power<T> {
-    /// For windows of as many samples as there are factors, at `rate` samples a second.
+    /// For windows as long as `factors`, at `rate` samples per second.
     ///
     /// ```
     /// use isochrony_dsp::spectrum::{Detrend, Power, Scaling};
@@ -121,7 +120,7 @@ impl<T: Precision> Power<T> {
         }
     }
 
-    /// The spectrum of a window; of complex samples windows are pairs of numbers.
+    /// Spectrum of a window; complex samples are pairs of numbers.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let spectrum = self.forward.spectrum(window);
         self.isa.run(Squares {

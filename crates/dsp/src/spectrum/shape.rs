@@ -1,13 +1,13 @@
-//! Windows that are detrended and tapered, and stay windows.
+//! Detrending and tapering without a transform.
 
 use super::detrend::Prepare;
 use super::{Detrend, Precision};
 use crate::Isa;
 
-/// Takes the mean or a line from windows of one length, then multiplies their samples by factors.
+/// Detrends windows of one length, then multiplies by factors.
 ///
-/// A line is the one with the least squared distance (`scipy.signal.detrend`), a window of one sample has no slope. NaN and
-/// infinities spread to the whole window where something is taken from it, else stay where they are.
+/// Least squares, as `scipy.signal.detrend`; a single sample has no slope. With detrending, NaN and infinities spread
+/// to the whole window.
 pub struct Shaper<T> {
     detrend: Detrend,
     factors: Vec<T>,
@@ -16,7 +16,7 @@ pub struct Shaper<T> {
 }
 
 impl<T: Precision> Shaper<T> {
-    /// For windows of as many samples as there are factors.
+    /// For windows as long as `factors`.
     ///
     /// ```
     /// use isochrony_dsp::spectrum::{Detrend, Shaper};
@@ -34,7 +34,7 @@ impl<T: Precision> Shaper<T> {
         }
     }
 
-    /// A window, of complex samples pairs of numbers. A window or memory of another length leaves the memory as it is.
+    /// Complex samples are pairs of numbers. Slices of another length leave `out` unchanged.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let parts = if self.complex { 2 } else { 1 };
         if window.len() != parts * self.factors.len() || out.len() != window.len() {

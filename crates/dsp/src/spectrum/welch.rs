@@ -1,24 +1,24 @@
-//! Power spectra averaged over parts of a window.
+//! Power spectra averaged over segments of a window.
 
 use super::power::{Scales, Squares};
 use super::{Detrend, Forward, Precision, Scaling, frequencies};
 use crate::isa::{Kernel, Level};
 use crate::{DspError, Isa};
 
-/// How spectra of parts become one.
+/// How spectra of segments are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Average {
-    /// The mean of each frequency.
+    /// Mean of each frequency.
     Mean,
-    /// The median of each frequency, over its bias for noise ([`median_bias`]): a short disturbance does not count.
+    /// Median of each frequency, corrected for its bias ([`median_bias`]): robust to short disturbances.
     Median,
 }
 
 impl Average {
-    /// Names, in order.
+    /// Names of the variants, in order.
     pub const NAMES: [&'static str; 2] = ["mean", "median"];
 
-    /// That of a name.
+    /// Parses a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Mean, Self::Median]
@@ -27,7 +27,8 @@ impl Average {
     }
 }
 
-/// The median of `count` independent spectra of noise, over their mean (Allen et al., arXiv:gr-qc/0509116, appendix B).
+/// Median of `count` independent spectra of noise, relative to their mean (Allen et al., arXiv:gr-qc/0509116, appendix
+/// B).
 #[must_use]
 pub fn median_bias(count: usize) -> f64 {
     let pairs = 1..=count.saturating_sub(1) / 2;
@@ -35,25 +36,25 @@ pub fn median_bias(count: usize) -> f64 {
     1.0 + pairs.map(term).sum::<f64>()
 }
 
-/// Averaged power spectra of windows, as SciPy's `welch` gives them: of each window the whole parts of `nfft` samples,
-/// one every `hop`, the first at its beginning.
+/// Averaged power spectra of windows, as SciPy's `welch`: segments of `nfft` samples, one every `hop`, from the
+/// window's start.
 pub struct Welch<T: Precision> {
     forward: Forward<T>,
     scales: Scales<T>,
     hop: usize,
     parts: usize,
     average: Average,
-    /// Of a mean the spectrum of one part, of a median those of all, frequency by frequency.
+    /// Mean: the spectrum of one segment. Median: all spectra, by frequency.
     gathered: Vec<T>,
     bins: usize,
     isa: Isa,
 }
 
 impl<T: Precision> Welch<T> {
-    /// For windows of `width` samples at `rate` a second; a part has as many samples as there are factors.
+    /// For windows of `width` samples at `rate` per second; a segment is as long as `factors`.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if a part is longer than the window, or if `hop` is zero.
+    /// [`DspError::Parameter`] if a segment is longer than the window, or `hop` is zero.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         width: usize,
@@ -104,7 +105,7 @@ impl<T: Precision> Welch<T> {
         self.bins
     }
 
-    /// The spectrum of a window; of complex samples windows are pairs of numbers.
+    /// Spectrum of a window; complex samples are pairs of numbers.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let numbers = if self.forward.is_complex() { 2 } else { 1 };
         let (nfft, hop) = (numbers * self.forward.width(), numbers * self.hop);
@@ -169,7 +170,7 @@ impl<T: Precision> Kernel for Add<'_, T> {
     }
 }
 
-/// The middle one, or the mean of the two; NaN if one is.
+/// Median; NaN if a value is.
 fn median<T: Precision>(values: &mut [T]) -> T {
     let order = |a: &T, b: &T| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal);
     if let Some(&nan) = values.iter().find(|value| value.is_nan()) {

@@ -1,4 +1,4 @@
-//! Complex samples, summarised by their magnitudes.
+//! Statistics of complex samples, by magnitude.
 
 use isochrony_segment::{Complex32, Complex64};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,6 @@ use super::lanes::Lanes;
 use super::{Extreme, Moments, Summary};
 use crate::isa::Level;
 
-/// Magnitudes computed before they are added.
 const BLOCK: usize = 256;
 
 /// A sample with a magnitude.
@@ -17,7 +16,7 @@ pub trait Complex: Copy + Send + Sync + 'static {
     /// `|z|` in f64; not finite if a part is not.
     fn magnitude(self) -> f64;
 
-    /// Rounds a magnitude; keeps order, so that extremes may be rounded last.
+    /// Rounds a magnitude; monotonic, so that extremes may be rounded last.
     fn round(magnitude: f64) -> Self::Extreme;
 }
 
@@ -26,7 +25,7 @@ impl Complex for Complex32 {
 
     #[inline(always)]
     fn magnitude(self) -> f64 {
-        // Squares of f32 are exact in f64 and far from its limits.
+        // Squares of f32 are exact in f64.
         let (re, im) = (f64::from(self.re), f64::from(self.im));
         (re * re + im * im).sqrt()
     }
@@ -40,8 +39,8 @@ impl Complex for Complex32 {
 impl Complex for Complex64 {
     type Extreme = f64;
 
-    /// Scaled by a power of two where squares would overflow or lose digits. Not `hypot`, whose
-    /// last bit depends on the C library.
+    /// Scaled by a power of two if squares would overflow or lose digits. Not `hypot`, whose last bit depends on the C
+    /// library.
     #[inline(always)]
     fn magnitude(self) -> f64 {
         const BIG: f64 = f64::from_bits((1023 + 600) << 52); // 2^600
@@ -65,7 +64,7 @@ impl Complex for Complex64 {
     }
 }
 
-/// Sums of magnitudes over a window so far.
+/// Running sums of magnitudes.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Magnitudes<T> {

@@ -1,7 +1,7 @@
 //! Exact sums of integers up to 32 bits.
 //!
-//! Samples are added in blocks short enough that 64-bit partial sums cannot overflow; totals are
-//! 128 bits wide. All of it is exact, so order, chunks and instruction sets cannot matter.
+//! Block sums cannot overflow 64 bits; totals have 128. All is exact, so order, chunks and instruction sets do not
+//! matter.
 
 use isochrony_segment::{Bool8, Sample};
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use super::x86::{block_i8, block_i16, block_u8, block_u16, powers_i16, powers_u1
 use super::{Extreme, Moments, Summary};
 use crate::isa::Level;
 
-/// Most samples in a block: below it, kernels may sum 16-bit samples and pairs of 8-bit squares
-/// in 32 bits, 16-bit squares and halves of 32-bit squares in 64.
+/// Samples per block: 16-bit samples and pairs of 8-bit squares may be summed in 32 bits, 16-bit squares and halves of
+/// 32-bit squares in 64.
 pub(super) const BLOCK: usize = 1 << 15;
 
-/// Exact sums over one block.
+/// Exact sums of a block.
 #[derive(Clone, Copy)]
 pub struct Block<E> {
     pub(super) sum: i64,
@@ -28,15 +28,15 @@ pub struct Block<E> {
 pub trait Integer: Sample {
     /// Type of minimum and maximum.
     type Extreme: Extreme + Ord;
-    /// What no sample is below.
+    /// Lower bound.
     const LOWEST: Self::Extreme;
-    /// What no sample is above.
+    /// Upper bound.
     const HIGHEST: Self::Extreme;
 
-    /// Sums at most [`BLOCK`] samples. Must be `#[inline(always)]`.
+    /// Sums at most `BLOCK` samples. Must be `#[inline(always)]`.
     fn block<L: Level>(level: L, samples: &[Self]) -> Block<Self::Extreme>;
 
-    /// Sum and sum of squares of at most [`BLOCK`] samples. Must be `#[inline(always)]`.
+    /// Sum and sum of squares of at most `BLOCK` samples. Must be `#[inline(always)]`.
     #[inline(always)]
     fn powers<L: Level>(level: L, samples: &[Self]) -> (i64, u128) {
         let block = Self::block(level, samples);
@@ -44,7 +44,7 @@ pub trait Integer: Sample {
     }
 }
 
-/// Sums over a window so far.
+/// Running sums of a window.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Sums<T: Integer> {
@@ -68,7 +68,7 @@ impl<T: Integer> Default for Sums<T> {
 }
 
 impl<T: Integer> Sums<T> {
-    /// Adds the sums of other samples; exact, so which were first cannot matter.
+    /// Adds the sums of other samples; exact, so in any order.
     pub(super) fn append(&mut self, other: &Self) {
         self.count += other.count;
         self.sum += other.sum;
@@ -109,12 +109,12 @@ impl<T: Integer> Moments<T> for Sums<T> {
     }
 }
 
-/// `sum / n`, and `squares - sum^2 / n` without cancellation, from exact integers.
+/// `sum / n`, and `squares - sum^2 / n` without cancellation.
 #[inline(always)]
 pub(super) fn mean_and_m2(count: u64, sum: i128, squares: u128) -> (f64, f64) {
     let n = count as f64;
     let mean = sum as f64 / n;
-    // By Cauchy and Schwarz sum^2 <= n * squares, so the square fits where the product does.
+    // By Cauchy-Schwarz sum^2 <= n * squares, so the square fits if the product does.
     if let Ok(small) = u64::try_from(squares)
         && let Some(product) = small.checked_mul(count)
     {
@@ -124,29 +124,29 @@ pub(super) fn mean_and_m2(count: u64, sum: i128, squares: u128) -> (f64, f64) {
     (mean, wide_m2(count, sum, squares))
 }
 
-/// M2 in 128 bits. With `sum = q n + r`: `m2 = squares - q (sum + r) - r^2 / n`.
+/// M2 in 128 bits: with `sum = q n + r`, `m2 = squares - q (sum + r) - r^2 / n`.
 #[cold]
 fn wide_m2(count: u64, sum: i128, squares: u128) -> f64 {
     let n = i128::from(count);
     let (q, r) = (sum.div_euclid(n), sum.rem_euclid(n).unsigned_abs());
-    // |q| <= 2^32 and |sum + r| < 2^96, so the product fits. It never exceeds `squares`.
+    // |q| <= 2^32 and |sum + r| < 2^96: the product fits, and never exceeds `squares`.
     let whole = squares.wrapping_sub((q * (sum + r as i128)) as u128);
     let (part, rest) = (r * r / u128::from(count), r * r % u128::from(count));
     let whole = whole - part;
     match whole.checked_mul(u128::from(count)) {
         Some(product) => (product - rest) as f64 / count as f64,
-        // Beyond 2^64, the missing fraction is below half a unit in the last place.
+        // Beyond 2^64 the missing fraction is below half a unit in the last place.
         None => whole as f64,
     }
 }
 
-/// Sums samples of 32 bits in plain loops, which compilers vectorise.
+/// 32-bit samples, in loops that compilers vectorise.
 #[inline(always)]
 fn block_of_32_bits<L: Level, T>(_level: L, samples: &[T]) -> Block<T>
 where
     T: Integer<Extreme = T> + Ord + Into<i64>,
 {
-    /// Samples within this and its negative have squares of which 2^10 fit 64 bits.
+    /// 2^10 squares of smaller magnitudes fit 64 bits.
     const NARROW: i64 = 1 << 26;
     let mut block = Block {
         sum: 0,
@@ -172,7 +172,7 @@ where
         } else {
             for &sample in samples {
                 let wide: i64 = sample.into();
-                // Below 2^64, also of unsigned samples.
+                // Below 2^64, for unsigned samples, too.
                 let square = wide.wrapping_mul(wide) as u64;
                 sum += wide;
                 low += square & 0xffff_ffff;
@@ -185,7 +185,7 @@ where
     block
 }
 
-/// Sums samples of at most 16 bits in plain loops, where there are no better instructions.
+/// Samples of at most 16 bits, without special instructions.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn plain_block<L: Level, T>(_level: L, samples: &[T]) -> Block<T>
@@ -209,7 +209,6 @@ where
     }
 }
 
-/// Sum and sum of squares of samples of at most 16 bits.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn plain_powers<L: Level, T: Copy + Into<i32>>(_level: L, samples: &[T]) -> (i64, u128) {
@@ -291,7 +290,7 @@ impl Integer for Bool8 {
 mod tests {
     use super::*;
 
-    /// Alternating samples `a` and `b`, `half` of each: their M2 is `half * (a - b)^2 / 2`.
+    /// Alternating samples `a` and `b`, `half` of each: M2 is `half * (a - b)^2 / 2`.
     #[test]
     fn sums_beyond_64_bits_stay_exact() {
         for half in [1u64 << 20, 1 << 33, (1 << 40) + 1, 1 << 46] {
@@ -309,8 +308,8 @@ mod tests {
     }
 
     #[test]
-    fn a_single_deviating_sample_among_many_is_seen() {
-        // n - 1 zeros and a one: m2 = 1 - 1/n, where cancellation would show.
+    fn one_outlier_among_many_samples_counts() {
+        // n - 1 zeros and a one: m2 = 1 - 1/n, which shows cancellation.
         for n in [3u64, 1 << 31, (1 << 52) - 1] {
             let (_, m2) = mean_and_m2(n, 1, 1);
             assert_eq!(m2, (n - 1) as f64 / n as f64);

@@ -1,10 +1,8 @@
 //! Sums of floats and 64-bit integers in a fixed number of f64 lanes.
 //!
-//! Sample `i` of a window is added to lane `i % LANES` and the lanes are added up in a fixed
-//! tree at the end, so that the order of additions, and with it every bit of the result, depends
-//! neither on vector width nor on how the window was cut. What is summed is the deviation from
-//! the window's first finite sample: as that is one of the samples, `n * (shift - mean)^2 <= n * M2`
-//! bounds what cancels.
+//! Sample `i` of a window belongs to lane `i % LANES`, and lanes are added in a fixed tree: results depend neither on
+//! vector width nor on cuts. Summed are deviations from the first finite sample, which bounds cancellation: `n * (shift
+//! - mean)^2 <= n * M2`.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +12,7 @@ use crate::isa::Level;
 /// Number of partial sums; a multiple of every vector width.
 pub const LANES: usize = 16;
 
-/// Groups of [`LANES`] samples between two looks for samples that are not finite.
+/// Groups of [`LANES`] samples between checks for non-finite samples.
 const GROUPS: usize = 64;
 
 /// A number that lanes can sum.
@@ -59,10 +57,10 @@ impl Lane for i64 {
         true
     }
 
-    /// The halves' differences have 33 bits, so that only their sum is rounded.
+    /// Differences of halves have 33 bits, so only their sum is rounded.
     #[inline(always)]
     fn deviation(self, shift: Self) -> f64 {
-        // Flipping the sign bit makes the order unsigned: vectors lack signed shifts of 64 bits.
+        // Flipping the sign bit maps to unsigned order: vectors lack signed 64-bit shifts.
         let (a, b) = (self as u64 ^ 1 << 63, shift as u64 ^ 1 << 63);
         let high = (a >> 32) as i64 - (b >> 32) as i64;
         let low = (a & 0xffff_ffff) as i64 - (b & 0xffff_ffff) as i64;
@@ -70,8 +68,8 @@ impl Lane for i64 {
     }
 }
 
-/// Converts an integer of at most 51 bits with an addition and a subtraction, for CPUs whose
-/// vectors cannot convert 64-bit integers: in [2^52, 2^53) an f64's last bit counts ones.
+/// For CPUs without vector conversion of 64-bit integers: converts 51 bits, since in [2^52, 2^53) an f64's last bit
+/// counts ones.
 #[inline(always)]
 fn short_to_f64(value: i64) -> f64 {
     const MAGIC: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
@@ -100,8 +98,8 @@ impl<T: Lane> Sums<T> {
         self.squares[lane] += deviation * deviation;
     }
 
-    /// Adds whole groups of finite samples. Extremes and sums take a loop each over data that
-    /// stays in the first-level cache, because together they need more registers than AVX2 has.
+    /// Adds whole groups of finite samples. Extremes and sums have a loop each over the L1 cache: together they exceed
+    /// AVX2's registers.
     #[inline(always)]
     fn add_finite(mut self, groups: &[[T; LANES]], shift: T) -> Self {
         for group in groups {
@@ -119,15 +117,13 @@ impl<T: Lane> Sums<T> {
     }
 }
 
-/// Sums over a window so far.
+/// Running sums of a window.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Lanes<T> {
     sums: Sums<T>,
-    /// The first finite sample.
     shift: Option<T>,
-    /// Samples so far, finite or not; its remainder is the next sample's lane.
+    /// Samples so far; its remainder is the next sample's lane.
     seen: u64,
-    /// Those that were not finite.
     skipped: u64,
 }
 
@@ -148,7 +144,6 @@ impl<T: Lane> Default for Lanes<T> {
 }
 
 impl<T: Lane> Lanes<T> {
-    /// Adds samples one by one, leaving out what is not finite.
     #[inline(always)]
     fn add_each(&mut self, samples: &[T], shift: T) {
         for &sample in samples {
@@ -190,7 +185,7 @@ impl<T: Lane> Moments<T> for Lanes<T> {
         let (groups, tail) = body.as_chunks::<LANES>();
         for groups in groups.chunks(GROUPS) {
             let sums = self.sums.add_finite(groups, shift);
-            // A sample that is not finite leaves a sum that is not.
+            // A non-finite sample makes a sum non-finite.
             if sums.deviations.iter().all(|sum| sum.is_finite()) {
                 self.sums = sums;
                 self.seen += (groups.len() * LANES) as u64;
@@ -223,7 +218,7 @@ impl<T: Lane> Moments<T> for Lanes<T> {
     }
 }
 
-/// Adds the lanes in pairs, then the pairs' sums, and so on.
+/// Pairwise sum of the lanes.
 fn tree(mut lanes: [f64; LANES]) -> f64 {
     let mut width = LANES / 2;
     while width > 0 {

@@ -1,18 +1,15 @@
 //! One-pass statistics of windows: minimum, maximum, count, mean and M2.
 //!
-//! Conventions, for every dtype:
+//! For every dtype:
 //! - only finite samples count; a complex sample counts by its magnitude, a bool as 0 or 1;
-//! - minimum and maximum are exact, in the sample's own type (u8 for bool; f32 and f64, rounded
-//!   from f64, for the magnitudes of complex64 and complex128);
-//! - bool and integers up to 32 bits: sums and sums of squares are exact integers, so mean and M2
-//!   are each within one unit in the last place of the true value;
-//! - 64-bit integers and floats: deviations from the window's first finite sample, which lie in
-//!   [`LANES`] sums of f64; sample `i` of a window belongs to lane `i % LANES`. The relative error
-//!   of M2 does not depend on how far the mean is from zero: it stays below
-//!   `3 (count / LANES + 8) (count + 1) 2^-53`, which is reached only if the first sample lies far
-//!   outside the rest, and is usually near 2^-50. M2 is infinite where squares overflow f64
-//!   (deviations beyond about 1e154), and loses digits below 1e-146;
-//! - the same samples give the same bits, however they are cut into chunks and whatever the CPU.
+//! - minimum and maximum are exact, in the sample's type (u8 for bool; f32 and f64, rounded from f64, for complex
+//!   magnitudes);
+//! - bool and integers up to 32 bits: sums are exact integers, so mean and M2 are within one unit in the last place;
+//! - 64-bit integers and floats: deviations from the first finite sample, in [`LANES`] sums of f64; sample `i` belongs
+//!   to lane `i % LANES`. The relative error of M2, whatever the mean, is below `3 (count / LANES + 8) (count + 1)
+//!   2^-53`, reached only if the first sample is an extreme outlier, and usually near 2^-50. M2 is infinite if squares
+//!   overflow f64 (deviations beyond about 1e154), and loses digits below 1e-146;
+//! - the same samples give the same bits, for any chunking and on any CPU.
 //!
 //! ```
 //! use isochrony_dsp::stats::{Accumulator, summaries, summary, Summary};
@@ -53,7 +50,7 @@ pub use lanes::LANES;
 pub use powers::Powers;
 pub use summary::{Extreme, Summary};
 
-/// A sample type that can be summarised: every one there is.
+/// A sample type with statistics: all of them.
 pub trait Statistic: Sample {
     /// Type of minimum and maximum.
     type Extreme: Extreme;
@@ -61,7 +58,7 @@ pub trait Statistic: Sample {
     type Moments: Moments<Self, Extreme = Self::Extreme>;
 }
 
-/// What a window leaves behind while it is being read.
+/// Running sums of a window.
 #[doc(hidden)]
 pub trait Moments<T>: Clone + Default + Serialize + DeserializeOwned + Send + Sync {
     type Extreme: Extreme;
@@ -104,10 +101,10 @@ pub fn summary<T: Statistic>(samples: &[T]) -> Summary<T::Extreme> {
     accumulator.finish()
 }
 
-/// Summarises consecutive windows of `window` samples, as many as are full; returns how many.
+/// Summarises consecutive full windows of `window` samples; returns how many.
 ///
 /// # Errors
-/// [`DspError::ZeroWindow`], and [`DspError::OutputLength`] if `out` has no room for all.
+/// [`DspError::ZeroWindow`]; [`DspError::OutputLength`] if `out` is too short.
 pub fn summaries<T: Statistic>(
     samples: &[T],
     window: usize,
@@ -116,7 +113,7 @@ pub fn summaries<T: Statistic>(
     summaries_on(Isa::best(), samples, window, out)
 }
 
-/// [`summaries`] on a chosen instruction set; same bits on all.
+/// [`summaries`] on an instruction set; the same bits on all.
 ///
 /// # Errors
 /// As [`summaries`].
@@ -166,24 +163,24 @@ impl<T: Statistic> Kernel for Summaries<'_, T> {
     }
 }
 
-/// Summarises one window that arrives in pieces; the pieces leave no trace in the result.
+/// Summarises a window that arrives in pieces; how it is cut does not matter.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Accumulator<T: Statistic> {
     moments: T::Moments,
-    /// That of the process which reads it.
+    /// Not stored: a process that reads it uses its own.
     #[serde(skip, default = "Isa::best")]
     isa: Isa,
 }
 
 impl<T: Statistic> Accumulator<T> {
-    /// An empty window, on the CPU's best instruction set.
+    /// An empty window, on the best instruction set.
     #[must_use]
     pub fn new() -> Self {
         Self::on(Isa::best())
     }
 
-    /// An empty window on a chosen instruction set; same bits on all.
+    /// An empty window on an instruction set; the same bits on all.
     #[must_use]
     pub fn on(isa: Isa) -> Self {
         Self {
@@ -200,7 +197,7 @@ impl<T: Statistic> Accumulator<T> {
         });
     }
 
-    /// The summary of what was added so far.
+    /// Summary so far.
     #[must_use]
     pub fn finish(&self) -> Summary<T::Extreme> {
         self.moments.finish()
@@ -213,8 +210,8 @@ impl<T: Statistic> Accumulator<T> {
 }
 
 impl<T: Integer + Statistic<Moments = integer::Sums<T>>> Accumulator<T> {
-    /// Adds the samples that another accumulator was given, as if they had been pushed here: only for bools and integers up to
-    /// 32 bits, whose sums are exact. ([`Summary::merge`] is for all, and rounds.)
+    /// Adds another accumulator's samples: only for bools and integers up to 32 bits, whose sums are exact.
+    /// ([`Summary::merge`] is for all, and rounds.)
     pub fn append(&mut self, other: &Self) {
         self.moments.append(&other.moments);
     }

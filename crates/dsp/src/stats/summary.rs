@@ -1,11 +1,11 @@
-//! The result of summarising a window, and how two such results combine.
+//! Summaries of windows, and how they merge.
 
 use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// A number type that the smallest and largest sample are kept in.
+/// Type of minimum and maximum.
 pub trait Extreme:
     Copy
     + PartialOrd
@@ -18,10 +18,10 @@ pub trait Extreme:
     + Sync
     + 'static
 {
-    /// What both extremes are where there is no finite sample: NaN, or zero for integers.
+    /// Extremes without finite samples: NaN, or zero for integers.
     const NONE: Self;
 
-    /// The number as f64, rounded to nearest for 64-bit integers.
+    /// Conversion to f64, rounded to nearest for 64-bit integers.
     fn to_f64(self) -> f64;
 }
 
@@ -53,8 +53,7 @@ extreme! {
 
 /// Minimum, maximum, count, mean and M2 of the finite samples of a window.
 ///
-/// Without any finite sample, `count` and `m2` are zero, `mean` is NaN and the extremes are
-/// [`Extreme::NONE`].
+/// Without finite samples, `count` and `m2` are zero, `mean` is NaN and extremes are [`Extreme::NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary<E> {
     /// Smallest finite sample.
@@ -65,12 +64,12 @@ pub struct Summary<E> {
     pub count: u64,
     /// Arithmetic mean of the finite samples.
     pub mean: f64,
-    /// Sum of their squared deviations from the mean.
+    /// Sum of squared deviations from the mean.
     pub m2: f64,
 }
 
 impl<E: Extreme> Summary<E> {
-    /// The summary of no samples.
+    /// Summary of no samples.
     pub const EMPTY: Self = Self {
         min: E::NONE,
         max: E::NONE,
@@ -91,14 +90,14 @@ impl<E: Extreme> Summary<E> {
         self.variance().sqrt()
     }
 
-    /// Root of the mean square; NaN without samples.
+    /// Root mean square; NaN without samples.
     #[must_use]
     pub fn rms(&self) -> f64 {
         (self.variance() + self.mean * self.mean).sqrt()
     }
 
-    /// The summary of this window and a later one together (Chan, Golub and LeVeque 1979,
-    /// equations 2.1). Merging is not associative to the last bit: merge in index order.
+    /// Merges with a later window (Chan, Golub and LeVeque 1979, equations 2.1). Not associative to the last bit: merge
+    /// in index order.
     #[must_use]
     pub fn merge(&self, later: &Self) -> Self {
         if self.count == 0 {

@@ -1,17 +1,16 @@
-//! Blocks of 8-bit and 16-bit integers with the instructions that x86 has for them: pairwise
-//! multiply-add of 16-bit numbers and horizontal sums of bytes.
+//! Blocks of 8-bit and 16-bit integers with x86 instructions: pairwise multiply-add of 16-bit numbers and horizontal
+//! sums of bytes.
 //!
-//! Vectors hold signed words or unsigned bytes. The other two types are mapped to these by
-//! flipping the sign bit, which subtracts or adds a bias, and the exact sums are corrected.
+//! Kernels take signed words or unsigned bytes. The other two types are mapped by flipping the sign bit, a bias that
+//! exact sums correct.
 #![allow(unsafe_code)] // Vector instructions, and loads through pointers.
 
 use std::arch::x86_64::*;
 
 use super::integer::Block;
-use crate::ahead::fetch_ahead;
 use crate::isa::Level;
+use crate::prefetch::prefetch_ahead;
 
-/// Signed samples, as they are.
 #[inline(always)]
 pub(super) fn block_i16<L: Level>(level: L, samples: &[i16]) -> Block<i16> {
     let words = words(level, samples, 0);
@@ -37,7 +36,6 @@ pub(super) fn block_u16<L: Level>(level: L, samples: &[u16]) -> Block<u16> {
     }
 }
 
-/// Sum and sum of squares of signed samples.
 #[inline(always)]
 pub(super) fn powers_i16<L: Level>(level: L, samples: &[i16]) -> (i64, u128) {
     let (sum, squares) = powers(level, samples, 0);
@@ -53,7 +51,6 @@ pub(super) fn powers_u16<L: Level>(level: L, samples: &[u16]) -> (i64, u128) {
     (sum + (count << 15), squares as u128)
 }
 
-/// Unsigned samples, as they are.
 #[inline(always)]
 pub(super) fn block_u8<L: Level>(level: L, samples: &[u8]) -> Block<u8> {
     let bytes = bytes(level, samples, 0);
@@ -79,7 +76,6 @@ pub(super) fn block_i8<L: Level>(level: L, samples: &[i8]) -> Block<i8> {
     }
 }
 
-/// Sums that fit 64 bits.
 #[derive(Clone, Copy)]
 struct Short<T> {
     sum: i64,
@@ -91,7 +87,7 @@ struct Short<T> {
 #[inline(always)]
 fn words<L: Level>(_level: L, samples: &[i16], flip: i16) -> Short<i16> {
     if L::AVX2 {
-        // SAFETY: a level with AVX2 exists only where the CPU has it.
+        // SAFETY: a level with AVX2 exists only if the CPU has it.
         unsafe { words_avx2(samples, flip) }
     } else {
         // SAFETY: every x86-64 CPU has SSE2.
@@ -102,7 +98,7 @@ fn words<L: Level>(_level: L, samples: &[i16], flip: i16) -> Short<i16> {
 #[inline(always)]
 fn powers<L: Level>(_level: L, samples: &[i16], flip: i16) -> (i64, u64) {
     if L::AVX2 {
-        // SAFETY: a level with AVX2 exists only where the CPU has it.
+        // SAFETY: a level with AVX2 exists only if the CPU has it.
         unsafe { powers_avx2(samples, flip) }
     } else {
         // SAFETY: every x86-64 CPU has SSE2.
@@ -113,7 +109,7 @@ fn powers<L: Level>(_level: L, samples: &[i16], flip: i16) -> (i64, u64) {
 #[inline(always)]
 fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
     if L::AVX2 {
-        // SAFETY: a level with AVX2 exists only where the CPU has it.
+        // SAFETY: a level with AVX2 exists only if the CPU has it.
         unsafe { bytes_avx2(samples, flip) }
     } else {
         // SAFETY: every x86-64 CPU has SSE2.
@@ -121,12 +117,12 @@ fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
     }
 }
 
-/// One kernel in two vector widths: the name, what it needs, and its instructions.
+/// The kernels for one vector width: names, target feature, instructions.
 macro_rules! kernels {
     ($words:ident, $powers:ident, $bytes:ident, $feature:literal, $vector:ident, $width:literal, $load:ident, $set16:ident, $set8:ident,
      $set64:ident, $zero:ident, $xor:ident, $and:ident, $min16:ident, $max16:ident, $min8:ident, $max8:ident, $madd:ident,
      $add32:ident, $add64:ident, $shift:ident, $shift32:ident, $sad:ident, $low:ident, $high:ident) => {
-        /// Sums at most `BLOCK` words after flipping bits: no 32-bit sum gets beyond 2^28.
+        /// Sums at most `BLOCK` words after flipping bits; 32-bit sums stay below 2^28.
         #[inline]
         #[target_feature(enable = $feature)]
         fn $words(samples: &[i16], flip: i16) -> Short<i16> {
@@ -135,13 +131,13 @@ macro_rules! kernels {
             let (mut min, mut max) = ($set16(i16::MAX), $set16(i16::MIN));
             let (mut sums, mut low, mut high) = ($zero(), $zero(), $zero());
             for vector in vectors {
-                fetch_ahead(vector);
-                // SAFETY: the array has the vector's size, and the load needs no alignment.
+                prefetch_ahead(vector);
+                // SAFETY: the array has the vector's size; the load is unaligned.
                 let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
                 min = $min16(min, vector);
                 max = $max16(max, vector);
                 sums = $add32(sums, $madd(vector, ones));
-                // Up to 2^31, hence to be read as unsigned.
+                // Up to 2^31, hence unsigned.
                 let squares = $madd(vector, vector);
                 low = $add64(low, $and(squares, halves));
                 high = $add64(high, $shift::<32>(squares));
@@ -168,10 +164,10 @@ macro_rules! kernels {
             all
         }
 
-        /// Sums at most `BLOCK` words after flipping bits, without a look at extremes.
+        /// Sums at most `BLOCK` words without extremes.
         ///
-        /// A square, up to 2^31, is added twice in 32 bits: whole, where the sum wraps, and its upper half, of which
-        /// 2^11 fit. The first says what the lower halves add up to, which fits, too.
+        /// Squares, up to 2^31, are summed twice in 32 bits: whole, with wrap-around, and their upper halves, of which
+        /// 2^11 fit. The difference is the sum of the lower halves.
         #[inline]
         #[target_feature(enable = $feature)]
         fn $powers(samples: &[i16], flip: i16) -> (i64, u64) {
@@ -179,8 +175,8 @@ macro_rules! kernels {
             let (flips, ones) = ($set16(flip), $set16(1));
             let (mut sums, mut wrapping, mut high) = ($zero(), $zero(), $zero());
             for vector in vectors {
-                fetch_ahead(vector);
-                // SAFETY: the array has the vector's size, and the load needs no alignment.
+                prefetch_ahead(vector);
+                // SAFETY: the array has the vector's size; the load is unaligned.
                 let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
                 sums = $add32(sums, $madd(vector, ones));
                 let squares = $madd(vector, vector);
@@ -206,7 +202,7 @@ macro_rules! kernels {
             (sum, squares)
         }
 
-        /// Sums at most `BLOCK` bytes after flipping bits: no 32-bit sum gets beyond 2^28.
+        /// Sums at most `BLOCK` bytes after flipping bits; 32-bit sums stay below 2^28.
         #[inline]
         #[target_feature(enable = $feature)]
         fn $bytes(samples: &[u8], flip: u8) -> Short<u8> {
@@ -215,8 +211,8 @@ macro_rules! kernels {
             let (mut min, mut max) = ($set8(-1), zero);
             let (mut sums, mut squares) = (zero, zero);
             for vector in vectors {
-                fetch_ahead(vector);
-                // SAFETY: the array has the vector's size, and the load needs no alignment.
+                prefetch_ahead(vector);
+                // SAFETY: the array has the vector's size; the load is unaligned.
                 let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
                 min = $min8(min, vector);
                 max = $max8(max, vector);

@@ -1,12 +1,10 @@
-//! Tiles: 256 bytes of floats that stay in vector registers from one operation to the next.
+//! Tiles: 256 bytes of floats that stay in vector registers between operations.
 //!
-//! An operation takes a tile and another operand, sample by sample: what a chain of operations is made of that are
-//! chosen at run time. The other operand is 256 bytes of memory, or a number for all samples, which stays in one
-//! register. Tiles are in the vectors of AVX2, also where there is AVX-512: what chains wait for is memory. Without
-//! AVX2 a tile is memory, and operations are plain loops. All of them give the same bits.
+//! Building blocks of operation chains composed at run time. An operation takes a tile and an operand: 256 bytes of
+//! memory, or a number held in one register. Tiles use AVX2 even with AVX-512, since chains are bound by memory;
+//! otherwise they are memory, and operations are loops. All give the same bits.
 //!
-//! What compares leaves masks: all bits of a sample set where the comparison holds, none where it does not. Comparisons
-//! with NaN hold for "not equal" only.
+//! Comparisons produce masks: all bits of a sample set, or none. Those with NaN hold for "not equal" only.
 
 mod plain;
 #[cfg(target_arch = "x86_64")]
@@ -21,10 +19,9 @@ pub(crate) use x86::{Avx2F32, Avx2F64};
 /// Bytes of a tile.
 pub const TILE_BYTES: usize = 256;
 
-/// 256 bytes of f32 or f64. Only [`load`](Self::load) makes one, so that its instructions are those of a CPU that has
-/// them.
+/// 256 bytes of f32 or f64. Created only by [`load`](Self::load), which proves that the CPU has the instructions.
 pub trait Tile: Copy {
-    /// Proof that its instructions may be used.
+    /// Proof that its instructions are available.
     type Level: Copy;
     /// A sample.
     type Number: Pod;
@@ -33,69 +30,69 @@ pub trait Tile: Copy {
     /// The other operand.
     type Operand<'a>: Copy;
 
-    /// Takes a tile from memory.
+    /// Loads a tile.
     fn load(level: Self::Level, from: &Self::Memory) -> Self;
-    /// An operand that lies in memory.
+    /// An operand in memory.
     fn operand(level: Self::Level, from: &Self::Memory) -> Self::Operand<'_>;
-    /// An operand of samples that are all alike, written out.
+    /// An operand of equal samples, given as memory.
     fn number(level: Self::Level, from: &Self::Memory) -> Self::Operand<'_>;
-    /// Puts it into memory.
+    /// Stores the tile.
     fn store(&self, to: &mut Self::Memory);
 
-    /// Adds.
+    /// `self + x`.
     fn add(&mut self, x: Self::Operand<'_>);
-    /// Subtracts `x`.
+    /// `self - x`.
     fn sub(&mut self, x: Self::Operand<'_>);
-    /// Is subtracted from `x`.
+    /// `x - self`.
     fn sub_from(&mut self, x: Self::Operand<'_>);
-    /// Multiplies.
+    /// `self * x`.
     fn mul(&mut self, x: Self::Operand<'_>);
-    /// Divides by `x`.
+    /// `self / x`.
     fn div(&mut self, x: Self::Operand<'_>);
-    /// Divides `x`.
+    /// `x / self`.
     fn div_into(&mut self, x: Self::Operand<'_>);
 
-    /// `x` where it is smaller or NaN.
+    /// Minimum: `x` if smaller or NaN.
     fn smaller(&mut self, x: Self::Operand<'_>);
-    /// The same where nothing in `x` is NaN: one instruction.
+    /// Minimum for an `x` without NaN: one instruction.
     fn smaller_number(&mut self, x: Self::Operand<'_>);
-    /// `x` unless the tile's sample is smaller or NaN.
+    /// Minimum: `x` unless `self` is smaller or NaN.
     fn smaller_from(&mut self, x: Self::Operand<'_>);
-    /// `x` where it is larger or NaN.
+    /// Maximum: `x` if larger or NaN.
     fn larger(&mut self, x: Self::Operand<'_>);
-    /// The same where nothing in `x` is NaN: one instruction.
+    /// Maximum for an `x` without NaN: one instruction.
     fn larger_number(&mut self, x: Self::Operand<'_>);
-    /// `x` unless the tile's sample is larger or NaN.
+    /// Maximum: `x` unless `self` is larger or NaN.
     fn larger_from(&mut self, x: Self::Operand<'_>);
 
     /// Square root.
     fn sqrt(&mut self);
     /// Magnitude.
     fn abs(&mut self);
-    /// Changes the sign.
+    /// Negation.
     fn negate(&mut self);
 
-    /// Mask of what is less than `x`.
+    /// Mask of `self < x`.
     fn less(&mut self, x: Self::Operand<'_>);
-    /// Mask of what is less than `x` or equal to it.
+    /// Mask of `self <= x`.
     fn less_equal(&mut self, x: Self::Operand<'_>);
-    /// Mask of what is greater than `x`.
+    /// Mask of `self > x`.
     fn greater(&mut self, x: Self::Operand<'_>);
-    /// Mask of what is greater than `x` or equal to it.
+    /// Mask of `self >= x`.
     fn greater_equal(&mut self, x: Self::Operand<'_>);
-    /// Mask of what equals `x`.
+    /// Mask of `self == x`.
     fn equal(&mut self, x: Self::Operand<'_>);
-    /// Mask of what does not equal `x`.
+    /// Mask of `self != x`.
     fn not_equal(&mut self, x: Self::Operand<'_>);
 
-    /// Bits that both have.
+    /// Bitwise and.
     fn and(&mut self, x: Self::Operand<'_>);
-    /// Bits that either has.
+    /// Bitwise or.
     fn or(&mut self, x: Self::Operand<'_>);
-    /// Bits that one of them has.
+    /// Bitwise exclusive or.
     fn xor(&mut self, x: Self::Operand<'_>);
-    /// All other bits.
+    /// Bitwise not.
     fn invert(&mut self);
-    /// A mask becomes `yes` where it is set, `no` elsewhere.
+    /// `yes` where the mask is set, else `no`.
     fn select(&mut self, yes: Self::Operand<'_>, no: Self::Operand<'_>);
 }

@@ -1,9 +1,9 @@
-//! Tiles as memory, and operations as loops over it.
+//! Portable tiles: loops over memory.
 
 use super::Tile;
 use crate::isa::Baseline;
 
-/// Methods that take memory: how the loop goes, and what it does.
+/// Methods with an operand: loop and operation.
 macro_rules! with {
     ($($method:ident, $each:ident, |$a:ident, $b:ident| $map:expr;)*) => {$(
         #[inline(always)]
@@ -15,7 +15,6 @@ macro_rules! with {
 
 macro_rules! plain {
     ($name:ident, $number:ident, $bits:ident, $samples:literal) => {
-        /// A tile of the target's baseline.
         #[derive(Clone, Copy)]
         pub(crate) struct $name([$number; $samples]);
 

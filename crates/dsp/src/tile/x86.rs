@@ -1,8 +1,7 @@
-//! Tiles in the vectors of AVX2.
+//! Tiles in AVX2 vectors.
 //!
-//! Invariant: a tile or an operand exists only where the CPU has AVX2, because making one takes a value of that level.
-//! All safety below rests on it: the instructions are there, and loads and stores take arrays of the tile's size, at
-//! any alignment.
+//! Invariant: a tile or operand exists only if the CPU has AVX2, as its constructors prove. Loads and stores take
+//! arrays of the tile's size, at any alignment.
 #![allow(unsafe_code)] // Vector instructions, and loads and stores through pointers.
 
 use std::arch::x86_64::*;
@@ -10,7 +9,7 @@ use std::arch::x86_64::*;
 use super::Tile;
 use crate::isa::Avx2;
 
-/// As many as there are vectors in a tile, written out: what a loop fills would lie in memory.
+/// Unrolled over the vectors of a tile: a loop would keep them in memory.
 macro_rules! eight {
     (|$at:ident| $each:expr) => {
         eight!(@ $at, $each, 0 1 2 3 4 5 6 7)
@@ -23,7 +22,7 @@ macro_rules! eight {
     };
 }
 
-/// Methods that take an operand: what each vector of the tile, `a`, and of the operand, `x`, become.
+/// Methods with an operand: new value from vectors `a` of the tile and `x` of the operand.
 macro_rules! with {
     ($($method:ident |$a:ident, $x:ident| $map:expr;)*) => {$(
         #[inline(always)]
@@ -39,7 +38,6 @@ macro_rules! with {
     )*};
 }
 
-/// Methods of the tile alone.
 macro_rules! alone {
     ($($method:ident |$a:ident| $map:expr;)*) => {$(
         #[inline(always)]
@@ -72,7 +70,7 @@ macro_rules! tile {
             #[inline(always)]
             fn load(_level: Avx2, from: &Self::Memory) -> Self {
                 let (parts, _) = from.as_chunks::<$width>();
-                // SAFETY: the level says that the CPU has the instructions; each part is a vector's.
+                // SAFETY: the level proves the instructions; each part is a vector's.
                 Self(unsafe { eight!(|AT| $load(parts[AT].as_ptr())) })
             }
 
@@ -83,7 +81,7 @@ macro_rules! tile {
 
             #[inline(always)]
             fn number(_level: Avx2, from: &Self::Memory) -> Self {
-                // SAFETY: the level says that the CPU has the instructions.
+                // SAFETY: the level proves the instructions.
                 Self([unsafe { $set(from[0]) }; 8])
             }
 
@@ -101,7 +99,7 @@ macro_rules! tile {
                 mul |a, x| $mul(a, x);
                 div |a, x| $div(a, x);
                 div_into |a, x| $div(x, a);
-                // The instruction gives its second operand where one is NaN or both are equal.
+                // The instruction returns its second operand if one is NaN or both are equal.
                 smaller |a, x| $blend($min(x, a), x, $compare::<_CMP_UNORD_Q>(x, x));
                 smaller_number |a, x| $min(x, a);
                 smaller_from |a, x| $blend($min(a, x), a, $compare::<_CMP_UNORD_Q>(a, a));
@@ -136,14 +134,14 @@ macro_rules! tile {
 }
 
 tile!(
-    /// 64 singles.
+    /// 64 f32.
     Avx2F32, [f32; 64], __m256, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps,
     _mm256_mul_ps, _mm256_div_ps, _mm256_sqrt_ps, _mm256_min_ps, _mm256_max_ps, _mm256_and_ps, _mm256_or_ps,
     _mm256_xor_ps, _mm256_andnot_ps, _mm256_cmp_ps, _mm256_blendv_ps
 );
 
 tile!(
-    /// 32 doubles.
+    /// 32 f64.
     Avx2F64, [f64; 32], __m256d, 4, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_add_pd, _mm256_sub_pd,
     _mm256_mul_pd, _mm256_div_pd, _mm256_sqrt_pd, _mm256_min_pd, _mm256_max_pd, _mm256_and_pd, _mm256_or_pd,
     _mm256_xor_pd, _mm256_andnot_pd, _mm256_cmp_pd, _mm256_blendv_pd

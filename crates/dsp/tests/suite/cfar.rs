@@ -1,7 +1,7 @@
-//! Detectors of a constant false-alarm rate: against their definitions, reference values and the rates that they promise.
+//! CFAR detectors against their definitions, reference values and the promised rates.
 
 use crate::streams::{Random, bits, in_parts};
-use isochrony_dsp::detect::{CellCfar, Noise, NoiseCfar, Sides, odds};
+use isochrony_dsp::detect::{CellCfar, Noise, NoiseCfar, Sides, thresholds};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn cell_levels_are_those_of_their_cells(
+    fn cell_levels_equal_their_definition(
         power in prop::collection::vec(0.0f64..9.0, 1..120), training in 1usize..9, guard in 0usize..4,
         both in any::<bool>(), rank in prop::option::of(0.05f64..=1.0), cuts in prop::collection::vec(1usize..50, 1..4),
     ) {
@@ -37,10 +37,10 @@ proptest! {
                 Some(part) => {
                     let rank = ((part * n as f64).round() as usize).max(1);
                     cells.sort_by(f64::total_cmp);
-                    odds::of_rank(pfa, n, rank).unwrap() * cells[rank - 1]
+                    thresholds::of_rank(pfa, n, rank).unwrap() * cells[rank - 1]
                 }
             };
-            // Sums of 16 numbers; the power and 1 are near one another where there are many cells.
+            // Sums of 16 numbers; the power approaches 1 with many cells.
             prop_assert!((got - power[tested] / threshold).abs() <= 1e-13 * got, "{} at {}", got, at);
         }
         kernel.reset();
@@ -72,7 +72,7 @@ fn factors_are_those_of_scipy() {
         (1.0, 1.0, 1e4, 0.006_365_985_529_814_51),
         (1.0, 1999.0, 40.0, 3.124_549_460_222_342_4e-10),
     ] {
-        close(odds::f_tail(above, below, ratio), want, 1e-11);
+        close(thresholds::f_tail(above, below, ratio), want, 1e-11);
     }
     for (pfa, cells, degrees, want) in [
         (1e-3, 16, 2, 8.638_824_416_951_87),
@@ -81,39 +81,42 @@ fn factors_are_those_of_scipy() {
         (1e-2, 8, 8, 2.802_735_582_136_856),
         (1e-9, 64, 2, 24.471_822_550_905_58),
     ] {
-        close(odds::of_mean(pfa, cells, degrees).unwrap(), want, 1e-10);
+        close(
+            thresholds::of_mean(pfa, cells, degrees).unwrap(),
+            want,
+            1e-10,
+        );
     }
     for (pfa, count, want) in [
         (1e-3, 199.0, 3.139_760_810_825_138_5),
         (1e-2, 1999.0, 2.328_797_983_499_004),
         (1e-6, 99.0, 5.080_651_762_878_029),
     ] {
-        close(odds::of_deviation(pfa, count).unwrap(), want, 1e-10);
+        close(thresholds::of_deviation(pfa, count).unwrap(), want, 1e-10);
     }
     for (limit, mean, variance) in [
         (1.0, -0.287_599_970_939_178_4, 0.629_686_285_776_605_5),
         (2.33, -0.026_690_806_571_474_063, 0.937_098_021_533_029_6),
         (4.0, -0.000_133_834_464_468_575_2, 0.999_464_644_230_461_8),
     ] {
-        let got = odds::cut_above(limit);
+        let got = thresholds::cut_above(limit);
         close(got.0, mean, 1e-6);
         close(got.1, variance, 1e-6);
     }
     close(
-        odds::of_rank(1e-3, 16, 12).unwrap(),
+        thresholds::of_rank(1e-3, 16, 12).unwrap(),
         7.421_411_314_149_085,
         1e-10,
     );
     close(
-        odds::of_rank(1e-6, 32, 24).unwrap(),
+        thresholds::of_rank(1e-6, 32, 24).unwrap(),
         14.398_524_731_261_793,
         1e-10,
     );
 }
 
-/// False alarms in so many numbers lie within 20 % of what is promised. Their deviation is the binomial one where alarms
-/// are independent; those of neighbours hardly differ from it (cells are shared, the numbers that are tested are not). 20 %
-/// of `count * pfa` are 6 deviations and more of every case below: 36 / 0.2^2 = 900 alarms.
+/// The number of false alarms is within 20 % of the promised one: at least 6 standard deviations for independent
+/// alarms, 36 / 0.2^2 = 900 of them. Neighbours hardly correlate: they share cells, not tested numbers.
 fn false_alarms(name: &str, pfa: f64, count: usize, levels: impl Iterator<Item = f64>) {
     let alarms = levels.filter(|&level| level >= 1.0).count();
     let expected = pfa * count as f64;
@@ -171,8 +174,8 @@ fn running_noise_raises_as_many_false_alarms_as_promised() {
 
 #[test]
 fn targets_are_detected_as_often_as_theory_says() {
-    // Swerling's first case: the target's power is exponential, too, so that a cell with it is (1 + snr) times as strong:
-    // Pd = (1 + T / (N (1 + snr)))^-N. One cell in 64 has a target; none is another's training cell.
+    // Swerling's first case: exponential target power, so its cell is (1 + snr) times as strong: Pd = (1 + T / (N (1 +
+    // snr)))^-N. One cell in 64 has a target; none is another's training cell.
     let (pfa, training, guard) = (1e-3, 16, 2);
     for snr_db in [5.0, 10.0, 15.0, 20.0] {
         let snr = 10f64.powf(snr_db / 10.0);
@@ -200,7 +203,7 @@ fn targets_are_detected_as_often_as_theory_says() {
             hits += f64::from(u8::from(level >= 1.0));
         }
         let n = 2.0 * training as f64;
-        let factor = odds::of_mean(pfa, 2 * training, 2).unwrap() / n;
+        let factor = thresholds::of_mean(pfa, 2 * training, 2).unwrap() / n;
         let want = (1.0 + factor / (1.0 + snr)).powf(-n);
         let deviation = (want * (1.0 - want) / trials).sqrt();
         assert!(
@@ -227,12 +230,12 @@ fn a_detection_does_not_become_noise_and_a_lasting_step_does_after_the_timeout()
     let detected =
         |range: Range<usize>| levels[range].iter().filter(|&&level| level >= 1.0).count();
     assert_eq!(detected(200..5_000), 0);
-    assert_eq!(detected(5_000..5_400), 400); // all of it: it did not raise its own threshold
+    assert_eq!(detected(5_000..5_400), 400); // the whole burst: it did not raise its own threshold
     assert_eq!(detected(5_400..10_000), 0);
     assert_eq!(detected(10_000..10_500), 500);
-    // From then on it is learned: within a few time constants nothing is detected.
+    // Then it is learned: within a few time constants nothing is detected.
     assert_eq!(detected(10_000 + 500 + 5 * 200..20_000), 0);
-    // And what stands out of the new noise is.
+    // Outliers of the new noise are detected.
     scores[19_000] += 10.0;
     NoiseCfar::new(5.0, memory, timeout)
         .unwrap()
@@ -241,7 +244,7 @@ fn a_detection_does_not_become_noise_and_a_lasting_step_does_after_the_timeout()
 }
 
 #[test]
-fn scores_that_are_no_numbers_do_not_enter_the_noise() {
+fn nan_and_infinite_scores_do_not_enter_the_noise() {
     let mut random = Random(5);
     let mut scores: Vec<f64> = (0..1000).map(|_| random.gaussian()).collect();
     let mut clean = vec![0.0; 1000];
@@ -269,7 +272,7 @@ fn scores_that_are_no_numbers_do_not_enter_the_noise() {
         levels.remove(at);
     }
     assert_eq!(bits(&levels), bits(&clean));
-    // A constant has no deviation: anything else stands out infinitely.
+    // A constant has no deviation: any other value is infinitely far.
     scores.fill(7.0);
     scores[800] = 7.5;
     NoiseCfar::new(4.0, 50, 100)

@@ -1,4 +1,4 @@
-//! Byte order and calibration against the obvious loops.
+//! Byte order and calibration against plain loops.
 
 use isochrony_dsp::convert::{ValueType, calibrate, swap_bytes, values};
 use isochrony_segment::{Calibration, Complex32, Complex64};
@@ -61,7 +61,7 @@ fn uncalibrated_values_are_the_counts() {
         Complex64::between(Complex64::new(0.0, 2.0), Complex64::new(4.0, 0.0), 0.5),
         Complex64::new(2.0, 1.0)
     );
-    // Just above the middle between two f32, on which f64 would round it.
+    // Just above the midpoint of two f32; f64 would round it to the midpoint.
     let mut out = [0f32; 1];
     values(&[(1i64 << 61) + (1 << 37) + 1], &none, &mut out).unwrap();
     assert_eq!(out[0], (2.0f64.powi(61) + 2.0f64.powi(38)) as f32);

@@ -1,10 +1,10 @@
-//! Correlations against their definition, and delays that are known.
+//! Correlations against their definition, and known delays.
 
 use isochrony_dsp::correlate::{Correlator, Delays, Kind, Refine};
 use proptest::prelude::*;
 use std::f64::consts::PI;
 
-/// The definition, term by term.
+/// By definition, term by term.
 fn slow(x: &[f64], y: &[f64], max_lag: usize) -> Vec<f64> {
     let at = |lag: i64| {
         let pairs = x.iter().enumerate().filter_map(|(i, x)| {
@@ -27,7 +27,7 @@ fn norm(x: &[f64]) -> f64 {
     x.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// Sines of all frequencies up to a share of the rate, with any phases and powers: noise that can be delayed exactly.
+/// A sum of sines up to a fraction of the rate, of random phase and power: noise with an exact delay.
 struct Noise {
     phases: Vec<f64>,
     top: f64,
@@ -48,7 +48,7 @@ impl Noise {
         }
     }
 
-    /// A window that begins and ends softly, so that its ends do not count.
+    /// Tapered, so that window edges do not matter.
     fn at(&self, width: usize, delay: f64) -> Vec<f64> {
         let middle = (width as f64 - 1.0) / 2.0;
         let count = self.phases.len() as f64;
@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn a_correlation_is_its_definition(
+    fn correlation_equals_its_definition(
         both in prop::collection::vec((-100.0f64..100.0, -100.0f64..100.0), 1..150), share in 0.0f64..1.0,
     ) {
         let (x, y): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
@@ -92,11 +92,11 @@ proptest! {
         let noise = Noise::new(seed, top);
         let (x, y) = (noise.at(512, 0.0), noise.at(512, delay));
         let find = |kind, refine| Delays::new(512, 40, kind, refine).unwrap().of(&x, &y);
-        // The windows' soft ends have fallen to 4e-5 and less where one is cut and the other is not yet.
+        // The taper has fallen to 4e-5 where windows are cut.
         let exact = find(Kind::Coefficient, Refine::BandLimited);
         prop_assert!((exact.lag - delay).abs() < 1e-3, "{} {}", exact.lag, delay);
         prop_assert!((exact.peak - 1.0).abs() < 1e-3);
-        // The bias that is stated, for the band at hand: at most that of a quarter, or of half the rate.
+        // The documented bias: at most that of a quarter, or of half the rate.
         let bias = if top <= 0.25 { 0.035 } else { 0.12 };
         let parabola = find(Kind::Coefficient, Refine::Parabola);
         prop_assert!((parabola.lag - delay).abs() < bias, "{} {} {}", parabola.lag, delay, top);
@@ -116,7 +116,7 @@ proptest! {
 
 #[test]
 fn the_phase_transform_of_a_pure_delay_peaks_at_one_whatever_the_powers() {
-    // An impulse has all frequencies; scaled, each window has another power.
+    // An impulse has all frequencies; scaling changes the power only.
     let (mut x, mut y) = (vec![0.0; 64], vec![0.0; 64]);
     (x[20], y[27]) = (5.0, 0.01);
     let got = row(
@@ -143,7 +143,7 @@ fn the_phase_transform_of_a_pure_delay_peaks_at_one_whatever_the_powers() {
 }
 
 #[test]
-fn what_has_no_delay_says_so() {
+fn undefined_delays_are_nan() {
     let mut delays = Delays::new(8, 3, Kind::Coefficient, Refine::Parabola).unwrap();
     let (zero, ramp) = ([0.0; 8], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
     let none = delays.of(&zero, &ramp);

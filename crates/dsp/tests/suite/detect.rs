@@ -1,4 +1,4 @@
-//! STA/LTA and triggers against their definitions; what detectors refuse.
+//! STA/LTA and triggers against their definitions; rejected parameters.
 
 use crate::streams::{bits, in_parts};
 use isochrony_dsp::DspError;
@@ -9,9 +9,9 @@ use isochrony_dsp::running::SlidingSum;
 use proptest::prelude::*;
 use std::ops::Range;
 
-const EPSILON: f64 = 1.2e-16; // a rounding: 2^-53, and a little
+const EPSILON: f64 = 1.2e-16; // slightly above 2^-53
 
-/// As the documentation has it: number by number.
+/// By definition, number by number.
 fn slow_triggers(values: &[f64], on: f64, off: f64, least: u64, merge: u64) -> Vec<Range<i64>> {
     let mut found: Vec<Range<i64>> = Vec::new();
     let mut k = 0;
@@ -36,16 +36,16 @@ fn slow_triggers(values: &[f64], on: f64, off: f64, least: u64, merge: u64) -> V
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Whatever is done several at a time: sums of blocks in order, averages that are 0 instead of subnormal.
+    /// Block sums in order, and averages that are flushed to 0 instead of becoming subnormal.
     #[test]
-    fn ratios_have_the_bits_of_one_number_after_the_other(
+    fn vectorised_ratios_have_the_bits_of_serial_ones(
         values in prop::collection::vec(prop_oneof![
             8 => -1e3f64..1e3, 2 => -1e-155f64..1e-155, 2 => Just(0.0), 1 => Just(f64::NAN)
         ], 1..900),
         quiet in 0usize..900, sta in 1usize..40, more in 1usize..200, cuts in prop::collection::vec(1usize..300, 1..5),
     ) {
         let lta = sta + more;
-        // Silence behind a place, so that averages decay.
+        // Silence from some point on, so that averages decay.
         let values: Vec<f64> = values.iter().enumerate().map(|(k, &value)| if k < quiet { value } else { value * 1e-200 }).collect();
         let mut sums = [SlidingSum::new(sta), SlidingSum::new(lta)];
         sums.iter_mut().for_each(SlidingSum::prepare);
@@ -99,14 +99,14 @@ proptest! {
         let lta = sta + more;
         let mut kernel = RecursiveStaLta::new(sta, lta).unwrap();
         let got = in_parts(&values, &cuts, |values, results| kernel.run(values, results));
-        // All samples but the first, each weighed by its age.
+        // All samples but the first, weighted by age.
         let weighed = |at: usize, n: usize| -> f64 {
             let gain = 1.0 / n as f64;
             (1..=at).map(|k| gain * (1.0 - gain).powi((at - k) as i32) * values[k] * values[k]).sum()
         };
         for (at, got) in got.iter().enumerate() {
             let want = if at < lta { 0.0 } else { weighed(at, sta) / weighed(at, lta) };
-            // A few roundings for each sample of the oldest one's age.
+            // A few roundings per sample of age.
             prop_assert!((got - want).abs() <= 8.0 * (at + 1) as f64 * EPSILON * want, "{} {} at {}", got, want, at);
         }
         kernel.reset();
@@ -114,8 +114,8 @@ proptest! {
     }
 
     #[test]
-    fn triggers_are_found_as_number_by_number(
-        // Low numbers alone, and stretches of high ones.
+    fn triggers_equal_the_serial_definition(
+        // Mostly low numbers, with bursts of high ones.
         parts in prop::collection::vec((prop::collection::vec(0u8..3, 0..150), prop::collection::vec(0u8..6, 0..20)), 1..8),
         (off, up) in (0u8..4, 0u8..3), least in 1u64..6, merge in 0u64..8,
         cuts in prop::collection::vec(1usize..200, 1..5),
@@ -138,9 +138,9 @@ proptest! {
 }
 
 #[test]
-fn ratios_after_a_huge_step_are_those_of_the_quiet_behind_it() {
-    // A stretch as of months: noise of one count, and early in it a step of 1e9 counts. Running sums that subtract keep an
-    // error of 1e18 * 2^-53 * 5000 = 5e5 beside a power of 1; so do sums from the stretch's beginning.
+fn ratios_after_a_huge_step_are_exact() {
+    // Noise of one count after an early step of 1e9. Running sums with subtraction, or from the start, keep an error of
+    // 1e18 * 2^-53 * 5000 = 5e5 beside a power of 1.
     let (sta, lta) = (50, 2000);
     let noise = |k: u64| if (k * k).is_multiple_of(3) { 1.0 } else { -1.0 };
     let mut values: Vec<f64> = (0..1_000_000).map(noise).collect();
@@ -149,7 +149,7 @@ fn ratios_after_a_huge_step_are_those_of_the_quiet_behind_it() {
     ClassicStaLta::new(sta, lta)
         .unwrap()
         .run(&values, &mut ratios);
-    // Squares are 1, so the quiet is exact.
+    // Squares are 1, so quiet sums are exact.
     assert!(ratios[lta..10_000].iter().all(|&ratio| ratio == 1.0));
     assert!(ratios[15_000 + lta..].iter().all(|&ratio| ratio == 1.0));
     assert!(
@@ -157,7 +157,7 @@ fn ratios_after_a_huge_step_are_those_of_the_quiet_behind_it() {
             .iter()
             .all(|&ratio| ratio > 39.0)
     );
-    // The recursive one forgets with its time constant: 1e18 after 60 constants is 1e-8.
+    // The recursive one decays: 1e18 after 60 time constants is 1e-8.
     RecursiveStaLta::new(sta, lta)
         .unwrap()
         .run(&values, &mut ratios);

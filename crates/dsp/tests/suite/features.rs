@@ -14,7 +14,7 @@ fn values(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(-1000.0f64..1000.0, len)
 }
 
-/// The transform, one level after another, as books write it.
+/// The textbook transform, level by level.
 fn slow_haar(window: &[f64], levels: usize) -> (Vec<f64>, Vec<Vec<f64>>) {
     let (mut approximation, mut details) = (window.to_vec(), Vec::new());
     for _ in 0..levels {
@@ -25,7 +25,7 @@ fn slow_haar(window: &[f64], levels: usize) -> (Vec<f64>, Vec<Vec<f64>>) {
     (approximation, details)
 }
 
-/// The definition, term by term.
+/// By definition, term by term.
 fn slow_dft(window: &[f64]) -> Vec<Complex<f64>> {
     let n = window.len();
     let term =
@@ -38,9 +38,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn rms_is_its_definition(window in values(1..200)) {
+    fn rms_equals_its_definition(window in values(1..200)) {
         let square = window.iter().map(|x| x * x).sum::<f64>() / window.len() as f64;
-        // Both add up to 200 squares: 200 eps in the sum, half of it in the root.
+        // Sums of 200 squares: 200 eps, half of it after the root.
         prop_assert!((rms(&window, false) - square.sqrt()).abs() <= 100.0 * f64::EPSILON * square.sqrt());
         let singles: Vec<f32> = window.iter().map(|&x| x as f32).collect();
         let square = singles.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / window.len() as f64;
@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn haar_is_its_definition_and_keeps_the_energy(window in values(1..20), levels in 1usize..5) {
+    fn haar_equals_its_definition_and_preserves_energy(window in values(1..20), levels in 1usize..5) {
         let window: Vec<f64> = window.iter().cycle().take(window.len() << levels).enumerate().map(|(i, x)| x + i as f64).collect();
         let (approximation, details) = slow_haar(&window, levels);
         let energy = |numbers: &[f64]| numbers.iter().map(|x| x * x).sum::<f64>();
@@ -73,7 +73,7 @@ proptest! {
             haar.row(&window, &mut row);
             row
         };
-        // Each level rounds twice; sums of at most 320 squares.
+        // Two roundings per level; sums of at most 320 squares.
         let tolerance = 400.0 * f64::EPSILON;
         let energies = run(HaarOutput::Energies);
         for (got, want) in energies.iter().zip(details.iter().map(|d| energy(d)).chain([energy(&approximation)])) {
@@ -122,7 +122,7 @@ proptest! {
         for (j, got) in got.iter().enumerate() {
             let term = |k: usize| Complex::from_polar(1.0, 2.0 * PI * ((k * j) % n) as f64 / n as f64);
             let analytic: Complex<f64> = spectrum.iter().enumerate().map(|(k, x)| x * term(k)).sum();
-            // log2(60) roundings of the norm, here and in the sum over 60 terms.
+            // log2(60) roundings of the norm, here and in the sum of 60 terms.
             prop_assert!((got - analytic.norm() / n as f64).abs() <= 1e-13 * size.max(1.0));
         }
     }
@@ -141,14 +141,14 @@ proptest! {
     }
 
     #[test]
-    fn a_score_of_few_frequencies_is_that_of_all(window in values(1..80), low in 0usize..12, count in 1usize..10) {
+    fn direct_and_transformed_scores_agree(window in values(1..80), low in 0usize..12, count in 1usize..10) {
         let bins = window.len() / 2 + 1;
         let inside = |k: usize| (low..low + count).contains(&k);
         let weights: Vec<f64> = (0..bins).map(|k| if inside(k) { 1.0 + k as f64 } else { 0.0 }).collect();
         let factors: Vec<f64> = (0..window.len()).map(|i| 0.5 + i as f64 / 100.0).collect();
         let shaped: Vec<f64> = window.iter().zip(&factors).map(|(x, factor)| x * factor).collect();
         let want: f64 = slow_dft(&shaped)[..bins].iter().zip(&weights).map(|(x, w)| x.norm() * w).sum();
-        // A sum of n products of sizes up to 1500 is off by at most n roundings of each; weights are up to 21, of ten.
+        // A sum of n products up to 1500 has an error of at most n roundings each; ten weights up to 21.
         let size = 1500.0 * (window.len() * window.len()) as f64 * 210.0;
         let score = Score::new(&factors, false, Detrend::None, &weights, Normalise::None).unwrap().of(&window);
         prop_assert!((score - want).abs() <= size * f64::EPSILON);
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn peaks_are_extremes_of_what_is_left(window in values(1..60), skip in 1usize..10) {
+    fn each_peak_is_the_extreme_of_the_rest(window in values(1..60), skip in 1usize..10) {
         let mut peaks = [None; 4];
         trim_peaks(&window, Extreme::Abs, skip, &mut peaks);
         let mut from = 0;
@@ -176,7 +176,7 @@ proptest! {
         few in prop::collection::vec(prop::sample::select(vec![-2.0, -0.0, 0.0, 1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY]), 1..8),
         places in prop::collection::vec(0usize..200, 0..40), len in 1usize..200, skip in 1usize..90,
     ) {
-        // Mostly one value, with others here and there.
+        // Mostly one value, with a few others.
         let mut window = vec![few[0]; len];
         for (at, value) in places.iter().zip(few.iter().cycle()) {
             window[at % len] = *value;

@@ -1,6 +1,6 @@
-//! Designs of recursive filters against SciPy's, and what is refused.
+//! Designs of recursive filters against SciPy's, and rejected parameters.
 //!
-//! `vectors/iir.json` was made by `vectors/iir.py`; its head names SciPy's version.
+//! `vectors/iir.py` wrote `vectors/iir.json`, which names SciPy's version.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::filter::{
@@ -50,12 +50,12 @@ fn design(case: &Value) -> Iir {
     }
 }
 
-/// Coefficients are sums and products of a few tens of roundings of numbers up to 2, in SciPy as here; where corners
-/// are far apart its own subtraction of nearly equal roots adds as many. 1e-13 is 450 units of the last place of 1.
+/// Tens of roundings of numbers up to 2, in SciPy and here; for corners far apart SciPy's subtraction of nearly equal
+/// roots adds as many.
 const COEFFICIENT: f64 = 1e-13;
 
 #[test]
-fn designs_are_scipys() {
+fn designs_equal_scipy() {
     let vectors = vectors();
     let rate = vectors["rate"].as_f64().expect("a rate");
     for case in vectors["designs"].as_array().expect("a list") {
@@ -63,7 +63,7 @@ fn designs_are_scipys() {
         let (ours, theirs) = (sections.to_sos(), rows(&case["sos"]));
         assert_eq!(ours.len(), theirs.len(), "{case}");
         for (k, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-            // The gain is in the first section: its numerator has the same relative error.
+            // The first section has the gain: its numerator has the same relative error.
             let scale = if k == 0 { theirs[0].abs() } else { 1.0 };
             for (at, (x, y)) in ours.iter().zip(theirs).enumerate() {
                 let near = COEFFICIENT
@@ -79,7 +79,7 @@ fn designs_are_scipys() {
 }
 
 #[test]
-fn notches_and_peaks_are_scipys() {
+fn notches_and_peaks_equal_scipy() {
     let vectors = vectors();
     let rate = vectors["rate"].as_f64().expect("a rate");
     for case in vectors["one_frequency"].as_array().expect("a list") {
@@ -98,7 +98,7 @@ fn notches_and_peaks_are_scipys() {
 }
 
 #[test]
-fn filtered_is_what_scipy_filters() {
+fn filtered_signals_equal_scipy() {
     for case in vectors()["filtered"].as_array().expect("a list") {
         let section = |row: &Vec<f64>| Section {
             b: [row[0], row[1], row[2]],
@@ -111,7 +111,7 @@ fn filtered_is_what_scipy_filters() {
             let mut y = vec![0.0; x.len()];
             let mut filter = SosFilter::new(&sections, initial);
             filter.process(&x, &mut y).expect("equal lengths");
-            // Rounding errors of the two forms, each amplified by the poles (here by less than 1e3).
+            // Rounding errors of both forms, amplified by the poles by less than 1e3.
             for (y, theirs) in y.iter().zip(numbers(&case[name])) {
                 assert!(
                     (y - theirs).abs() < 1e3 * f64::EPSILON * 20.0,
@@ -123,7 +123,7 @@ fn filtered_is_what_scipy_filters() {
 }
 
 #[test]
-fn corners_are_where_they_were_asked_for_even_at_the_ends_of_the_band() {
+fn corners_are_exact_even_at_the_ends_of_the_band() {
     for order in [1, 2, 3, 6] {
         for corner in [1e-4, 0.3, 20.0, 49.99, 49.9999] {
             let half = 0.5f64.sqrt();
@@ -152,8 +152,8 @@ fn corners_are_where_they_were_asked_for_even_at_the_ends_of_the_band() {
                         order,
                     };
                     let sections = iir.design("iir", 100.0).expect("a design");
-                    // A coefficient's rounding moves the response by its share of the distance to the pole, which is
-                    // of the size of the corner's angle, for a section once squared.
+                    // A coefficient's rounding moves the response by its ratio to the pole's distance, of the order of
+                    // the corner's angle, squared for a section.
                     let angle = (corner.min(50.0 - corner) * std::f64::consts::PI / 50.0).min(1.0);
                     let near = 64.0 * order as f64 * f64::EPSILON / (angle * angle);
                     let got = sections.response(corner, 100.0).norm();
@@ -209,7 +209,7 @@ fn elliptic_filters_keep_within_ripple_and_attenuation() {
 }
 
 #[test]
-fn what_is_left_of_an_impulse_after_settling_is_below_the_error() {
+fn impulse_response_after_settling_is_below_the_error() {
     for order in [1, 2, 4, 8] {
         for corner in [0.05, 2.0, 30.0] {
             for band in [
@@ -245,7 +245,7 @@ fn what_is_left_of_an_impulse_after_settling_is_below_the_error() {
 }
 
 #[test]
-fn what_cannot_be_designed_is_refused_and_named() {
+fn rejects_impossible_designs() {
     let butter = |band, order| Iir {
         family: Family::Butterworth,
         band,

@@ -1,4 +1,4 @@
-//! Filters without recursion against their definition, and their designs against what they promise.
+//! FIR filters against their definition, and designs against their specification.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::filter::{
@@ -14,8 +14,8 @@ fn noise<T: Precision>(count: usize) -> Vec<T> {
         .collect()
 }
 
-/// The sum, term by term, in double precision.
-fn plainly<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64> {
+/// By definition, term by term, in f64.
+fn convolution<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64> {
     let term = |n: usize, k: usize| {
         let sample: f64 = if n < k { 0.0 } else { samples[n - k].into() };
         taps[k] * sample
@@ -25,7 +25,7 @@ fn plainly<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64> {
         .collect()
 }
 
-/// All results of a signal that comes in pieces.
+/// All results of a signal in pieces.
 fn filtered<T: Precision>(filter: &mut Fir<T>, samples: &[T], cuts: &[usize]) -> Vec<T> {
     let held = filter.held();
     let mut input = samples.to_vec();
@@ -53,12 +53,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn any_chunking_on_any_instruction_set_is_the_sum_of_products(
+    fn direct_filter_equals_convolution_for_any_chunking_and_instruction_set(
         taps in 1usize..90, count in 0usize..900, cuts in prop::collection::vec(1usize..300, 1..6),
     ) {
         let (taps, samples) = (lowpass(taps), noise::<f64>(count));
-        // A sum begins with zero, oldest sample first: the same operations, the same bits.
-        let expected = plainly(&taps, &samples);
+        // The same operations in the same order give the same bits.
+        let expected = convolution(&taps, &samples);
         for isa in Isa::available() {
             let mut filter = Fir::on(isa, "fir", &taps, FirMethod::Direct).expect("taps");
             prop_assert_eq!(&filtered(&mut filter, &samples, &cuts), &expected, "{}", isa.name());
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn any_chunking_of_transforms_gives_the_same_bits_near_the_sum_of_products(
+    fn overlap_save_has_the_same_bits_for_any_chunking_and_approximates_convolution(
         taps in 1usize..600, count in 0usize..9000, cuts in prop::collection::vec(1usize..3000, 1..6),
     ) {
         let taps = lowpass(taps);
@@ -76,16 +76,16 @@ proptest! {
         filter.reset();
         let pieces = filtered(&mut filter, &samples, &cuts);
         prop_assert!(whole.iter().zip(&pieces).all(|(x, y)| x.to_bits() == y.to_bits()));
-        // Two transforms of 4096 numbers, each of 12 layers with an error of a few roundings of the root of the sum of
-        // squares of the samples, at most 1.2 sqrt(4096): 1e-13 is many times that.
-        for (got, want) in whole.iter().zip(plainly(&taps, &samples)) {
+        // Two transforms of 4096 numbers, 12 layers each, with an error of a few roundings of the norm, at most 1.2
+        // sqrt(4096).
+        for (got, want) in whole.iter().zip(convolution(&taps, &samples)) {
             prop_assert!((got - want).abs() < 1e-13, "{} for {}", got, want);
         }
     }
 }
 
 #[test]
-fn singles_are_added_in_single_precision() {
+fn f32_samples_are_summed_in_f32() {
     for (taps, method) in [
         (30, FirMethod::Direct),
         (300, FirMethod::Direct),
@@ -94,9 +94,9 @@ fn singles_are_added_in_single_precision() {
         let (taps, samples) = (lowpass(taps), noise::<f32>(10_000));
         let mut filter = Fir::new("fir", &taps, method).expect("taps");
         let got = filtered(&mut filter, &samples, &[777]);
-        // A rounding of each product and sum; magnitudes of taps add up to less than 2, samples are below 1.2.
+        // One rounding per product and sum; magnitudes of taps add up to less than 2, samples are below 1.2.
         let near = 2.4 * taps.len() as f64 * f64::from(f32::EPSILON);
-        for (got, want) in got.iter().zip(plainly(&taps, &samples)) {
+        for (got, want) in got.iter().zip(convolution(&taps, &samples)) {
             assert!((f64::from(*got) - want).abs() < near, "{got} for {want}");
         }
     }
@@ -118,7 +118,7 @@ fn nan_and_infinities_reach_as_far_as_the_taps() {
 }
 
 #[test]
-fn what_cannot_be_applied_is_refused() {
+fn rejects_invalid_taps_and_lengths() {
     for (taps, part) in [
         (vec![], "taps=0 must be 1 to"),
         (vec![1.0, f64::NAN], "taps=NaN must be finite"),
@@ -160,7 +160,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 #[test]
-fn windowed_designs_are_scipys() {
+fn windowed_designs_equal_scipy() {
     for case in vectors()["firwin"].as_array().expect("a list") {
         let corners = numbers(&case["cutoff"]);
         let band = match case["band"].as_str().expect("text") {
@@ -180,7 +180,7 @@ fn windowed_designs_are_scipys() {
         };
         let want = numbers(&case["taps"]);
         let got = fir_window("fir", want.len(), band, window, 1000.0).expect("a design");
-        // A few roundings of numbers below 1, and a sine of an angle up to pi len / 2 rounded.
+        // A few roundings of numbers below 1, and the rounded argument of a sine, up to pi len / 2.
         let near = 4.0 * f64::EPSILON * want.len() as f64;
         for (got, want) in got.iter().zip(&want) {
             assert!((got - want).abs() < near, "{got} for {want}: {case}");
@@ -224,13 +224,13 @@ fn worst(taps: &[f64], bands: &[FirBand], rate: f64) -> f64 {
 }
 
 #[test]
-fn equiripple_designs_are_no_worse_than_scipys_and_nearly_the_same() {
+fn equiripple_designs_match_scipy_and_are_no_worse() {
     for case in vectors()["remez"].as_array().expect("a list") {
         let want = numbers(&case["taps"]);
         let bands = bands(case);
         let got = remez("fir", want.len(), &bands, 1000.0).expect("converges");
         let (ours, theirs) = (worst(&got, &bands, 1000.0), worst(&want, &bands, 1000.0));
-        // Both find the best on a grid of 16 points a coefficient, between which an error can be larger by a hundredth.
+        // Between the 16 grid points per coefficient the error may be a hundredth larger.
         assert!(
             ours < 1.01 * theirs,
             "{ours} for {theirs}: {} taps, {bands:?}",
@@ -246,7 +246,7 @@ fn equiripple_designs_are_no_worse_than_scipys_and_nearly_the_same() {
 }
 
 #[test]
-fn long_equiripple_designs_converge_to_errors_that_are_all_alike() {
+fn long_equiripple_designs_converge_to_equal_errors() {
     for taps in [301, 500, 1001] {
         let width = 900.0 / taps as f64;
         let pass = FirBand {
@@ -276,7 +276,7 @@ fn long_equiripple_designs_converge_to_errors_that_are_all_alike() {
 }
 
 #[test]
-fn designs_that_cannot_be_made_are_refused_and_named() {
+fn rejects_impossible_designs() {
     let window = |taps, band| fir_window("fir", taps, band, FirWindow::Hamming, 100.0);
     let pass = FirBand {
         from_hz: 0.0,

@@ -1,11 +1,11 @@
-//! The cascade against one section after another, sample by sample; the same bits however it is called.
+//! The cascade against the difference equation; the same bits for any chunking.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::filter::{Band, Family, Iir, Initial, Sections, SosFilter};
 use proptest::prelude::*;
 
-/// As the difference equation says, section after section.
-fn plainly(sections: &Sections, samples: &[f64]) -> Vec<f64> {
+/// The difference equation, section by section.
+fn difference_equation(sections: &Sections, samples: &[f64]) -> Vec<f64> {
     let mut samples = samples.to_vec();
     for section in sections.as_slice() {
         let ([b0, b1, b2], [a1, a2]) = (section.b, section.a);
@@ -50,7 +50,7 @@ proptest! {
     ) {
         let sections = bandpass(order);
         let samples = noise(cuts.iter().sum());
-        let expected = bits(&plainly(&sections, &samples));
+        let expected = bits(&difference_equation(&sections, &samples));
         for isa in Isa::available() {
             let mut filter = SosFilter::on(isa, &sections, Initial::Zero);
             let mut results = vec![0.0; samples.len()];
@@ -67,7 +67,7 @@ proptest! {
 
 #[test]
 fn long_inputs_give_the_same_bits_in_one_call_and_in_many() {
-    // Longer than the blocks and the period of the kernel, and ending in zeros that decay.
+    // Longer than the kernel's blocks and period, and ending in zeros that decay.
     let mut samples = noise(9000);
     samples.extend(vec![0.0; 60_000]);
     for order in [1, 2, 3, 4, 5, 9] {
@@ -89,7 +89,7 @@ fn long_inputs_give_the_same_bits_in_one_call_and_in_many() {
                 isa.name()
             );
         }
-        let direct = plainly(&sections, &samples);
+        let direct = difference_equation(&sections, &samples);
         let from_zero = {
             let mut results = vec![0.0; samples.len()];
             SosFilter::new(&sections, Initial::Zero)
@@ -111,7 +111,7 @@ fn long_inputs_give_the_same_bits_in_one_call_and_in_many() {
 }
 
 #[test]
-fn singles_are_filtered_in_double_precision_and_rounded_once() {
+fn f32_samples_are_filtered_in_f64_and_rounded_once() {
     let sections = bandpass(4);
     let singles: Vec<f32> = noise(500).iter().map(|x| *x as f32).collect();
     let doubles: Vec<f64> = singles.iter().map(|x| f64::from(*x)).collect();
@@ -119,7 +119,7 @@ fn singles_are_filtered_in_double_precision_and_rounded_once() {
     SosFilter::new(&sections, Initial::Zero)
         .process(&singles, &mut results)
         .expect("equal lengths");
-    let expected: Vec<f32> = plainly(&sections, &doubles)
+    let expected: Vec<f32> = difference_equation(&sections, &doubles)
         .iter()
         .map(|y| *y as f32)
         .collect();
@@ -143,7 +143,7 @@ fn a_constant_begins_without_a_transient_in_a_steady_filter() {
         SosFilter::new(&sections, Initial::Steady)
             .process(&[7.0; 2000], &mut results)
             .expect("equal lengths");
-        // Rounding of the state, amplified by poles that are 0.02 from the circle: about 1 / 0.02² a section.
+        // Rounding of the state, amplified by poles 0.02 from the circle: about 1 / 0.02² per section.
         assert!(
             results
                 .iter()
@@ -169,7 +169,10 @@ fn a_nan_stays_until_the_filter_is_reset() {
         filter
             .process(&samples, &mut results)
             .expect("equal lengths");
-        assert_eq!(bits(&results), bits(&plainly(&bandpass(3), &samples)));
+        assert_eq!(
+            bits(&results),
+            bits(&difference_equation(&bandpass(3), &samples))
+        );
     }
 }
 

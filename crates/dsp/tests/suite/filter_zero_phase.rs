@@ -1,4 +1,4 @@
-//! Forward and backward block by block against the whole stretch at once.
+//! Forward-backward filtering by blocks against the whole range at once.
 
 use isochrony_dsp::filter::{Band, Family, Iir, Initial, Sections, SosFilter, ZeroPhase};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn once(sections: &Sections, values: &mut [f64]) {
     SosFilter::new(sections, Initial::Steady).process_in_place(values);
 }
 
-/// The whole stretch: continued at both ends, forward, turned, backward, turned.
+/// At once: pad, filter, reverse, filter, reverse.
 fn at_once(sections: &Sections, samples: &[f64], pad: usize) -> Vec<f64> {
     let (n, pad) = (samples.len(), pad.min(samples.len() - 1));
     let before = (1..=pad).rev().map(|k| 2.0 * samples[0] - samples[k]);
@@ -55,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn any_chunking_equals_one_pass_near_the_whole_at_once(
+    fn any_chunking_equals_one_pass_and_approximates_whole_filtering(
         count in 1usize..70_000, cuts in prop::collection::vec(1usize..20_000, 1..6), order in 1usize..4,
     ) {
         let sections = design(Band::Bandpass(2.0, 20.0), order);
@@ -64,9 +64,9 @@ proptest! {
         let whole = block_by_block(&mut filter, &samples, &[usize::MAX / 2]);
         let pieces = block_by_block(&mut filter, &samples, &cuts);
         prop_assert!(whole.iter().zip(&pieces).all(|(x, y)| x.to_bits() == y.to_bits()));
-        // SciPy's padding: three times one more than twice the sections.
+        // SciPy's padding: 3 (2 sections + 1).
         let expected = at_once(&sections, &samples, 3 * (2 * sections.as_slice().len() + 1));
-        // A block misses 1e-12 of what lies behind it, whose values are below 10.
+        // A block misses 1e-12 of what follows, whose values are below 10.
         for (got, want) in whole.iter().zip(&expected) {
             prop_assert!((got - want).abs() < 2e-11, "{} for {}", got, want);
         }
@@ -74,8 +74,8 @@ proptest! {
 }
 
 #[test]
-fn long_settling_is_looked_ahead_for_and_too_long_is_refused() {
-    // It takes longer to settle than a block is long otherwise.
+fn long_settling_is_supported_and_too_long_is_rejected() {
+    // Settling takes longer than the minimum block.
     let sections = design(Band::Lowpass(0.005), 2);
     let settling = sections.settling(1e-12) as usize;
     assert!(settling > 1 << 14);
@@ -84,7 +84,7 @@ fn long_settling_is_looked_ahead_for_and_too_long_is_refused() {
     let got = block_by_block(&mut filter, &samples, &[5000]);
     let expected = at_once(&sections, &samples, 9);
     let most = expected.iter().fold(0.0f64, |most, y| most.max(y.abs()));
-    // Coefficients this near to the circle amplify rounding by the square of what it takes to settle.
+    // Near the circle, coefficients amplify rounding by the square of the settling time.
     let near = most * (1e-12 + f64::EPSILON * (settling as f64).powi(2));
     assert!(
         got.iter()

@@ -1,4 +1,4 @@
-//! The Haar transform of whole numbers as they are stored, against exact integers and against that of their values.
+//! The Haar transform of integers against exact integers and against that of their values.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::features::{Count, Haar, HaarOfCounts, HaarOutput};
@@ -25,7 +25,7 @@ fn row<T: Count>(
     row
 }
 
-/// Sums of neighbours and their differences, level after level, in 128 bits.
+/// Sums and differences of neighbours, level by level, in 128 bits.
 fn exact(counts: &[i64], levels: usize) -> (Vec<i128>, Vec<Vec<i128>>) {
     let mut sums: Vec<i128> = counts.iter().map(|&count| i128::from(count)).collect();
     let mut differences = Vec::new();
@@ -41,7 +41,7 @@ fn is_near(got: f64, want: f64, size: f64) -> bool {
     (got - want).abs() <= 8.0 * f64::EPSILON * size
 }
 
-/// Rows by the definition, with the size of what each number is rounded from.
+/// Rows by definition, with the magnitude that each number is rounded from.
 fn defined(counts: &[i64], levels: usize, values: &Calibration) -> [Vec<(f64, f64)>; 3] {
     let (sums, differences) = exact(counts, levels);
     let (scale, offset) = (values.scale(), values.offset());
@@ -65,7 +65,7 @@ fn defined(counts: &[i64], levels: usize, values: &Calibration) -> [Vec<(f64, f6
         let energy = squares as f64 * (scale * root(level)).powi(2);
         energies.push((energy, energy));
     }
-    // As many roundings as additions, in the sum here.
+    // One rounding per addition.
     let (energy, size) = last
         .iter()
         .fold((0.0, 0.0), |(energy, size), (value, most)| {
@@ -84,7 +84,7 @@ fn defined(counts: &[i64], levels: usize, values: &Calibration) -> [Vec<(f64, f6
     [energies, details(levels).collect(), coefficients]
 }
 
-/// Compares the outputs of which sums are exact; how many these are.
+/// Compares the outputs whose sums are exact; returns their number.
 fn agrees<T: Count + Into<f64> + Into<i64>>(
     counts: &[T],
     levels: usize,
@@ -108,7 +108,7 @@ fn agrees<T: Count + Into<f64> + Into<i64>>(
         for isa in Isa::available() {
             assert_eq!(row(isa, counts, levels, output, &values), got, "{isa:?}");
         }
-        // Of counts that are values: the bits of their values' transform.
+        // Without calibration, the bits of the f64 transform.
         let plain = row(Isa::best(), counts, levels, output, &Calibration::default());
         let doubles: Vec<f64> = counts.iter().map(|&count| count.into()).collect();
         let mut haar = Haar::<f64>::new(counts.len(), levels, output).unwrap();
@@ -120,7 +120,7 @@ fn agrees<T: Count + Into<f64> + Into<i64>>(
     compared
 }
 
-/// As many as a multiple of 2^levels, by repeating them with a change.
+/// Extends to a multiple of 2^levels by repetition with a change.
 fn stretched<T: Copy>(counts: &[T], levels: usize, change: impl Fn(T, usize) -> T) -> Vec<T> {
     let all = counts.iter().cycle().take(counts.len() << levels);
     all.enumerate()
@@ -150,14 +150,14 @@ proptest! {
     }
 }
 
-/// The extremes of a type, so that sums and differences of the last level are as large as they get.
+/// The extremes of a type, which maximise sums and differences of the last level.
 fn extremes<T: Count>(width: usize, low: T, high: T) -> Vec<T> {
     let half = |at: usize| if at < width / 2 { low } else { high };
     (0..width).map(half).collect()
 }
 
 #[test]
-fn the_most_levels_of_the_largest_numbers_are_exact_and_one_more_is_left_to_doubles() {
+fn deepest_exact_level_of_extreme_counts_is_exact_and_one_more_is_none() {
     let (values, plain) = (Calibration::default(), (1.0, 0.0));
     let refused = |made: bool| assert!(!made);
     for (low, high) in [(i16::MIN, i16::MAX), (i16::MAX, i16::MIN)] {
@@ -182,8 +182,8 @@ fn the_most_levels_of_the_largest_numbers_are_exact_and_one_more_is_left_to_doub
 }
 
 #[test]
-fn an_offset_costs_details_no_digits() {
-    // A fall by one count of a millionth, on ten thousand: its values' sums have lost the last of these digits.
+fn offsets_do_not_affect_details() {
+    // A step of one count of 1e-6 on 1e4, which sums of values cannot resolve.
     let counts: Vec<i16> = (0..128).map(|at| i16::from(at >= 64)).collect();
     let values = Calibration::new(1e-6, 1e4, "kPa").unwrap();
     let got = row(Isa::best(), &counts, 7, HaarOutput::Details, &values);
@@ -192,7 +192,7 @@ fn an_offset_costs_details_no_digits() {
 }
 
 #[test]
-fn a_scale_whose_square_is_beyond_doubles_leaves_zero_energies_zero() {
+fn overflowing_scale_squares_keep_zero_energies() {
     let values = Calibration::new(1e200, 0.0, "").unwrap();
     let got = row(
         Isa::best(),
@@ -207,7 +207,7 @@ fn a_scale_whose_square_is_beyond_doubles_leaves_zero_energies_zero() {
 }
 
 #[test]
-fn levels_that_do_not_fit_are_refused_as_those_of_values_are() {
+fn rejects_the_same_levels_as_haar() {
     for (width, levels) in [(12, 3), (12, 0), (0, 1)] {
         let of_counts =
             HaarOfCounts::<i16>::new(width, levels, HaarOutput::Details, &Calibration::default());

@@ -1,11 +1,10 @@
-//! Taps of the Hilbert transformer against the gain and phase that they promise.
+//! Hilbert transformer taps against the specified gain and phase.
 
 use std::f64::consts::TAU;
 
 use isochrony_dsp::filter::hilbert;
 
-/// The gain at a frequency, with the delay of half the taps taken out: its imaginary part, as antisymmetric taps have no
-/// other. The ideal is -1.
+/// Imaginary part of the gain without the delay; antisymmetric taps have no other. Ideal: -1.
 fn gain(taps: &[f64], cycles: f64) -> f64 {
     let middle = (taps.len() / 2) as f64;
     let terms = taps.iter().enumerate();
@@ -15,7 +14,7 @@ fn gain(taps: &[f64], cycles: f64) -> f64 {
 }
 
 #[test]
-fn every_frequency_of_the_band_is_turned_by_a_quarter_within_the_stated_error() {
+fn band_is_shifted_by_a_quarter_turn_within_the_stated_error() {
     let lows = [
         0.003, 0.01, 0.05, 0.1, 0.15, 0.2, 0.22, 0.24, 0.245, 0.249, 0.2499,
     ];
@@ -32,7 +31,7 @@ fn every_frequency_of_the_band_is_turned_by_a_quarter_within_the_stated_error() 
             worst = worst.max((gain(&taps, cycles) + 1.0).abs());
         }
         assert!(worst < bound, "{attenuation} dB from {low}: {worst}");
-        // And it is no better than it has to be: the taps are not many more than needed.
+        // Not many more taps than needed.
         let fewest = (attenuation + 6.0 - 7.95) / 2.285 / (TAU * 2.0 * low);
         let taps = taps.len() as f64;
         assert!(
@@ -43,7 +42,7 @@ fn every_frequency_of_the_band_is_turned_by_a_quarter_within_the_stated_error() 
 }
 
 #[test]
-fn a_band_that_is_none_is_refused() {
+fn rejects_empty_bands() {
     for low in [0.0, -1.0, 25.0, 30.0, f64::NAN] {
         let error = hilbert("envelope", 60.0, low, 100.0)
             .unwrap_err()
@@ -56,7 +55,7 @@ fn a_band_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_corner_that_needs_too_many_taps_is_refused_by_its_own_name() {
+fn too_many_taps_are_reported_as_low_hz() {
     let error = hilbert("envelope", 60.0, 1e-12, 100.0)
         .unwrap_err()
         .to_string();

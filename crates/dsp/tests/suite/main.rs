@@ -1,4 +1,4 @@
-//! Operators on slices, in one binary: each file of a folder of tests would be linked by itself.
+//! All tests of this crate as one binary, which links faster than one per file.
 
 mod cfar;
 mod convert;

@@ -1,4 +1,4 @@
-//! Elementary functions against fixed-point arithmetic of 640 bits, and NumPy's special values.
+//! Elementary functions against 640-bit fixed point, and NumPy's special values.
 
 use crate::exact::{Exact, ulps_f32, ulps_f64};
 use isochrony_dsp::math;
@@ -106,7 +106,7 @@ fn check(function: &Function, x: f64) -> Result<(), TestCaseError> {
     );
     let x = x as f32;
     let y = (function.narrow)(x);
-    // The logarithm of nothing is another test's matter.
+    // Other tests check special values.
     if x.is_normal() && y.is_finite() {
         let exact = (function.reference)(&Exact::of(x.into()));
         let error = ulps_f32(y, &exact);
@@ -118,7 +118,7 @@ fn check(function: &Function, x: f64) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Of both signs, from tiny to where results stay within doubles.
+/// Both signs, from tiny to where results are finite.
 fn near() -> impl Strategy<Value = f64> {
     prop_oneof![
         -2.0f64..2.0,
@@ -165,7 +165,7 @@ proptest! {
         for function in &ANY[3..] {
             check(function, angle)?;
         }
-        // Next to multiples of a quarter turn, where most digits cancel.
+        // Near multiples of a quarter turn, where cancellation is worst.
         let quarter = (angle / 2.0).round() * std::f64::consts::FRAC_PI_2;
         for function in &ANY[3..] {
             check(function, quarter)?;
@@ -181,7 +181,7 @@ proptest! {
 
     #[test]
     fn powers_are_within_their_bounds(x in positive(), part in -0.99f64..0.99) {
-        // Any exponent with which the result stays within doubles.
+        // Exponents with a finite result.
         let most = 700.0 / x.ln().abs().max(1e-3);
         for y in [part * most, (part * most).round(), 1.5, -0.75] {
             let exact = Exact::pow(x, y);

@@ -1,10 +1,10 @@
-//! Packets of several receivers, against slow definitions.
+//! Packet recovery against slow definitions.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::packets::{Combiner, ErrorCounts, Recovery, is_intact, residual};
 use proptest::prelude::*;
 
-/// CRC-32 bit by bit, as the standard defines it: reflected, polynomial 0x04C11DB7, begun and ended with ones.
+/// CRC-32 bit by bit, as standardised: reflected, polynomial 0x04C11DB7, initial and final inversion.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for byte in bytes {
@@ -48,7 +48,7 @@ fn a_packet_is_intact_where_the_standard_check_says_so() {
     assert_eq!(residual(&[]), None);
 }
 
-/// Pearson's correlation of two lists of 0 and 1, as it is defined.
+/// Pearson correlation of two lists of 0 and 1, by definition.
 fn pearson(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len() as f64;
     let (ma, mb) = (a.iter().sum::<f64>() / n, b.iter().sum::<f64>() / n);
@@ -94,7 +94,7 @@ proptest! {
                     both.flat_map(|(a, b)| a.iter().copied().zip(b.iter().copied())).unzip();
                 let expected = if i == j { a.iter().sum::<f64>() / a.len() as f64 } else { pearson(&a, &b) };
                 let got = matrix[4 * i + j];
-                // Sums of some hundred numbers in double precision on the slow side.
+                // Sums of some hundred f64 in the slow version.
                 prop_assert!(
                     (got - expected).abs() < 1e-12 || got.is_nan() && (expected.is_nan() || !expected.is_finite()),
                     "{i} {j}: {got} {expected}"
@@ -106,7 +106,7 @@ proptest! {
         prop_assert!(matrix.iter().all(|number| number.is_nan()));
     }
 
-    // What is recovered is what was sent, whenever few enough bits are in dispute; nothing is made up.
+    // Recovers what was sent if few enough bits are disputed, and never invents a packet.
     #[test]
     fn disputed_bits_are_found(
         bytes in prop::collection::vec(any::<u8>(), 1..60),
@@ -123,7 +123,7 @@ proptest! {
         let mut combiner = Combiner::new(sent.len(), &clusters[..lent.len()], &rates, 16).unwrap();
         let mut made = vec![0; sent.len()];
         let how = combiner.combine(&lent, &mut made);
-        // Errors that all copies share are in nobody's dispute.
+        // Errors shared by all copies are undisputed.
         let unseen = (0..8 * sent.len()).any(|at| copies.iter().all(|copy| bit(copy, at) != bit(&sent, at)));
         if unseen {
             prop_assert_eq!(how, Recovery::Lost);
@@ -134,10 +134,10 @@ proptest! {
     }
 }
 
-/// Pseudo-random numbers of a linear congruential generator.
-struct Chance(u64);
+/// A linear congruential generator.
+struct Lcg(u64);
 
-impl Chance {
+impl Lcg {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self
             .0
@@ -147,10 +147,10 @@ impl Chance {
     }
 }
 
-// Without a search, the vote is the likelier bit: here all combinations of sender's bit and clusters' errors are weighed.
+// Without a search, against an enumeration of sender's bit and clusters' errors.
 #[test]
-fn the_vote_is_the_likelier_bit_where_clusters_err_as_one() {
-    let mut chance = Chance(7);
+fn the_vote_is_the_likelier_bit_if_clusters_err_jointly() {
+    let mut chance = Lcg(7);
     let clusters = [0, 0, 0, 1, 2, 2];
     let of_cluster = [0.02, 0.001, 0.1];
     let rates = clusters.map(|cluster: u32| of_cluster[cluster as usize]);
@@ -186,7 +186,7 @@ fn the_vote_is_the_likelier_bit_where_clusters_err_as_one() {
 }
 
 #[test]
-fn who_is_not_heard_has_no_vote() {
+fn missing_copies_have_no_vote() {
     let sent = packet(b"all quiet");
     let wrong = flipped(&sent, &[5]);
     let mut combiner = Combiner::new(sent.len(), &[0, 1, 2], &[1e-3; 3], 4).unwrap();
@@ -209,7 +209,7 @@ fn who_is_not_heard_has_no_vote() {
 }
 
 #[test]
-fn what_cannot_be_combined_is_refused() {
+fn rejects_invalid_receivers_and_packets() {
     let refusal = |result: Result<Combiner, DspError>| result.map(drop).unwrap_err().to_string();
     assert_eq!(
         refusal(Combiner::new(4, &[0], &[0.1], 0)),

@@ -1,4 +1,4 @@
-//! Samples at another rate: against tones whose values between samples are known, and against themselves cut otherwise.
+//! Resampling against tones with known values, and against other chunkings.
 
 use isochrony_dsp::resample::{Edges, Quality, Ratio, Resampler};
 use isochrony_dsp::spectrum::Precision;
@@ -25,7 +25,7 @@ fn ratio((up, down): (u64, u64)) -> Ratio {
     Ratio::new(up, down).unwrap()
 }
 
-/// All results of a stretch that comes in pieces, and the index of the first.
+/// All results of a range in pieces, and the index of the first.
 fn resampled<T: Precision>(
     resampler: &mut Resampler<T>,
     start: i64,
@@ -62,19 +62,19 @@ fn at_once<T: Precision>(
     resampled(&mut resampler, start, samples, &[usize::MAX / 2])
 }
 
-/// A tone of `cycles` a sample at an exact place: the phase is that of the fractional part of `cycles * place`.
+/// A tone at an exact position: only the fraction of `cycles * place` matters.
 fn tone(cycles: f64, place: i128, parts: i128) -> f64 {
     let (whole, rest) = (place.div_euclid(parts), place.rem_euclid(parts));
-    // Kept small, so that the phase is exact to a part in 10^12: places are below 10^6.
+    // The phase is exact to 1e-12: positions are below 10^6.
     let turns = cycles * whole as f64 + cycles * (rest as f64 / parts as f64);
     (std::f64::consts::TAU * turns.fract() + 0.3).cos()
 }
 
-/// The largest error of a tone at the results' places, of all results.
+/// Largest error of a tone over all results.
 fn tone_error<T: Precision>(pair: (u64, u64), quality: Quality, cycles: f64, stops: bool) -> f64 {
     let start = 123;
     let (up, down) = pair;
-    // A hundred results and more, however long the reach.
+    // At least a hundred results.
     let reach = Resampler::<T>::new("resample", ratio(pair), quality, Edges::Inside).unwrap();
     let reach = reach.reach().0 + reach.reach().1;
     let count = (reach + 100 * down / up + 1000) as i64;
@@ -106,7 +106,7 @@ fn qualities() -> [Quality; 4] {
     })
 }
 
-/// Whose weights stay few enough that a test is quick.
+/// Few enough weights for a quick test.
 fn is_quick((up, down): (u64, u64)) -> bool {
     down < 100 * up
 }
@@ -123,17 +123,17 @@ fn tones_that_pass_keep_their_values_at_exact_places() {
             };
             for part in parts {
                 let cycles = part * quality.passband * low;
-                // A Kaiser design ripples by its attenuation at most where it passes; each phase's sum is set to 1, which
-                // moves it by as much again; and the nearest images on both sides are that far down.
+                // A Kaiser design ripples by its attenuation; normalising each phase adds as much, and so does the
+                // nearest image on either side.
                 let bound = 4.0 * 10f64.powf(-quality.attenuation_db / 20.0);
-                // 200 products of doubles below 1, and the phase of the tone itself.
+                // 200 products of f64 below 1, and the phase of the tone.
                 let error = tone_error::<f64>(pair, quality, cycles, false);
                 assert!(
                     error < bound + 2e-11,
                     "{pair:?} at {part}, {quality:?}: {error:e}"
                 );
-                // Of singles: 200 additions round partial sums below 1.5 by 3e-8 of them as a standard deviation, 6e-7 in
-                // all; the largest of some thousand results is six of these off at most.
+                // f32: 200 additions round partial sums below 1.5 with a standard deviation of 6e-7 in all; the largest
+                // of some thousand results is within six of these.
                 let error = tone_error::<f32>(pair, quality, cycles, false);
                 assert!(
                     error < bound + 4e-6,
@@ -145,7 +145,7 @@ fn tones_that_pass_keep_their_values_at_exact_places() {
 }
 
 #[test]
-fn tones_from_half_the_lower_rate_on_are_weakened_as_stated() {
+fn stopband_tones_are_attenuated_as_stated() {
     for quality in qualities() {
         let bound = 2.0 * 10f64.powf(-quality.attenuation_db / 20.0);
         for pair in RATIOS.into_iter().filter(|(up, down)| up < down) {
@@ -188,7 +188,7 @@ fn any_cut<T: Precision>(pair: (u64, u64), edges: Edges, count: usize, start: i6
     let (first, want) = at_once(pair, quality, edges, start, &samples);
     for isa in Isa::available() {
         let mut resampler = Resampler::on(isa, "resample", ratio(pair), quality, edges).unwrap();
-        // Twice, so that a second stretch begins as the first did.
+        // Twice, to test that a second range starts like the first.
         for _ in 0..2 {
             let (begins, got) = resampled(&mut resampler, start, &samples, cuts);
             assert_eq!(begins, first);
@@ -198,7 +198,7 @@ fn any_cut<T: Precision>(pair: (u64, u64), edges: Edges, count: usize, start: i6
     if edges == Edges::Inside {
         return;
     }
-    // A result for each place in the stretch.
+    // A result for each position in the range.
     let places = |j: i64| i128::from(j) * i128::from(pair.1);
     let up = i128::from(pair.0);
     let (from, to) = (
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_result_is_does_not_depend_on_where_computing_began(
+    fn results_do_not_depend_on_the_start(
         of in 0..RATIOS.len(), from in 0usize..2000, len in 1usize..3000,
     ) {
         let samples = noise::<f64>(6000);
@@ -255,7 +255,7 @@ fn constants_stay_and_steady_edges_continue_them() {
         let samples = [7.5f64; 3000];
         for edges in [Edges::Inside, Edges::Steady] {
             let (_, results) = at_once(pair, Quality::default(), edges, 11, &samples);
-            // A row's weights are rounded, 128 of them and more in long ones: their sum is 1 to a few times 1e-15.
+            // Rounding of a row of 128 or more weights.
             let off = results.iter().map(|value| (value / 7.5 - 1.0).abs());
             assert!(off.fold(0.0, f64::max) < 2e-14, "{pair:?} {edges:?}");
         }
@@ -263,7 +263,7 @@ fn constants_stay_and_steady_edges_continue_them() {
 }
 
 #[test]
-fn not_a_number_reaches_no_further_than_stated() {
+fn nan_spreads_no_further_than_the_reach() {
     for pair in [
         (2, 1),
         (1, 10),
@@ -288,7 +288,7 @@ fn not_a_number_reaches_no_further_than_stated() {
                 assert_eq!(got.to_bits(), want.to_bits(), "{pair:?} at {place}");
             }
         }
-        // Nearly all of them are of it: stages reach a little less far than their sums say.
+        // Tight: stages reach slightly less far than the sum of their reaches.
         let within = (before + behind) as f64 * pair.0 as f64 / pair.1 as f64;
         assert!(
             hit as f64 > 0.9 * within - 2.0,
@@ -298,7 +298,7 @@ fn not_a_number_reaches_no_further_than_stated() {
 }
 
 #[test]
-fn a_ratio_of_one_gives_samples_as_they_are() {
+fn ratio_of_one_copies_samples() {
     let samples = [1.0f32, -0.0, f32::NAN, f32::INFINITY];
     for edges in EDGES {
         let (first, results) = at_once((3, 3), Quality::default(), edges, -2, &samples);
@@ -307,13 +307,13 @@ fn a_ratio_of_one_gives_samples_as_they_are() {
 }
 
 #[test]
-fn short_stretches_give_what_lies_in_them() {
+fn short_ranges_give_the_results_inside() {
     let short = |pair, edges, count: usize| {
         at_once(pair, Quality::default(), edges, 95, &vec![2.0f64; count])
     };
     assert_eq!(short((1, 10), Edges::Inside, 500).1.len(), 0);
     for edges in [Edges::Zeros, Edges::Steady] {
-        // Place 100 is the first one of a tenth of the rate.
+        // Position 100 is the first at a tenth of the rate.
         assert_eq!(short((1, 10), edges, 5).1.len(), 0);
         let (first, results) = short((1, 10), edges, 6);
         assert_eq!((first, results.len()), (10, 1));
@@ -360,9 +360,9 @@ fn parameters_out_of_range_are_refused_with_what_is_allowed() {
     );
 }
 
-// Far more results than samples: room for results ends while samples from outside are still to come.
+// Far more results than samples: the output is full before the padding is used up.
 #[test]
-fn a_short_stretch_at_a_high_rate_ends() {
+fn short_ranges_at_high_ratios_terminate() {
     for up in [100_003, 131_072, 500_000, 852_113, 1_000_000] {
         for edges in [Edges::Zeros, Edges::Steady] {
             for samples in [1_usize, 5] {

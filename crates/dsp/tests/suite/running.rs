@@ -1,4 +1,4 @@
-//! Statistics of sliding windows against their definitions.
+//! Sliding-window statistics against their definitions.
 
 use crate::streams::{bits, in_parts};
 use isochrony_dsp::DspError;
@@ -7,7 +7,7 @@ use isochrony_dsp::running::{
 };
 use proptest::prelude::*;
 
-const EPSILON: f64 = 1.2e-16; // a rounding: 2^-53, and a little
+const EPSILON: f64 = 1.2e-16; // slightly above 2^-53
 
 /// The last `window` of `values[..=at]`.
 fn window<T>(values: &[T], at: usize, window: usize) -> &[T] {
@@ -40,14 +40,14 @@ proptest! {
         for at in 0..values.len() {
             let window = window(&values, at, width);
             let n = window.len() as f64;
-            // n - 1 additions and a quotient, in either way of adding.
+            // n - 1 additions and a quotient, in both.
             let size = window.iter().map(|x| x.abs()).sum::<f64>() / n;
             let want = window.iter().sum::<f64>() / n;
             prop_assert!((means[at] - want).abs() <= 2.0 * (n + 1.0) * EPSILON * size, "{} {}", means[at], want);
             let want = (window.iter().map(|x| x * x).sum::<f64>() / n).sqrt();
             prop_assert!((roots[at] - want).abs() <= 2.0 * (n + 3.0) * EPSILON * want, "{} {}", roots[at], want);
         }
-        // One pass gives the same bits, and so does a kernel that was used before.
+        // The same bits in one pass, and after a reset.
         let mut whole = RunningMean::new(width).unwrap();
         prop_assert_eq!(bits(&in_parts(&values, &[values.len()], |v, r| whole.run(v, r))), bits(&means));
         rms.reset();
@@ -56,7 +56,7 @@ proptest! {
 
     #[test]
     fn quantiles_are_those_of_their_windows(
-        // Few different values, so that many are equal.
+        // Few distinct values, so that many are equal.
         values in prop::collection::vec((0u8..12).prop_map(f64::from), 1..300), width in 1usize..50, at in 0.0..=1.0f64,
         cuts in prop::collection::vec(1usize..90, 1..5),
     ) {
@@ -71,9 +71,9 @@ proptest! {
         prop_assert_eq!(bits(&in_parts(&values, &[values.len()], |v, r| kernel.run(v, r))), bits(&got));
     }
 
-    /// Windows that are kept sorted as singles or as doubles, those in heaps, and numbers that make one change to another.
+    /// Windows sorted as f32 or f64, heaps, and numbers that force a switch between them.
     #[test]
-    fn quantiles_of_any_numbers_are_those_of_sorted_windows(
+    fn quantiles_equal_those_of_sorted_windows(
         values in prop::collection::vec(prop_oneof![
             8 => (-40i8..40).prop_map(f64::from),
             8 => -1e3f64..1e3,
@@ -95,7 +95,7 @@ proptest! {
             if sorted.iter().any(|value| value.is_nan()) {
                 prop_assert!(got.is_nan(), "{got} at {k}");
             } else if low == high || place.fract() == 0.0 {
-                // Of two zeros the negative one comes first.
+                // -0 before 0.
                 prop_assert_eq!(got.to_bits(), low.to_bits(), "{} {} at {}", got, low, k);
             } else if low.is_infinite() || high.is_infinite() {
                 let want = low + high;
@@ -111,13 +111,13 @@ proptest! {
     }
 
     #[test]
-    fn quantiles_of_singles_are_those_of_the_same_doubles(
+    fn f32_quantiles_equal_those_of_f64(
         values in prop::collection::vec(-1e3f32..1e3, 1..700), width in 1usize..300, at in 0.0..=1.0f64,
     ) {
         let doubles: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
         let (mut single, mut double) = (vec![0f32; values.len()], vec![0f64; values.len()]);
         RunningQuantile::new(width, at).unwrap().run(&values, &mut single);
-        // Behind a number that no single is equal to, doubles are compared.
+        // Numbers that are not exact in f32 force f64 keys.
         let mut kernel = RunningQuantile::new(width, at).unwrap();
         kernel.run(&[0.1], &mut [0.0]);
         kernel.reset();
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn ranked_numbers_are_those_of_a_sorted_list(
+    fn ranked_numbers_equal_a_sorted_list(
         steps in prop::collection::vec((0usize..9, -5i8..5, 1usize..10), 1..200),
     ) {
         let mut ranked = Ranked::new(9);
@@ -147,9 +147,9 @@ proptest! {
 }
 
 #[test]
-fn a_sum_keeps_nothing_of_what_has_left_its_window() {
-    // A month of whole numbers at 100 Hz in spirit: a step of 1e30, after which a running sum that adds and subtracts is
-    // off by 1e14 for ever; and of infinity, after which it is NaN.
+fn sums_forget_samples_outside_the_window() {
+    // Integers around 1e30, after which a running sum with subtraction would be off by 1e14; and around infinity, after
+    // which it would be NaN.
     for huge in [1e30, f64::INFINITY, f64::NAN] {
         let width = 1000;
         let mut sum = SlidingSum::new(width);
@@ -167,7 +167,7 @@ fn a_sum_keeps_nothing_of_what_has_left_its_window() {
             }
             let from = (at + 1).saturating_sub(width as u64);
             let want: u64 = (from..=at).map(|at| at % 7).sum();
-            assert_eq!(got, want as f64, "{huge} at {at}"); // whole numbers are added exactly
+            assert_eq!(got, want as f64, "{huge} at {at}"); // integers add exactly
         }
     }
 }
@@ -201,7 +201,7 @@ fn nan_and_infinities_reach_the_windows_that_have_them() {
 }
 
 #[test]
-fn singles_are_computed_as_doubles_and_rounded_once() {
+fn f32_samples_are_computed_in_f64_and_rounded_once() {
     let values: Vec<f32> = (0..500).map(|k| (k as f32 * 0.37).sin()).collect();
     let doubles: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
     let (mut single, mut double) = (vec![0f32; 500], vec![0f64; 500]);

@@ -12,7 +12,7 @@ fn values(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(-1000.0f64..1000.0, len)
 }
 
-/// The line with the least squared distance, by the normal equations.
+/// Least-squares line by the normal equations.
 fn line(window: &[f64], detrend: Detrend) -> Vec<f64> {
     let n = window.len() as f64;
     let mean = window.iter().sum::<f64>() / n;
@@ -45,7 +45,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn there_and_back_is_the_same_window(window in values(2..200), complex in any::<bool>()) {
+    fn inverse_restores_the_window(window in values(2..200), complex in any::<bool>()) {
         let width = if complex { window.len() / 2 } else { window.len() };
         let window = &window[..if complex { 2 * width } else { width }];
         let (mut forward, mut inverse) = (Forward::new(width, complex, &[], Detrend::None), Inverse::new(width, complex));
@@ -65,26 +65,26 @@ proptest! {
         let factors: Vec<f64> = (0..window.len()).map(|i| 1.0 + (i % 3) as f64).collect();
         let got = shaped(&window, &factors, false, detrend);
         for (i, ((got, x), trend)) in got.iter().zip(&window).zip(line(&window, detrend)).enumerate() {
-            // Offsets of 1e6, sums of 120 of them, and a slope whose sum is as large again.
+            // Offsets of 1e6, sums of 120 of them, and a slope of the same magnitude.
             prop_assert!((got - (x - trend) * factors[i]).abs() < 1e-7 * factors[i]);
         }
     }
 
     #[test]
-    fn what_is_left_of_single_precision_does_not_depend_on_the_offset(window in prop::collection::vec(-100i16..100, 2..200)) {
-        // Numbers that singles hold exactly, far from zero.
+    fn detrended_f32_does_not_depend_on_the_offset(window in prop::collection::vec(-100i16..100, 2..200)) {
+        // Exact in f32, far from zero.
         let near: Vec<f32> = window.iter().map(|&x| f32::from(x)).collect();
         let far: Vec<f32> = near.iter().map(|x| x + 4_194_304.0).collect();
         let ones = vec![1.0; window.len()];
         let (a, b) = (shaped(&near, &ones, false, Detrend::Constant), shaped(&far, &ones, false, Detrend::Constant));
         for (a, b) in a.iter().zip(b) {
-            // The mean of 200 numbers of 2^22 in f64, then one rounding of singles below 2^8.
+            // Mean of 200 numbers of 2^22 in f64, then one f32 rounding below 2^8.
             prop_assert!((a - b).abs() <= 2e-5, "{} {}", a, b);
         }
     }
 
     #[test]
-    fn parts_of_complex_samples_have_lines_of_their_own(window in values(2..120), which in 0usize..3) {
+    fn real_and_imaginary_parts_are_detrended_separately(window in values(2..120), which in 0usize..3) {
         let detrend = DETRENDS[which];
         let pairs = &window[..window.len() / 2 * 2];
         let factors = vec![2.0; pairs.len() / 2];
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn welch_averages_the_spectra_of_its_parts(
+    fn welch_averages_the_spectra_of_its_segments(
         window in values(8..200), nfft in 2usize..60, hop in 1usize..60, complex in any::<bool>(), density in any::<bool>(),
     ) {
         let numbers = if complex { 2 } else { 1 };
@@ -125,7 +125,7 @@ proptest! {
                     Average::Mean => powers.iter().sum::<f64>() / powers.len() as f64,
                     Average::Median => middle / median_bias(powers.len()),
                 };
-                // At most 200 parts are added, each scaled in one more rounding.
+                // At most 200 additions, and one rounding of the scale each.
                 prop_assert!((got - want).abs() <= 250.0 * f64::EPSILON * want, "{} {}", got, want);
             }
         }
@@ -133,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn medians_of_noise_have_the_bias_that_is_known() {
+fn median_bias_matches_known_values() {
     // Allen et al., equation (C4): 1, 1, 5/6, 5/6, 47/60 for one to five spectra.
     let known = [1.0, 1.0, 5.0 / 6.0, 5.0 / 6.0, 47.0 / 60.0];
     for (count, want) in (1..).zip(known) {
@@ -143,7 +143,7 @@ fn medians_of_noise_have_the_bias_that_is_known() {
 }
 
 #[test]
-fn what_windows_of_another_length_give_is_nothing() {
+fn windows_of_another_length_change_nothing() {
     let mut forward = Forward::<f64>::new(8, false, &[], Detrend::None);
     let mut out = [Complex::new(7.0, 7.0); 5];
     forward.transform(&[1.0; 7], &mut out);
@@ -153,7 +153,7 @@ fn what_windows_of_another_length_give_is_nothing() {
 }
 
 #[test]
-fn imaginary_parts_that_real_windows_do_not_have_are_left_out() {
+fn imaginary_parts_at_zero_and_nyquist_are_ignored() {
     let mut inverse = Inverse::<f64>::new(4, false);
     let spectrum = [
         Complex::new(4.0, 9.0),
@@ -167,7 +167,7 @@ fn imaginary_parts_that_real_windows_do_not_have_are_left_out() {
 }
 
 #[test]
-fn parts_that_do_not_fit_are_errors() {
+fn rejects_segments_that_do_not_fit() {
     let welch = |nfft: usize, hop| {
         Welch::<f64>::new(
             10,

@@ -32,7 +32,7 @@ fn scaled(value: f64) -> BigInt {
     value.numer() * ((BigInt::from(1) << FINEST) / value.denom())
 }
 
-/// Checks a result to within so many halves of a unit in the last place, and an absolute error.
+/// Checks a result, with tolerances in half units of the last place and absolute.
 fn close(got: f64, want: &BigRational, relative: f64, absolute: f64) -> Result<(), TestCaseError> {
     let zero = BigRational::from_integer(0.into());
     let size = if *want < zero { -want } else { want.clone() };
@@ -45,7 +45,7 @@ fn close(got: f64, want: &BigRational, relative: f64, absolute: f64) -> Result<(
 
 const U: f64 = f64::EPSILON / 2.0;
 
-/// In any pieces and on any CPU.
+/// For any chunking and on any CPU.
 fn powers_are_those_of_the_summary<T: Integer>(
     samples: &[T],
     whole: &Summary<T::Extreme>,
@@ -63,7 +63,7 @@ fn powers_are_those_of_the_summary<T: Integer>(
     Ok(())
 }
 
-/// Integers are summed exactly, so that mean and M2 take two roundings each.
+/// Sums are exact, so mean and M2 take two roundings each.
 fn integers_are_exact<T>(samples: &[T]) -> Result<(), TestCaseError>
 where
     T: Statistic<Extreme = T> + Integer<Extreme = T> + Extreme + Ord + Into<i64>,
@@ -79,7 +79,7 @@ where
     close(got.m2, &m2, 2.1 * U, 0.0)
 }
 
-/// The error bound that the module's documentation derives.
+/// The documented error bound.
 fn floats_are_close(values: &[f64], got: &Summary<f64>) -> Result<(), TestCaseError> {
     let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     prop_assert_eq!(got.count, finite.len() as u64);
@@ -113,7 +113,7 @@ fn same_bits<E: Extreme>(a: &Summary<E>, b: &Summary<E>) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// Any cutting of a window, on any instruction set, gives the same bits as one pass.
+/// Any chunking on any instruction set gives the same bits as one pass.
 fn any_chunking_and_cpu_equals_one_pass<T: Statistic>(
     samples: &[T],
     cuts: &[u16],
@@ -138,7 +138,7 @@ fn any_chunking_and_cpu_equals_one_pass<T: Statistic>(
     Ok(())
 }
 
-/// Floats of all sizes whose squares neither overflow nor vanish, and now and then none.
+/// Floats of all magnitudes whose squares neither overflow nor vanish, and some non-finite ones.
 fn float() -> impl Strategy<Value = f64> {
     prop_oneof![
         20 => -1.0f64..1.0,
@@ -155,7 +155,7 @@ fn cuts() -> impl Strategy<Value = Vec<u16>> {
     prop::collection::vec(any::<u16>(), 0..6)
 }
 
-/// Values, or the ends of their range, which is where sums would overflow.
+/// Any value, often an extreme, where sums would overflow.
 macro_rules! integer {
     ($type:ty) => {
         prop::collection::vec(
@@ -240,12 +240,12 @@ proptest! {
     #[test]
     fn complex128(parts in prop::collection::vec((float(), float()), 0..1000), cuts in cuts()) {
         let samples: Vec<Complex64> = parts.iter().map(|&(re, im)| Complex64::new(re, im)).collect();
-        // Squares of these parts do not overflow, so the plain formula holds to 2 roundings.
+        // Squares do not overflow, so the plain formula holds to 2 roundings.
         let magnitudes: Vec<f64> = parts
             .iter()
             .map(|(re, im)| (re * re + im * im).sqrt())
             .collect();
-        // As text, since a window without finite samples has NaN extremes, which equal nothing.
+        // As text, since NaN extremes are not equal.
         prop_assert_eq!(format!("{:?}", summary(&samples)), format!("{:?}", summary(&magnitudes)));
         any_chunking_and_cpu_equals_one_pass(&samples, &cuts)?;
     }
@@ -257,7 +257,7 @@ proptest! {
         let finite = samples.iter().filter(|s| s.is_finite()).count();
         let got = summary(&samples);
         prop_assert_eq!(got.count, finite as u64);
-        // `hypot` in f64 differs from ours by less than half a unit of f32.
+        // `hypot` in f64 differs by less than half a unit of f32.
         let largest = samples.iter().filter(|s| s.is_finite()).map(|s| f64::from(s.re).hypot(f64::from(s.im)));
         let largest = largest.fold(f64::NAN, f64::max);
         prop_assert!(finite == 0 || (f64::from(got.max) / largest - 1.0).abs() < 1e-7 || largest == 0.0);
@@ -287,7 +287,7 @@ proptest! {
         let (got, want) = (summary(head).merge(&summary(tail)), summary(&samples));
         prop_assert_eq!((got.min, got.max, got.count), (want.min, want.max, want.count));
         close(got.mean, &exact(want.mean), 0.0, 8.0 * U * f64::from(i32::MAX))?;
-        // M2 of the whole is the sum of three terms that are not negative.
+        // Merged M2 is the sum of three non-negative terms.
         close(got.m2, &exact(want.m2), 32.0 * U, want.count as f64 * 1e-6)?;
     }
 }
@@ -326,7 +326,7 @@ fn a_constant_has_no_deviation() {
 
 #[test]
 fn small_deviations_on_a_large_mean_survive() {
-    // Nanoseconds since 1970, one apart: f64 cannot even tell neighbours apart.
+    // Nanoseconds since 1970, one apart: f64 cannot distinguish neighbours.
     let stamps: Vec<i64> = (0..1000).map(|i| 1_700_000_000_000_000_000 + i).collect();
     let want = (1000.0f64 * (1000.0 * 1000.0 - 1.0)) / 12.0;
     assert_eq!(summary(&stamps).m2, want);

@@ -1,11 +1,11 @@
-//! Operations on tiles against the same on single numbers, on every instruction set.
+//! Tile operations against scalar ones, on every instruction set.
 
 use isochrony_dsp::{Isa, Kernel, Level, Tile};
 use proptest::prelude::*;
 
 const OPERATIONS: usize = 27;
 
-/// Applies the operation of a number.
+/// Applies an operation by number.
 #[inline(always)]
 fn apply<'a, V: Tile>(tile: &mut V, operation: usize, x: V::Operand<'a>, other: V::Operand<'a>) {
     match operation {
@@ -47,7 +47,7 @@ macro_rules! tiles {
         mod $name {
             use super::*;
 
-            /// An operation on a tile and memory, or a number written out.
+            /// An operation on a tile and memory, or a repeated number.
             struct Run<'a>([&'a [$float; $len]; 3], usize, bool);
 
             impl Kernel for Run<'_> {
@@ -70,7 +70,7 @@ macro_rules! tiles {
                 }
             }
 
-            /// What C has for single numbers; a minimum or maximum is NaN if one is, of equals the first.
+            /// C semantics; minimum and maximum propagate NaN and take the first of equals.
             fn expected(operation: usize, a: $float, x: $float, other: $float) -> $float {
                 let mask = |holds: bool| $float::from_bits(if holds { !0 } else { 0 });
                 let bits = |map: fn($bits, $bits) -> $bits| {
@@ -133,7 +133,7 @@ macro_rules! tiles {
                             let got = isa.run(Run([a, x, other], operation, is_number));
                             for at in 0..$len {
                                 let want = expected(operation, a[at], x[at], other[at]);
-                                // Which NaN comes of two is the CPU's affair.
+                                // Which NaN results from two depends on the CPU.
                                 let arithmetic = operation < 13;
                                 let same = got[at].to_bits() == want.to_bits()
                                     || arithmetic && got[at].is_nan() && want.is_nan();

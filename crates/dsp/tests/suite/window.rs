@@ -1,4 +1,4 @@
-//! Tapers against their definitions, term by term, and what is known of them.
+//! Tapers against their definitions and known properties.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::window::{Taper, adds_up};
@@ -30,7 +30,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn periodic_ones_are_symmetric_ones_without_their_last_factor(width in 2usize..300, which in 0..ALL.len()) {
+    fn periodic_tapers_are_symmetric_ones_without_the_last_factor(width in 2usize..300, which in 0..ALL.len()) {
         let taper = taper(ALL[which]);
         let symmetric = taper.symmetric(width + 1);
         prop_assert_eq!(&taper.periodic(width), &symmetric[..width]);
@@ -39,7 +39,7 @@ proptest! {
     }
 }
 
-/// The definitions as books write them, around the middle: `x` from -1 to 1.
+/// Textbook definitions, around the middle: `x` from -1 to 1.
 fn definition(text: &str, x: f64, width: usize) -> f64 {
     let cosines = |terms: &[f64]| {
         let terms = terms.iter().enumerate();
@@ -47,7 +47,7 @@ fn definition(text: &str, x: f64, width: usize) -> f64 {
             .map(|(k, a)| a * (PI * k as f64 * x).cos())
             .sum::<f64>()
     };
-    // An integral instead of a series.
+    // By integral instead of series.
     let bessel = |x: f64| {
         let steps = 4000;
         let at = |k: i32| (x * ((f64::from(k) + 0.5) * PI / f64::from(steps)).cos()).exp();
@@ -77,12 +77,12 @@ fn definition(text: &str, x: f64, width: usize) -> f64 {
 }
 
 #[test]
-fn factors_are_their_definitions() {
+fn factors_equal_their_definitions() {
     for (text, width) in ALL.iter().flat_map(|text| [(text, 33), (text, 100)]) {
         for (at, factor) in taper(text).symmetric(width).into_iter().enumerate() {
             let x = 2.0 * at as f64 / (width as f64 - 1.0) - 1.0;
             let want = definition(text, x, width);
-            // Cosines of arguments up to 4 pi with an error of 4 pi eps, times terms that add up to less than 2.
+            // Arguments up to 4 pi with an error of 4 pi eps, times terms that add up to less than 2.
             assert!(
                 (factor - want).abs() < 1e-14,
                 "{text} {width} {at}: {factor} {want}"
@@ -92,7 +92,7 @@ fn factors_are_their_definitions() {
 }
 
 #[test]
-fn names_are_read_as_they_are_written_and_others_are_refused() {
+fn taper_names_round_trip_and_others_are_rejected() {
     for text in ALL {
         assert_eq!(taper(text).to_string(), text);
     }

@@ -1,4 +1,4 @@
-//! Loops by hand, and how programs are timed against them.
+//! Hand-written loops, and their timing against programs.
 #![allow(dead_code)] // not every benchmark needs all
 
 pub(crate) mod real;
@@ -15,7 +15,7 @@ use isochrony_segment::Sample;
 pub(crate) const WINDOW: usize = 4096;
 pub(crate) const LANES: usize = 32;
 
-/// A loop as one would write it for one expression. `run` must be `#[inline(always)]`.
+/// A hand-written loop for one expression. `run` must be `#[inline(always)]`.
 pub(crate) trait ByHand<T, O> {
     fn run(samples: &[T], out: &mut [O]);
 }
@@ -58,23 +58,23 @@ pub(crate) fn more<T: PartialOrd>(a: T, b: T) -> T {
     if b < a { a } else { b }
 }
 
-/// Noise of 16 bits, the same in every run.
+/// Reproducible 16-bit noise.
 pub(crate) fn noise(i: usize) -> i16 {
     (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as i16
 }
 
-/// How much is measured, and what came out.
+/// Size and results of a measurement.
 pub(crate) struct Case {
     pub(crate) samples: usize,
     pub(crate) rounds: usize,
-    /// Only cases with this in their names.
+    /// Substring of the names of cases to run.
     pub(crate) filter: String,
     /// Median ratios on the best instruction set.
     pub(crate) ratios: Vec<f64>,
 }
 
 impl Case {
-    /// Much with `--bench`, little where benchmarks only have to run.
+    /// Large with `--bench`, small for test runs.
     pub(crate) fn of_arguments() -> Self {
         let measured = std::env::args().any(|argument| argument == "--bench");
         Self {

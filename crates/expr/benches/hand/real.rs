@@ -9,7 +9,7 @@ pub(crate) fn sum(_shift: f64, sums: Lanes, _squares: Lanes) -> f64 {
     tree(sums)
 }
 
-/// Of a window of [`super::WINDOW`] samples, from deviations from `shift`.
+/// From deviations from `shift`, for [`super::WINDOW`] samples.
 #[inline(always)]
 pub(crate) fn mean(shift: f64, sums: Lanes, _squares: Lanes) -> f64 {
     shift + tree(sums) / super::WINDOW as f64

@@ -7,7 +7,6 @@ use isochrony_segment::{Bool8, Complex, Complex32, Complex64, DType, dispatch};
 use super::map::{Map1, Narrow, UnaryFn, run1, samples, samples_mut};
 use super::number::Order;
 
-/// Conversion to the output's dtype.
 pub(super) struct Cast;
 
 macro_rules! numbers {
@@ -94,17 +93,16 @@ complex! {
     Complex64 => Complex64, f64;
 }
 
-/// Samples that are converted by two loops at once.
-const AT_ONCE: usize = 256;
+const STEP_SAMPLES: usize = 256;
 
-/// By way of a dtype that has all values of `A`.
+/// Through a dtype that has all values of `A`.
 fn by_way<A: Pod, M: Pod, B: Pod>(isa: Isa, a: &[u8], out: &mut [u8])
 where
     Cast: Map1<A, M> + Map1<M, B>,
 {
-    let mut between = [M::zeroed(); AT_ONCE];
+    let mut between = [M::zeroed(); STEP_SAMPLES];
     let (a, out) = (samples::<A>(a), samples_mut::<B>(out));
-    for (a, out) in a.chunks(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
+    for (a, out) in a.chunks(STEP_SAMPLES).zip(out.chunks_mut(STEP_SAMPLES)) {
         let between = &mut between[..a.len()];
         let (a, between) = (bytemuck::cast_slice(a), bytemuck::cast_slice_mut(between));
         run1::<Cast, A, M, Narrow>(isa, a, between);
@@ -112,10 +110,9 @@ where
     }
 }
 
-/// The conversion; none from complex to real numbers, which would lose the imaginary part.
+/// The conversion; None from complex to real, which would lose the imaginary part.
 ///
-/// Integers go by way of i64 and singles by way of f64, which have all their values, so that there are not a hundred
-/// loops; chains convert what they take themselves.
+/// Integers convert through i64 and f32 through f64, which are lossless: fewer loops. Chains convert directly.
 pub(crate) fn cast(from: DType, to: DType) -> Option<UnaryFn> {
     macro_rules! integer {
         ($from:ident) => {
@@ -159,7 +156,6 @@ pub(crate) fn cast(from: DType, to: DType) -> Option<UnaryFn> {
     })
 }
 
-/// A conversion to the same dtype.
 fn copy(_isa: Isa, a: &[u8], out: &mut [u8]) {
     out.copy_from_slice(a);
 }

@@ -1,14 +1,11 @@
-//! Chains of operations on floats: any number of arithmetic operations, comparisons and choices in few walks over a
-//! block.
+//! Chains of float operations, fused into few passes over a block.
 //!
-//! A chain is written as a list of [`Step`]s on an accumulator; a step takes its other operand from memory: from a
-//! block, from what an earlier step saved, or from a number that was written out as a tile. The steps are packed into
-//! [`Walk`]s of one or two operations that leave their result in memory of the first-level cache, a few thousand bytes
-//! at a time (`walk.rs`). Two, because a walk costs what loading and storing costs, whatever it computes meanwhile; not
-//! more, because there is a loop for each two, and not one walk with a jump from operation to operation, because on the
-//! machines that we measured on a jump that is looked up costs as much as a dozen vector instructions.
+//! A chain is a list of [`Step`]s on an accumulator; the other operand is a block, a saved result, or a number expanded
+//! to a tile. Steps are packed into [`Walk`]s of one or two operations over a few thousand bytes in the L1 cache
+//! (`walk.rs`). Two share loads and stores; each combination is a compiled loop, so not more. A jump per operation
+//! measured as slow as a dozen vector instructions.
 //!
-//! Truth is a mask within a chain, a byte outside of it. What lies between steps is rounded as if it were stored.
+//! Booleans are masks within a chain and bytes outside. Intermediate results are rounded as if stored.
 
 use isochrony_dsp::{Isa, TILE_BYTES};
 use isochrony_segment::{Bool8, DType};
@@ -17,33 +14,28 @@ use super::loops::{LoopFn, one, two};
 use super::map::{Value, samples_mut};
 use super::walk;
 
-/// Most blocks that a chain reads.
-pub(crate) const MOST_BLOCKS: usize = 8;
+pub(crate) const MAX_BLOCKS: usize = 8;
 
-/// Most numbers that a chain takes.
-pub(crate) const MOST_NUMBERS: usize = 64;
+pub(crate) const MAX_NUMBERS: usize = 64;
 
-/// Most results that a chain saves.
-pub(crate) const MOST_SAVED: usize = 32;
+pub(crate) const MAX_SAVED: usize = 32;
 
-/// Tiles that are walked before the next operation: what is saved is that long.
+/// Tiles per walk, and per saved result.
 pub(super) const TILES: usize = 16;
 
-/// Bytes of a tile of the widest samples that can be converted: 64 of eight bytes.
+/// Bytes of a tile of the widest convertible dtype: 64 samples of eight bytes.
 const WIDEST: usize = 2 * TILE_BYTES;
 
-/// Where a step finds its operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A number, in every sample of its tile.
+    /// A number, repeated in its tile.
     Number(u8),
-    /// What an earlier step saved, or what was converted.
+    /// A saved or converted value.
     Saved(u8),
     /// A block of the chain's own dtype.
     Block(u8),
 }
 
-/// What a step does to the accumulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     Load,
@@ -55,7 +47,7 @@ pub(crate) enum Code {
     Div,
     DivInto,
     Smaller,
-    /// Of a number that is not NaN.
+    /// Minimum with a number that is not NaN.
     SmallerNumber,
     SmallerFrom,
     Larger,
@@ -74,11 +66,10 @@ pub(crate) enum Code {
     Or,
     Xor,
     Invert,
-    /// Of two operands.
     Select,
 }
 
-/// One operation: operands that it does not have may be anything.
+/// One operation; operands that it lacks are arbitrary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) code: Code,
@@ -86,12 +77,11 @@ pub(crate) struct Step {
     pub(crate) other: Place,
 }
 
-/// One or two operations on a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walk {
     pub(super) run: LoopFn,
     pub(super) from: Place,
-    /// Of the first operation, of the second one, and the second one of a choice.
+    /// Operands of the first and second operation, and the second operand of a selection.
     pub(super) x: Place,
     pub(super) y: Place,
     pub(super) z: Place,
@@ -99,7 +89,7 @@ pub(super) struct Walk {
     pub(super) to: Option<u8>,
 }
 
-/// A block of another dtype, converted before the steps; bools become masks.
+/// Conversion of a block of another dtype before the steps; bools become masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Convert {
     pub(crate) from: DType,
@@ -107,28 +97,24 @@ pub(crate) struct Convert {
     pub(crate) saved: u8,
 }
 
-/// Operations in the order of their walks.
 #[derive(Debug, Clone)]
 pub(crate) struct Chain {
-    /// f32 or f64: what all tiles hold.
     pub(crate) dtype: DType,
     pub(super) converts: Vec<Convert>,
     pub(super) walks: Vec<Walk>,
-    /// The same where one of the numbers in `compared` is NaN.
+    /// Walks for NaN in one of the numbers in `compared`.
     pub(super) careful: Vec<Walk>,
-    /// Numbers of minima and maxima.
+    /// Numbers in minima and maxima.
     pub(super) compared: Vec<u8>,
-    /// Dtypes of the blocks.
     pub(super) blocks: Vec<DType>,
     pub(super) numbers: usize,
     pub(super) saved: usize,
-    /// Whether the result is truth.
+    /// Whether the result is boolean.
     pub(super) is_test: bool,
 }
 
 impl Chain {
-    /// Packs steps, the first one of which loads; None if they take more than a chain can have. `saved` counts what
-    /// they save.
+    /// Packs steps, of which the first loads; None if limits are exceeded. `saved` is the number of saved results.
     pub(crate) fn new(
         dtype: DType,
         converts: Vec<Convert>,
@@ -138,9 +124,9 @@ impl Chain {
         saved: usize,
         is_test: bool,
     ) -> Option<Self> {
-        // One more is for what lies between walks and for masks that become bools.
+        // One more for intermediate results of walks and masks to be converted.
         let between = u8::try_from(saved).ok()?;
-        let fits = blocks.len() <= MOST_BLOCKS && numbers <= MOST_NUMBERS && saved < MOST_SAVED;
+        let fits = blocks.len() <= MAX_BLOCKS && numbers <= MAX_NUMBERS && saved < MAX_SAVED;
         let refined: Vec<Step> = steps.iter().map(refined).collect();
         let compared = steps
             .iter()
@@ -163,22 +149,19 @@ impl Chain {
         })
     }
 
-    /// Bytes of numbers written out.
     pub(crate) fn number_bytes(&self) -> usize {
         self.numbers * TILE_BYTES
     }
 
-    /// Bytes of what is saved.
     pub(crate) fn saved_bytes(&self) -> usize {
         self.saved * TILES * TILE_BYTES
     }
 
-    /// Samples of a tile.
     fn tile(&self) -> usize {
         TILE_BYTES / self.dtype.size()
     }
 
-    /// Writes a number into its tile; of bools a mask.
+    /// Fills a number's tile; a bool becomes a mask.
     pub(crate) fn fill(&self, number: usize, value: Value, dtype: DType, numbers: &mut [u8]) {
         let tile = &mut numbers[number * TILE_BYTES..][..TILE_BYTES];
         let mask = (dtype == DType::Bool).then(|| value.get::<Bool8>().get());
@@ -189,11 +172,11 @@ impl Chain {
         }
     }
 
-    /// Computes `len` samples. Blocks have at least as many, numbers are in their tiles.
+    /// Computes `len` samples; blocks have at least as many.
     pub(crate) fn run(
         &self,
         isa: Isa,
-        blocks: &[&[u8]; MOST_BLOCKS],
+        blocks: &[&[u8]; MAX_BLOCKS],
         numbers: &[u8],
         saved: &mut [u8],
         len: usize,
@@ -201,20 +184,20 @@ impl Chain {
     ) {
         let size = if self.is_test { 1 } else { self.dtype.size() };
         let whole = len - len % self.tile();
-        let mut parts = [&[][..]; MOST_BLOCKS];
+        let mut parts = [&[][..]; MAX_BLOCKS];
         for ((part, block), dtype) in parts.iter_mut().zip(blocks).zip(&self.blocks) {
             *part = &block[..whole * dtype.size()];
         }
         let (tiles, tail) = out.split_at_mut(whole * size);
         walk::run(self, isa, &parts, numbers, saved, tiles);
         if whole < len {
-            // A last tile, filled up.
-            let mut rests = [[Value::default(); WIDEST / size_of::<Value>()]; MOST_BLOCKS];
+            // The last tile, padded.
+            let mut rests = [[Value::default(); WIDEST / size_of::<Value>()]; MAX_BLOCKS];
             for ((rest, block), dtype) in rests.iter_mut().zip(blocks).zip(&self.blocks) {
                 let left = &block[whole * dtype.size()..len * dtype.size()];
                 bytemuck::cast_slice_mut(rest)[..left.len()].copy_from_slice(left);
             }
-            let mut parts = [&[][..]; MOST_BLOCKS];
+            let mut parts = [&[][..]; MAX_BLOCKS];
             for ((part, rest), dtype) in parts.iter_mut().zip(&rests).zip(&self.blocks) {
                 *part = &bytemuck::cast_slice(rest)[..self.tile() * dtype.size()];
             }
@@ -233,7 +216,7 @@ impl Chain {
     }
 }
 
-/// Extremes with a number that is not NaN are cheap.
+/// Minima and maxima with a number that is not NaN are cheaper.
 fn refined(step: &Step) -> Step {
     let code = match (step.code, step.x) {
         (Code::Smaller, Place::Number(_)) => Code::SmallerNumber,
@@ -243,7 +226,7 @@ fn refined(step: &Step) -> Step {
     Step { code, ..*step }
 }
 
-/// Two steps a walk where there is a loop for both, and nobody needs what lies between.
+/// Pairs steps if a loop exists and their intermediate result is not needed.
 fn walks(dtype: DType, steps: &[Step], between: u8) -> Vec<Walk> {
     let mut walks = Vec::new();
     let mut from = Place::Number(0);

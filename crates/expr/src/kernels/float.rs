@@ -1,13 +1,11 @@
-//! Roots, logarithms, angles: the same bits on every CPU and C library.
+//! Float functions with the same bits on every CPU and C library.
 //!
-//! The platform's own functions choose code by CPU, so none of them is called. Angles far from zero
-//! take `libm`'s functions, which are plain code, too.
+//! The platform's functions depend on the CPU and are not used. Angles far from zero use the portable `libm`.
 
 use isochrony_dsp::math;
 use isochrony_segment::{Bool8, Complex32, Complex64, Sample};
 
-/// Functions of a float. Those of angles take none that [`is_far`](Self::is_far), which have
-/// functions of their own.
+/// Functions of a float. Angles for which [`is_far`](Self::is_far) holds have their own functions.
 pub(crate) trait Float: Sample {
     fn root(self) -> Self;
     fn exponential(self) -> Self;
@@ -85,8 +83,7 @@ impl Float for f64 {
         libm::atan2(self, x)
     }
 
-    /// Scaled by a power of two where squares would overflow or lose digits; not the C library's
-    /// `hypot`, whose last bit differs from one to the next.
+    /// Scaled by a power of two if squares would overflow or lose digits; `hypot` depends on the C library.
     #[inline(always)]
     fn length(self, other: Self) -> Self {
         const BIG: f64 = f64::from_bits((1023 + 600) << 52); // 2^600
@@ -102,7 +99,7 @@ impl Float for f64 {
         };
         let (x, y) = (a * down, b * down);
         let length = (x * x + y * y).sqrt() * up;
-        // Infinite even beside NaN, as C has it.
+        // Infinite even with a NaN, as in C.
         if (a == Self::INFINITY) | (b == Self::INFINITY) {
             Self::INFINITY
         } else {
@@ -154,7 +151,7 @@ impl Float for f32 {
         f64::from(self).angle_to(f64::from(x)) as Self
     }
 
-    /// Squares of f32 are exact in f64 and far from its limits.
+    /// Squares of f32 are exact in f64.
     #[inline(always)]
     fn length(self, other: Self) -> Self {
         let (a, b) = (f64::from(self), f64::from(other));
@@ -167,9 +164,9 @@ impl Float for f32 {
     }
 }
 
-/// Magnitudes and angles: of real numbers, too.
+/// Magnitudes and angles, also of real numbers.
 pub(crate) trait Polar: Sample {
-    /// The dtype of one part.
+    /// Dtype of a component.
     type Part: Sample;
     fn magnitude(self) -> Self::Part;
     fn angle(self) -> Self::Part;
@@ -213,7 +210,7 @@ macro_rules! real {
     )*};
 }
 
-// Angles of integers are those of floats: typing converts first.
+// Typing converts integers to floats before taking angles.
 real! {
     Bool8, |x| Bool8::from(x.get()), x;
     i8, |x| x.wrapping_abs(), x;

@@ -1,4 +1,4 @@
-//! Loops over tiles: operations, where their operands are, and which loops there are.
+//! Loops over tiles for combinations of operations and operand locations.
 
 #![allow(unsafe_code)] // Results may lie where operands were, which slices cannot say.
 
@@ -8,21 +8,20 @@ use isochrony_segment::DType;
 use super::chain::{Code, Place, Step};
 use super::walk::Lane;
 
-/// What a loop reads and writes: pointers to tiles, and how many bytes off the next one is.
+/// Pointers to tiles, with strides in bytes.
 pub(super) struct Operands {
     pub(super) tiles: usize,
     pub(super) from: (*const u8, usize),
-    /// Of the first operation.
+    /// Operand of the first operation.
     pub(super) x: (*const u8, usize),
-    /// Of the second one.
+    /// Operand of the second operation.
     pub(super) y: (*const u8, usize),
-    /// The second one of a choice.
+    /// Second operand of a selection.
     pub(super) z: (*const u8, usize),
     pub(super) to: *mut u8,
 }
 
 impl Operands {
-    /// Those of one tile.
     pub(super) fn tile(&self, tile: usize) -> Self {
         let at = |of: (*const u8, usize)| (of.0.wrapping_add(tile * of.1), of.1);
         Self {
@@ -38,11 +37,10 @@ impl Operands {
 
 pub(super) type LoopFn = fn(Isa, &Operands);
 
-/// Where an operand is.
 pub(super) trait Kind {
     type Held<'a, V: Tile + 'a>: Copy;
 
-    /// What is loaded before the loop.
+    /// Loaded before the loop.
     ///
     /// # Safety
     /// There is a tile, which is not written while the result lives.
@@ -59,18 +57,18 @@ pub(super) trait Kind {
     ) -> V::Operand<'a>;
 }
 
-/// In a register.
-pub(super) struct Number;
+/// An operand held in a register.
+pub(super) struct InRegister;
 
-/// In memory.
-pub(super) struct Any;
+/// An operand read from memory.
+pub(super) struct InMemory;
 
-impl Kind for Number {
+impl Kind for InRegister {
     type Held<'a, V: Tile + 'a> = V::Operand<'a>;
 
     #[inline(always)]
     unsafe fn hold<'a, V: Tile + 'a>(level: V::Level, at: *const V::Memory) -> V::Operand<'a> {
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's contract.
         V::number(level, unsafe { &*at })
     }
 
@@ -84,7 +82,7 @@ impl Kind for Number {
     }
 }
 
-impl Kind for Any {
+impl Kind for InMemory {
     type Held<'a, V: Tile + 'a> = ();
 
     #[inline(always)]
@@ -96,7 +94,7 @@ impl Kind for Any {
         _held: (),
         at: *const V::Memory,
     ) -> V::Operand<'a> {
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's contract.
         V::operand(level, unsafe { &*at })
     }
 }
@@ -114,8 +112,8 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
         z,
         to,
     } = *operands;
-    // SAFETY: operands have at least as many tiles, or one if the next is no way off; numbers are never written; no
-    // other reference lives longer than an operation. Bytes are aligned to lines, or to samples of a block.
+    // SAFETY: operands have at least as many tiles, or one and a stride of zero; numbers are never written; no other
+    // reference outlives an operation. Bytes are aligned to cache lines, or to samples of a block.
     unsafe {
         let at = |of: (*const u8, usize), tile: usize| of.0.add(tile * of.1).cast::<V::Memory>();
         let held = (
@@ -130,7 +128,7 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
                 X::of::<V>(level, held.0, at(x, tile)),
                 Z::of::<V>(level, held.2, at(z, tile)),
             );
-            if B::DOES {
+            if B::IS_OPERATION {
                 B::apply(
                     &mut acc,
                     Y::of::<V>(level, held.1, at(y, tile)),
@@ -142,19 +140,19 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
     }
 }
 
-/// An operation; `z` is the other operand of a choice.
+/// An operation; `z` is the other operand of a selection.
 pub(super) trait Apply {
-    /// Whether it does anything.
-    const DOES: bool = true;
+    /// False for [`Identity`].
+    const IS_OPERATION: bool = true;
 
     fn apply<V: Tile>(tile: &mut V, x: V::Operand<'_>, z: V::Operand<'_>);
 }
 
-/// What leaves the accumulator as it is.
-pub(super) struct Nothing;
+/// Leaves the accumulator unchanged.
+pub(super) struct Identity;
 
-impl Apply for Nothing {
-    const DOES: bool = false;
+impl Apply for Identity {
+    const IS_OPERATION: bool = false;
 
     #[inline(always)]
     fn apply<V: Tile>(_tile: &mut V, _x: V::Operand<'_>, _z: V::Operand<'_>) {}
@@ -206,7 +204,6 @@ fn is_number(place: Place) -> bool {
     matches!(place, Place::Number(_))
 }
 
-/// The loop of one operation on a dtype.
 pub(super) fn one(dtype: DType, step: &Step) -> LoopFn {
     match dtype {
         DType::F32 => one_of::<f32>(step),
@@ -214,7 +211,6 @@ pub(super) fn one(dtype: DType, step: &Step) -> LoopFn {
     }
 }
 
-/// The loop of two operations, if there is one.
 pub(super) fn two(dtype: DType, first: &Step, second: &Step) -> Option<LoopFn> {
     match dtype {
         DType::F32 => two_of::<f32>(first, second),
@@ -226,15 +222,15 @@ fn one_of<T: Lane>(step: &Step) -> LoopFn {
     macro_rules! any {
         ($($name:ident)*) => {
             match step.code {
-                $(Code::$name => T::each::<$name, Any, Nothing, Any, Any>,)*
-                Code::Load | Code::Save => T::each::<Nothing, Any, Nothing, Any, Any>,
+                $(Code::$name => T::each::<$name, InMemory, Identity, InMemory, InMemory>,)*
+                Code::Load | Code::Save => T::each::<Identity, InMemory, Identity, InMemory, InMemory>,
             }
         };
     }
     macro_rules! number {
         ($($name:ident)*) => {
             match step.code {
-                $(Code::$name => return T::each::<$name, Number, Nothing, Any, Any>,)*
+                $(Code::$name => return T::each::<$name, InRegister, Identity, InMemory, InMemory>,)*
                 _ => {}
             }
         };
@@ -249,7 +245,7 @@ fn one_of<T: Lane>(step: &Step) -> LoopFn {
     )
 }
 
-/// Where both operands are numbers all that is common, where one lies in memory what is most common.
+/// Numbers as operands for all common pairs; memory for the most common ones.
 fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
     macro_rules! pairs {
         ($x:ident $y:ident, [$($first:ident)*], $seconds:tt) => {
@@ -260,7 +256,7 @@ fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
         };
         (@ $first:ident, $x:ident $y:ident, [$($second:ident)*]) => {
             match second.code {
-                $(Code::$second => Some(T::each::<$first, $x, $second, $y, Any> as LoopFn),)*
+                $(Code::$second => Some(T::each::<$first, $x, $second, $y, InMemory> as LoopFn),)*
                 _ => None,
             }
         };
@@ -269,10 +265,10 @@ fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
         ($($first:ident)*) => {
             match first.code {
                 $(Code::$first => Some(match (is_number(second.x), is_number(second.other)) {
-                    (true, true) => T::each::<$first, Number, Select, Number, Number> as LoopFn,
-                    (true, false) => T::each::<$first, Number, Select, Number, Any>,
-                    (false, true) => T::each::<$first, Number, Select, Any, Number>,
-                    (false, false) => T::each::<$first, Number, Select, Any, Any>,
+                    (true, true) => T::each::<$first, InRegister, Select, InRegister, InRegister> as LoopFn,
+                    (true, false) => T::each::<$first, InRegister, Select, InRegister, InMemory>,
+                    (false, true) => T::each::<$first, InRegister, Select, InMemory, InRegister>,
+                    (false, false) => T::each::<$first, InRegister, Select, InMemory, InMemory>,
                 }),)*
                 _ => None,
             }
@@ -286,17 +282,17 @@ fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
     }
     match (x, y) {
         (true, true) => pairs!(
-            Number Number,
+            InRegister InRegister,
             [Add Sub Mul Div SmallerNumber LargerNumber Sqrt Abs],
             [Add Sub Mul Div SmallerNumber LargerNumber Abs Less LessEqual Greater GreaterEqual]
         ),
         (false, true) => pairs!(
-            Any Number,
+            InMemory InRegister,
             [Add Sub Mul],
             [Add Sub Mul SmallerNumber LargerNumber Less LessEqual Greater GreaterEqual]
         ),
         (true, false) => pairs!(
-            Number Any,
+            InRegister InMemory,
             [Add Sub Mul SmallerNumber LargerNumber],
             [Add Sub Mul]
         ),

@@ -1,11 +1,10 @@
-//! Loops over blocks: one operation applied to each sample, compiled for every instruction set.
+//! Elementwise loops over blocks, compiled for every instruction set.
 //!
-//! Operations are types, not closures, so that a loop over each is one function whose address a
-//! program can keep. Operands are bytes; blocks are aligned and whole, which programs see to.
+//! Operations are types, not closures, so each loop is a function with an address. Operands are aligned bytes of whole
+//! samples.
 //!
-//! There are some hundreds of operations on dtypes, so each is compiled once for each instruction set that is worth it
-//! ([`Levels`]) and for arrays of 64 samples only: a number is written out as one, and what is left of a block is
-//! filled up to one.
+//! Each loop is compiled only for worthwhile instruction sets ([`Levels`]) and for arrays of 64 samples: numbers are
+//! repeated, and the rest of a block is padded.
 
 use std::marker::PhantomData;
 
@@ -13,7 +12,7 @@ use bytemuck::{AnyBitPattern, NoUninit, Pod};
 use isochrony_dsp::{Isa, Kernel, Level};
 use isochrony_segment::Bool8;
 
-/// One sample of any dtype, in the first bytes.
+/// A sample of any dtype, in the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(16))]
 pub(crate) struct Value(pub(crate) [u8; 16]);
@@ -31,21 +30,18 @@ impl Value {
     }
 }
 
-/// An operand: a block of samples, or one for all.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     Block(&'a [u8]),
     Value(Value),
 }
 
-/// Samples that a loop takes at once.
-const AT_ONCE: usize = 64;
+const STEP_SAMPLES: usize = 64;
 
-/// An operand in arrays.
 struct Arrays<'a, T> {
     block: Option<&'a [T]>,
-    /// The number, or what is left of the block.
-    array: [T; AT_ONCE],
+    /// The repeated number, or the padded rest of the block.
+    array: [T; STEP_SAMPLES],
 }
 
 impl<'a, T: Pod> Arrays<'a, T> {
@@ -54,18 +50,18 @@ impl<'a, T: Pod> Arrays<'a, T> {
         match source {
             Source::Block(bytes) => Self {
                 block: Some(samples(bytes)),
-                array: [T::zeroed(); AT_ONCE],
+                array: [T::zeroed(); STEP_SAMPLES],
             },
             Source::Value(value) => Self {
                 block: None,
-                array: [value.get(); AT_ONCE],
+                array: [value.get(); STEP_SAMPLES],
             },
         }
     }
 
-    /// The array that begins with a sample.
+    /// Array that starts at a sample.
     #[inline(always)]
-    fn at(&mut self, from: usize) -> &[T; AT_ONCE] {
+    fn at(&mut self, from: usize) -> &[T; STEP_SAMPLES] {
         if let Some(block) = self.block {
             let rest = &block[from..];
             if let Some(whole) = rest.first_chunk() {
@@ -77,30 +73,30 @@ impl<'a, T: Pod> Arrays<'a, T> {
     }
 }
 
-/// Fills a block array by array; `each` gets where an array begins.
+/// Fills a block by arrays; `each` gets the start of an array.
 #[inline(always)]
-fn in_arrays<O: Pod>(out: &mut [O], mut each: impl FnMut(usize, &mut [O; AT_ONCE])) {
-    let (arrays, rest) = out.as_chunks_mut::<AT_ONCE>();
-    let mut last = [O::zeroed(); AT_ONCE];
+fn in_arrays<O: Pod>(out: &mut [O], mut each: impl FnMut(usize, &mut [O; STEP_SAMPLES])) {
+    let (arrays, rest) = out.as_chunks_mut::<STEP_SAMPLES>();
+    let mut last = [O::zeroed(); STEP_SAMPLES];
     let last_one = (!rest.is_empty()).then_some(&mut last);
     for (at, array) in arrays.iter_mut().chain(last_one).enumerate() {
-        each(at * AT_ONCE, array);
+        each(at * STEP_SAMPLES, array);
     }
     rest.copy_from_slice(&last[..rest.len()]);
 }
 
-/// Which instruction sets a loop is compiled for.
+/// Instruction sets that a loop is compiled for.
 pub(super) trait Levels {
     fn run<K: Kernel>(isa: Isa, kernel: K) -> K::Output;
 }
 
-/// All: functions that take tens of instructions.
+/// All: for functions of tens of instructions.
 pub(super) struct All;
 
-/// Up to AVX2: what memory is slower than.
+/// Up to AVX2: for loops bound by memory.
 pub(super) struct Narrow;
 
-/// The baseline: what only ever computes values of windows, since chains do it for samples.
+/// The baseline: for values of windows only; samples use chains.
 pub(super) struct Plain;
 
 impl Levels for All {
@@ -138,13 +134,12 @@ pub(crate) type UnaryFn = fn(Isa, &[u8], &mut [u8]);
 pub(crate) type BinaryFn = fn(Isa, Source<'_>, Source<'_>, &mut [u8]);
 pub(crate) type SelectFn = fn(Isa, Source<'_>, Source<'_>, Source<'_>, &mut [u8]);
 
-/// An operation on one sample. All must be `#[inline(always)]`.
+/// An elementwise operation. Must be `#[inline(always)]`.
 ///
-/// Where vectors have no way for some arguments, `map` leaves them open, `is_rare` tells which they
-/// are, and `map_rare` computes those.
+/// Where vectors cannot compute some arguments, `is_rare` detects these and `map_rare` computes them.
 pub(super) trait Map1<A, O> {
-    /// Whether an argument can be rare.
-    const SOME_RARE: bool = false;
+    /// Whether arguments can be rare.
+    const HAS_RARE: bool = false;
 
     fn map(a: A) -> O;
 
@@ -159,9 +154,9 @@ pub(super) trait Map1<A, O> {
     }
 }
 
-/// An operation on two samples, as [`Map1`].
+/// A binary elementwise operation, as [`Map1`].
 pub(super) trait Map2<A, O> {
-    const SOME_RARE: bool = false;
+    const HAS_RARE: bool = false;
 
     fn map(a: A, b: A) -> O;
 
@@ -202,7 +197,7 @@ impl<F: Map1<A, O>, A: Pod, O: Pod> Kernel for Run1<'_, F, A, O> {
             for (out, &a) in out.iter_mut().zip(a) {
                 *out = F::map(a);
             }
-            if F::SOME_RARE {
+            if F::HAS_RARE {
                 let mut rare = 0u32;
                 for &a in a {
                     rare += u32::from(F::is_rare(a));
@@ -254,7 +249,7 @@ impl<F: Map2<A, O>, A: Pod, O: Pod> Kernel for Run2<'_, F, A, O> {
             for (out, (&a, &b)) in out.iter_mut().zip(a.iter().zip(b)) {
                 *out = F::map(a, b);
             }
-            if F::SOME_RARE {
+            if F::HAS_RARE {
                 let mut rare = 0u32;
                 for (&a, &b) in a.iter().zip(b) {
                     rare += u32::from(F::is_rare(a, b));
@@ -271,7 +266,7 @@ impl<F: Map2<A, O>, A: Pod, O: Pod> Kernel for Run2<'_, F, A, O> {
     }
 }
 
-/// `where`: the condition is a bool, the other two have the output's dtype.
+/// `where`: the condition is a bool; the others have the output's dtype.
 pub(super) fn select<T: Pod>(
     isa: Isa,
     condition: Source<'_>,

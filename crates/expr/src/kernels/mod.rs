@@ -1,4 +1,4 @@
-//! Which loop computes an operation on a dtype.
+//! Selects the loop of an operation on a dtype.
 
 mod cast;
 mod chain;
@@ -14,7 +14,7 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
 use crate::{Binary, Unary};
 
 pub(crate) use cast::cast;
-pub(crate) use chain::{Chain, Code, Convert, MOST_BLOCKS, MOST_NUMBERS, MOST_SAVED, Place, Step};
+pub(crate) use chain::{Chain, Code, Convert, MAX_BLOCKS, MAX_NUMBERS, MAX_SAVED, Place, Step};
 pub(crate) use float::Polar;
 pub(crate) use map::{BinaryFn, SelectFn, Source, UnaryFn, Value, samples, samples_mut};
 pub(crate) use number::{Arith, Order};
@@ -60,7 +60,7 @@ macro_rules! of_angles {
         struct $name;
 
         impl<T: Float> Map1<T, T> for $name {
-            const SOME_RARE: bool = true;
+            const HAS_RARE: bool = true;
 
             #[inline(always)]
             fn map(a: T) -> T {
@@ -156,7 +156,7 @@ macro_rules! quotients {
         struct $name;
 
         impl<T: Floored> Map2<T, T> for $name {
-            const SOME_RARE: bool = $some;
+            const HAS_RARE: bool = $some;
 
             #[inline(always)]
             fn map(a: T, b: T) -> T {
@@ -177,10 +177,10 @@ macro_rules! quotients {
 }
 
 quotients! {
-    FloorDiv, T::SOME_RARE, floor_div, |a, b| a.is_uneven(b), rare_floor_div;
-    Modulo, T::SOME_RARE, modulo, |a, b| a.is_uneven(b), rare_modulo;
-    Fmod, T::SOME_RARE, remainder, |a, b| a.is_uneven(b), rare_remainder;
-    Power, T::SOME_RARE, power, |_a, b| b.is_steep(), rare_power;
+    FloorDiv, T::HAS_RARE, floor_div, |a, b| a.is_uneven(b), rare_floor_div;
+    Modulo, T::HAS_RARE, modulo, |a, b| a.is_uneven(b), rare_modulo;
+    Fmod, T::HAS_RARE, remainder, |a, b| a.is_uneven(b), rare_remainder;
+    Power, T::HAS_RARE, power, |_a, b| b.is_steep(), rare_power;
 }
 
 macro_rules! tests2 {
@@ -203,7 +203,7 @@ tests2! {
     NotEqual, |a, b| !a.equals(b);
 }
 
-/// Runs an expression for the Rust type of a dtype out of a list of kinds; gives None for others.
+/// Evaluates an expression for the Rust type of a dtype of certain kinds; None for others.
 macro_rules! among {
     ($dtype:expr, bool int float complex, $T:ident => $body:expr) => {
         dispatch!($dtype, $T => Some($body))
@@ -248,7 +248,7 @@ macro_rules! among {
     }};
 }
 
-/// The loop for an operation on samples of a dtype, if the dtype has it.
+/// Loop of a unary operation, if the dtype supports it.
 pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
     macro_rules! function {
         ($map:ident) => {
@@ -305,10 +305,9 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
     }
 }
 
-/// The loop for an operation on two operands of a dtype, if the dtype has it; whether the
-/// operands have to change places, too.
+/// Loop of a binary operation, if the dtype supports it, and whether to swap operands.
 pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
-    // Of floats chains do these for samples.
+    // For floats, chains do these for samples.
     macro_rules! test {
         ($map:ident) => {
             match dtype {
@@ -370,7 +369,6 @@ pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
     run.map(|run| (run, swapped))
 }
 
-/// The loop for `where` on samples of a dtype.
 pub(crate) fn select(dtype: DType) -> SelectFn {
     dispatch!(dtype, T => map::select::<T> as SelectFn)
 }

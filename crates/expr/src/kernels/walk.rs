@@ -1,15 +1,12 @@
-//! How the walks of a chain run: a loop for each operation and for each two that often follow each other.
+//! Execution of walks, with a loop for each operation and each common pair.
 //!
-//! What a loop costs is loads and stores more than arithmetic. So operands that are numbers stay in a register where a
-//! loop is compiled for that ([`Number`]); the rarer loops read them from memory, tile by tile ([`Any`]). Which loop
-//! computes a walk is found when a program is planned: looking it up costs as much as computing some tiles.
+//! Loads and stores cost more than arithmetic, so common loops keep numbers in a register ([`InRegister`]), rarer ones in
+//! memory ([`InMemory`]). Loops are looked up during planning: a lookup costs as much as some tiles.
 //!
-//! Invariant: a pointer of [`Operands`] is that of so many tiles as they have (or of one, if the next is no way off), in
-//! memory that nobody else touches while the loop runs. References are made of it for one tile at a time, so that a
-//! walk may leave its result where an operand was.
+//! Invariant: a pointer of [`Operands`] has as many tiles (or one, with a stride of zero), which nothing else accesses
+//! during the loop. References exist for one tile at a time, so a walk may overwrite its operands.
 //!
-//! Without AVX2 there are loops of one operation only. Each is a function of its own, because a compiler takes minutes
-//! over one function with all of them.
+//! Without AVX2, loops have a single operation. Each is a function of its own: compiling them as one takes minutes.
 #![allow(unsafe_code)] // Results may lie where operands were, which slices cannot say.
 
 use std::marker::PhantomData;
@@ -18,15 +15,14 @@ use bytemuck::Pod;
 use isochrony_dsp::{Isa, Kernel, Level, TILE_BYTES};
 use isochrony_segment::DType;
 
-use super::chain::{Chain, MOST_BLOCKS, Place, TILES};
-use super::loops::{Any, Apply, Kind, Nothing, Operands, each};
+use super::chain::{Chain, MAX_BLOCKS, Place, TILES};
+use super::loops::{Apply, Identity, InMemory, Kind, Operands, each};
 use super::map::{samples, samples_mut};
 
-/// Computes whole tiles.
 pub(super) fn run(
     chain: &Chain,
     isa: Isa,
-    blocks: &[&[u8]; MOST_BLOCKS],
+    blocks: &[&[u8]; MAX_BLOCKS],
     numbers: &[u8],
     saved: &mut [u8],
     out: &mut [u8],
@@ -37,16 +33,15 @@ pub(super) fn run(
     }
 }
 
-/// A float that chains compute in.
 pub(super) trait Lane: Pod {
     const DTYPE: DType;
 
     fn is_nan(self) -> bool;
-    /// A block of another dtype from the `first` sample on.
+    /// Converts a block of another dtype from sample `first` on.
     fn convert(isa: Isa, from: DType, block: &[u8], first: usize, out: &mut [Self]);
     /// Masks as bools.
     fn bools(isa: Isa, masks: &[Self], out: &mut [u8]);
-    /// The loop of operations, without AVX2 of the first one alone.
+    /// Loop of two operations; without AVX2, of the first one.
     fn each<A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(isa: Isa, operands: &Operands);
     fn plain<A: Apply>(operands: &Operands);
 }
@@ -100,8 +95,8 @@ macro_rules! lanes {
             fn each<A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(isa: Isa, operands: &Operands) {
                 if isa.has_avx2() {
                     isa.run_avx2(Loop::<$float, A, X, B, Y, Z>(operands, PhantomData));
-                } else if B::DOES {
-                    // Tile by tile: the result may lie where the second operation's operands are.
+                } else if B::IS_OPERATION {
+                    // Tile by tile, since the result may overwrite operands of the second operation.
                     let mut between = [0u64; TILE_BYTES / 8];
                     let to = between.as_mut_ptr().cast();
                     for tile in 0..operands.tiles {
@@ -116,7 +111,7 @@ macro_rules! lanes {
             }
 
             fn plain<A: Apply>(operands: &Operands) {
-                Isa::BASELINE.run_plain(Loop::<$float, A, Any, Nothing, Any, Any>(operands, PhantomData));
+                Isa::BASELINE.run_plain(Loop::<$float, A, InMemory, Identity, InMemory, InMemory>(operands, PhantomData));
             }
         }
 
@@ -142,11 +137,11 @@ struct Loop<'a, T: Lane, A, X, B, Y, Z>(&'a Operands, PhantomData<(T, A, X, B, Y
 struct Part<'a> {
     tiles: usize,
     numbers: &'a [u8],
-    blocks: &'a [&'a [u8]; MOST_BLOCKS],
-    /// Byte of the blocks that the part begins with.
+    blocks: &'a [&'a [u8]; MAX_BLOCKS],
+    /// Byte offset of the part in the blocks.
     first: usize,
     saved: *mut u8,
-    /// So many times [`TILES`] are saved.
+    /// Capacity of saved results, in multiples of [`TILES`].
     rooms: usize,
 }
 
@@ -167,7 +162,7 @@ impl Part<'_> {
 
     fn room(&self, at: usize) -> *mut u8 {
         assert!(at < self.rooms && self.tiles <= TILES);
-        // SAFETY: there are `rooms` times TILES tiles from there on.
+        // SAFETY: `rooms` times TILES tiles follow.
         unsafe { self.saved.add(at * TILES * TILE_BYTES) }
     }
 }
@@ -175,7 +170,7 @@ impl Part<'_> {
 fn walks<T: Lane>(
     chain: &Chain,
     isa: Isa,
-    blocks: &[&[u8]; MOST_BLOCKS],
+    blocks: &[&[u8]; MAX_BLOCKS],
     numbers: &[u8],
     saved: &mut [u8],
     out: &mut [u8],
@@ -185,7 +180,7 @@ fn walks<T: Lane>(
         .zip(&chain.blocks)
         .filter(|&(_, &of)| of == T::DTYPE)
     {
-        // They are aligned, or this panics.
+        // Panics if misaligned.
         let _: &[T] = samples(block);
     }
     if !chain.is_test {

@@ -1,4 +1,4 @@
-//! Which samples lie within an interval, or outside of it. NaN does neither.
+//! Samples inside or outside an interval; NaN is neither.
 
 use bytemuck::Pod;
 use isochrony_dsp::{Isa, Kernel, Level};
@@ -7,10 +7,10 @@ use isochrony_segment::{Bool8, DType};
 use super::map::{samples, samples_mut};
 use super::number::Order;
 
-/// Bounds are numbers of the samples' dtype; those beyond it saturate, low above high is nowhere.
+/// Bounds saturate to the samples' dtype; low above high is empty.
 pub(crate) type WithinFn = fn(Isa, &[u8], f64, f64, bool, &mut [u8]);
 
-/// How many samples pass. Counts in numbers as wide as a sample, so that vectors need no widening.
+/// Counts samples that pass, in integers as wide as a sample, so that vectors need no widening.
 #[inline(always)]
 pub(crate) fn count<T: Copy>(samples: &[T], passes: impl Fn(T) -> bool) -> u64 {
     macro_rules! count {
@@ -34,10 +34,10 @@ pub(crate) fn count<T: Copy>(samples: &[T], passes: impl Fn(T) -> bool) -> u64 {
     }
 }
 
-/// How many samples lie within or outside; bounds as those of [`WithinFn`].
+/// Counts samples inside or outside; bounds as in [`WithinFn`].
 pub(crate) type TallyFn = fn(Isa, &[u8], f64, f64, bool) -> u64;
 
-/// A dtype that f64 holds exactly.
+/// A dtype that f64 represents exactly.
 trait Narrow: Order + Pod {
     fn of(bound: f64) -> Self;
 }
@@ -133,7 +133,7 @@ fn tally<T: Narrow>(isa: Isa, block: &[u8], low: f64, high: f64, outside: bool) 
     })
 }
 
-/// The loops for samples of a dtype that f64 holds exactly.
+/// Loops for dtypes that f64 represents exactly.
 pub(crate) fn within(dtype: DType) -> Option<(WithinFn, TallyFn)> {
     Some(match dtype {
         DType::I8 => (run::<i8>, tally::<i8>),

@@ -1,12 +1,11 @@
-//! Operations on one and two operands: dtypes found, operands converted.
+//! Types unary and binary operations, and converts their operands.
 
 use isochrony_segment::DType;
 
-use super::{Action, Done, Lowering, fits};
+use super::{Action, LoweredNode, Lowering, fits};
 use crate::promote::{self, Signature};
 use crate::{Binary, ExprError, Unary, widen};
 
-/// What integer arithmetic does with results that its operands' dtype does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IntegerOverflow {
     Widen,
@@ -28,10 +27,10 @@ impl Lowering<'_> {
         &mut self,
         at: usize,
         op: Unary,
-        args: &[Done],
+        args: &[LoweredNode],
         weak: bool,
         integers: IntegerOverflow,
-    ) -> Result<Done, ExprError> {
+    ) -> Result<LoweredNode, ExprError> {
         let dtype = self.operand(args[0]).dtype;
         let found = match integers.widened(|| widen::unary(op, dtype)) {
             Some(signature) => Ok(signature),
@@ -42,17 +41,17 @@ impl Lowering<'_> {
         let place = self.cast(at, args[0], operands)?;
         let place = self.push(at, Action::Unary(op), &[place], result, args)?;
         let weak = weak && result != DType::Bool;
-        Ok(Done { place, weak })
+        Ok(LoweredNode { place, weak })
     }
 
     pub(super) fn binary(
         &mut self,
         at: usize,
         op: Binary,
-        args: &[Done],
+        args: &[LoweredNode],
         weak: bool,
         integers: IntegerOverflow,
-    ) -> Result<Done, ExprError> {
+    ) -> Result<LoweredNode, ExprError> {
         if op == Binary::Pow
             && let Some(done) = self.power(at, args, weak)?
         {
@@ -68,7 +67,7 @@ impl Lowering<'_> {
             result,
         } = found.map_err(|why| self.refused(at, op.name(), args, why))?;
         let compares = result == DType::Bool && operands.is_integer();
-        let fit = |done: &Done| {
+        let fit = |done: &LoweredNode| {
             self.weak_integer(*done)
                 .is_none_or(|value| fits(value, operands))
         };
@@ -80,15 +79,15 @@ impl Lowering<'_> {
         let right = self.cast(at, args[1], operands)?;
         let place = self.push(at, Action::Binary(op), &[left, right], result, args)?;
         let weak = weak && result != DType::Bool;
-        Ok(Done { place, weak })
+        Ok(LoweredNode { place, weak })
     }
 
-    /// The dtype of integer arithmetic that does not wrap.
-    fn widened(&self, op: Binary, args: &[Done]) -> Option<DType> {
+    /// Dtype of integer arithmetic without wrapping.
+    fn widened(&self, op: Binary, args: &[LoweredNode]) -> Option<DType> {
         let [a, b] = [args[0], args[1]];
         let strong = if a.weak { b } else { a };
         let beside = self.operand(strong).dtype;
-        let dtype = |done: Done| match self.weak_integer(done) {
+        let dtype = |done: LoweredNode| match self.weak_integer(done) {
             Some(value) if !strong.weak && beside.is_integer() => widen::constant(value, beside),
             _ => self.operand(done).dtype,
         };

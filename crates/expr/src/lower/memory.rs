@@ -1,19 +1,18 @@
-//! Operations that remember what came before: running means, hysteresis, the value before, counters.
+//! Types stateful operations: running means, hysteresis, previous values, counters.
 
 use isochrony_segment::DType;
 
-use super::{Action, Done, Lowering};
-use crate::promote::{self, Operand, Refusal};
+use super::{Action, LoweredNode, Lowering};
+use crate::promote::{self, Operand, PromotionError};
 use crate::{ExprError, Memory, Scalar, Shape, Type};
 
 impl Lowering<'_> {
-    /// An operation over windows, in their order.
     pub(super) fn memory(
         &mut self,
         at: usize,
         op: Memory,
-        args: &[Done],
-    ) -> Result<Done, ExprError> {
+        args: &[LoweredNode],
+    ) -> Result<LoweredNode, ExprError> {
         let Type { dtype, shape } = self.type_of(args[0]);
         if shape != Shape::Window {
             return Err(ExprError::NeedsWindows {
@@ -26,7 +25,7 @@ impl Lowering<'_> {
         let complex = operands.iter().any(|operand| operand.dtype.is_complex());
         if complex && matches!(op, Memory::Ewm | Memory::Hysteresis) {
             let mend = "take .real(), .imag() or .abs() of it first";
-            return Err(self.refused(at, op.name(), args, Refusal::Unsupported { mend }));
+            return Err(self.refused(at, op.name(), args, PromotionError::Unsupported { mend }));
         }
         let (places, result) = match op {
             Memory::Ewm => {
@@ -72,13 +71,13 @@ impl Lowering<'_> {
             Memory::Counter => (vec![self.cast(at, args[0], DType::Bool)?], DType::I64),
         };
         let place = self.push(at, Action::Memory(op), &places, result, args)?;
-        Ok(Done { place, weak: false })
+        Ok(LoweredNode { place, weak: false })
     }
 
     fn must_be_constant(
         &self,
         at: usize,
-        done: Done,
+        done: LoweredNode,
         parameter: &'static str,
     ) -> Result<(), ExprError> {
         match self.type_of(done).shape {

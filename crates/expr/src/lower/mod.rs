@@ -1,5 +1,4 @@
-//! From what was written to what is computed: types found, conversions written out, operations
-//! without a loop of their own replaced by those that have one.
+//! Lowers expressions: finds types, inserts conversions, and replaces operations without a loop.
 
 mod arithmetic;
 mod memory;
@@ -9,28 +8,26 @@ mod powers;
 use isochrony_segment::DType;
 
 use crate::kernels::Value;
-use crate::promote::{self, Operand, Refusal};
+use crate::promote::{self, Operand, PromotionError};
 use crate::{Binary, ExprError, Graph, Input, Op, Reduction, RowField, Scalar, Shape, Type};
 
 use arithmetic::IntegerOverflow;
 pub(crate) use nodes::{Action, Nodes, TypedNode};
 
-/// An expression ready to be planned: `root` is the result.
 #[derive(Debug)]
-pub(crate) struct Lowered {
+pub(crate) struct LoweredGraph {
     pub(crate) nodes: Nodes,
     pub(crate) root: usize,
 }
 
-/// What a written node became.
 #[derive(Debug, Clone, Copy)]
-struct Done {
+struct LoweredNode {
     place: usize,
     weak: bool,
 }
 
-/// Types an expression for samples of its inputs, which are calibrated first unless they are values already.
-pub(crate) fn lower(graph: &Graph, inputs: &[Input<'_>]) -> Result<Lowered, ExprError> {
+/// Lowers an expression of samples, calibrating inputs first if needed.
+pub(crate) fn lower(graph: &Graph, inputs: &[Input<'_>]) -> Result<LoweredGraph, ExprError> {
     let mut lowering = Lowering::new(graph);
     for (place, input) in inputs.iter().enumerate() {
         lowering.input(place, input);
@@ -38,8 +35,7 @@ pub(crate) fn lower(graph: &Graph, inputs: &[Input<'_>]) -> Result<Lowered, Expr
     lowering.lower()
 }
 
-/// Types an expression of the fields of rows.
-pub(crate) fn lower_rows(graph: &Graph, fields: &[RowField]) -> Result<Lowered, ExprError> {
+pub(crate) fn lower_rows(graph: &Graph, fields: &[RowField]) -> Result<LoweredGraph, ExprError> {
     let mut lowering = Lowering::new(graph);
     lowering.fields = Some(fields);
     lowering.lower()
@@ -48,11 +44,10 @@ pub(crate) fn lower_rows(graph: &Graph, fields: &[RowField]) -> Result<Lowered, 
 struct Lowering<'a> {
     graph: &'a Graph,
     nodes: Nodes,
-    /// Where the values of each input are.
+    /// Nodes of the inputs' values.
     inputs: Vec<usize>,
-    /// The fields, if it is an expression of rows.
     fields: Option<&'a [RowField]>,
-    done: Vec<Done>,
+    done: Vec<LoweredNode>,
 }
 
 impl<'a> Lowering<'a> {
@@ -66,7 +61,6 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Adds an input and, where it is calibrated, what makes values of its counts.
     fn input(&mut self, place: usize, input: &Input<'_>) {
         let mut source = self.nodes.input(place, input.dtype, input.shape);
         if let Some(calibration) = input.calibration.filter(|c| !c.is_identity()) {
@@ -77,16 +71,16 @@ impl<'a> Lowering<'a> {
                 DType::F64
             };
             let calibrate = Action::Calibrate(scale.to_bits(), offset.to_bits());
-            // Inputs have a shape of their own, so nothing is folded here and a loop exists.
+            // Inputs are never constant, so nothing is folded, and the loop exists.
             let values = self.nodes.push(calibrate, &[source], physical);
             source = values.unwrap_or(source);
         }
         self.inputs.push(source);
     }
 
-    fn lower(mut self) -> Result<Lowered, ExprError> {
+    fn lower(mut self) -> Result<LoweredGraph, ExprError> {
         for (at, node) in self.graph.nodes().iter().enumerate() {
-            let args: Vec<Done> = node.args().iter().map(|&arg| self.done[arg]).collect();
+            let args: Vec<LoweredNode> = node.args().iter().map(|&arg| self.done[arg]).collect();
             let done = self.node(at, node.op(), &args)?;
             self.done.push(done);
         }
@@ -95,20 +89,20 @@ impl<'a> Lowering<'a> {
             let at = self.text(self.graph.root());
             return Err(ExprError::NoInput { at });
         }
-        Ok(Lowered {
+        Ok(LoweredGraph {
             nodes: self.nodes,
             root,
         })
     }
 
-    fn operand(&self, done: Done) -> Operand {
+    fn operand(&self, done: LoweredNode) -> Operand {
         Operand {
             dtype: self.nodes[done.place].dtype,
             weak: done.weak,
         }
     }
 
-    fn type_of(&self, done: Done) -> Type {
+    fn type_of(&self, done: LoweredNode) -> Type {
         self.nodes.type_of(done.place)
     }
 
@@ -116,7 +110,13 @@ impl<'a> Lowering<'a> {
         self.graph.text_of(at)
     }
 
-    fn refused(&self, at: usize, op: &'static str, args: &[Done], why: Refusal) -> ExprError {
+    fn refused(
+        &self,
+        at: usize,
+        op: &'static str,
+        args: &[LoweredNode],
+        why: PromotionError,
+    ) -> ExprError {
         let names = args.iter().map(|&arg| {
             let Operand { dtype, weak } = self.operand(arg);
             match (weak, dtype) {
@@ -129,13 +129,13 @@ impl<'a> Lowering<'a> {
         let operands = names.collect::<Vec<_>>().join(" and ");
         let at = self.text(at);
         match why {
-            Refusal::Unsupported { mend } => ExprError::UnsupportedOperand {
+            PromotionError::Unsupported { mend } => ExprError::UnsupportedOperand {
                 at,
                 op,
                 operands,
                 mend,
             },
-            Refusal::Missing { numpy, mend } => ExprError::MissingDType {
+            PromotionError::Missing { numpy, mend } => ExprError::MissingDType {
                 at,
                 op,
                 operands,
@@ -145,14 +145,14 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn no_loop(&self, at: usize, args: &[Done]) -> ExprError {
+    fn no_loop(&self, at: usize, args: &[LoweredNode]) -> ExprError {
         let op = self.graph.nodes()[at].op().name();
         let mend = "convert with .astype(...) to a dtype that the operation takes";
-        self.refused(at, op, args, Refusal::Unsupported { mend })
+        self.refused(at, op, args, PromotionError::Unsupported { mend })
     }
 
-    /// Converts an operand; a number without a dtype of its own must fit.
-    fn cast(&mut self, at: usize, done: Done, dtype: DType) -> Result<usize, ExprError> {
+    /// Converts an operand; a number without its own dtype must fit.
+    fn cast(&mut self, at: usize, done: LoweredNode, dtype: DType) -> Result<usize, ExprError> {
         if done.weak
             && let Some(value) = self.weak_integer(done)
             && !fits(value, dtype)
@@ -166,12 +166,11 @@ impl<'a> Lowering<'a> {
         let converted = self.nodes.cast(done.place, dtype);
         converted.ok_or_else(|| {
             let mend = "take .real(), .imag(), .abs() or .angle() of it";
-            self.refused(at, "cast", &[done], Refusal::Unsupported { mend })
+            self.refused(at, "cast", &[done], PromotionError::Unsupported { mend })
         })
     }
 
-    /// The value of a Python integer.
-    fn weak_integer(&self, done: Done) -> Option<i64> {
+    fn weak_integer(&self, done: LoweredNode) -> Option<i64> {
         let value = self.nodes.constant(done.place)?;
         let node = &self.nodes[done.place];
         (done.weak && node.dtype == DType::I64).then(|| value.get())
@@ -183,13 +182,13 @@ impl<'a> Lowering<'a> {
         action: Action,
         places: &[usize],
         dtype: DType,
-        args: &[Done],
+        args: &[LoweredNode],
     ) -> Result<usize, ExprError> {
         let pushed = self.nodes.push(action, places, dtype);
         pushed.ok_or_else(|| self.no_loop(at, args))
     }
 
-    fn node(&mut self, at: usize, op: Op, args: &[Done]) -> Result<Done, ExprError> {
+    fn node(&mut self, at: usize, op: Op, args: &[LoweredNode]) -> Result<LoweredNode, ExprError> {
         let weak = !args.is_empty() && args.iter().all(|arg| arg.weak);
         match op {
             Op::Input(_) | Op::Reduce(_) | Op::Memory(_) if self.fields.is_some() => {
@@ -199,7 +198,7 @@ impl<'a> Lowering<'a> {
                 })
             }
             Op::Input(input) => match self.inputs.get(usize::from(input)) {
-                Some(&place) => Ok(Done { place, weak: false }),
+                Some(&place) => Ok(LoweredNode { place, weak: false }),
                 None => Err(ExprError::InputCount {
                     at: self.graph.to_string(),
                     expected: usize::from(input) + 1,
@@ -222,12 +221,12 @@ impl<'a> Lowering<'a> {
                     field: name.as_str().into(),
                 })?;
                 let place = self.nodes.field(place, dtype);
-                Ok(Done { place, weak: false })
+                Ok(LoweredNode { place, weak: false })
             }
             Op::Constant(value, dtype) => self.constant(at, value, dtype),
             Op::Cast(dtype) => {
                 let place = self.cast(at, args[0], dtype)?;
-                Ok(Done { place, weak: false })
+                Ok(LoweredNode { place, weak: false })
             }
             Op::Unary(op) => self.unary(at, op, args, weak, IntegerOverflow::Widen),
             Op::Binary(op) => self.binary(at, op, args, weak, IntegerOverflow::Widen),
@@ -244,7 +243,7 @@ impl<'a> Lowering<'a> {
                 let places = [condition, yes, no];
                 let place = self.push(at, Action::Select, &places, common.dtype, args)?;
                 let weak = common.weak && self.nodes[place].shape == Shape::Constant;
-                Ok(Done { place, weak })
+                Ok(LoweredNode { place, weak })
             }
             Op::Clip => {
                 let operands: Vec<Operand> = args.iter().map(|&arg| self.operand(arg)).collect();
@@ -255,7 +254,7 @@ impl<'a> Lowering<'a> {
                 let (least, most) = (Binary::Maximum, Binary::Minimum);
                 let place = self.push(at, Action::Binary(least), &[value, low], dtype, args)?;
                 let place = self.push(at, Action::Binary(most), &[place, high], dtype, args)?;
-                Ok(Done { place, weak })
+                Ok(LoweredNode { place, weak })
             }
             Op::Reduce(op) => self.reduce(at, op, args),
             Op::Memory(op) => self.memory(at, op, args),
@@ -267,7 +266,7 @@ impl<'a> Lowering<'a> {
         at: usize,
         scalar: Scalar,
         dtype: Option<DType>,
-    ) -> Result<Done, ExprError> {
+    ) -> Result<LoweredNode, ExprError> {
         let value = match scalar {
             Scalar::Bool(value) => Value::of(isochrony_segment::Bool8::from(value)),
             Scalar::Int(value) => Value::of(value),
@@ -278,15 +277,20 @@ impl<'a> Lowering<'a> {
         let place = self.nodes.value(value, own);
         let weak = own != DType::Bool;
         match dtype {
-            None => Ok(Done { place, weak }),
+            None => Ok(LoweredNode { place, weak }),
             Some(dtype) => {
-                let place = self.cast(at, Done { place, weak }, dtype)?;
-                Ok(Done { place, weak: false })
+                let place = self.cast(at, LoweredNode { place, weak }, dtype)?;
+                Ok(LoweredNode { place, weak: false })
             }
         }
     }
 
-    fn reduce(&mut self, at: usize, op: Reduction, args: &[Done]) -> Result<Done, ExprError> {
+    fn reduce(
+        &mut self,
+        at: usize,
+        op: Reduction,
+        args: &[LoweredNode],
+    ) -> Result<LoweredNode, ExprError> {
         let Type { dtype, shape } = self.type_of(args[0]);
         if shape != Shape::Sample {
             return Err(ExprError::NeedsSamples {
@@ -298,11 +302,10 @@ impl<'a> Lowering<'a> {
         let result = promote::reduction(op, dtype);
         let result = result.map_err(|why| self.refused(at, op.name(), args, why))?;
         let place = self.push(at, Action::Reduce(op), &[args[0].place], result, args)?;
-        Ok(Done { place, weak: false })
+        Ok(LoweredNode { place, weak: false })
     }
 }
 
-/// Whether an integer is a number of a dtype.
 fn fits(value: i64, dtype: DType) -> bool {
     match dtype {
         DType::I8 => i8::try_from(value).is_ok(),

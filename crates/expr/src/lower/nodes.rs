@@ -1,4 +1,4 @@
-//! Typed nodes: every conversion written out, constants computed, equal nodes one.
+//! Typed nodes: explicit conversions, folded constants, deduplicated.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use smallvec::SmallVec;
 use crate::kernels::{self, Source, Value};
 use crate::{Binary, Memory, Reduction, Shape, Type, Unary};
 
-/// A typed operation. Operands have the dtype that its loop takes.
+/// A typed operation. Operands have the dtype of its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
-    /// The samples of an input, or its values of windows.
+    /// An input: samples, or window values.
     Input(usize),
-    /// A column of rows, by its place.
+    /// A column of rows, by index.
     Field(usize),
     Constant(Value),
     Cast,
@@ -37,7 +37,6 @@ pub(crate) struct TypedNode {
     pub(crate) shape: Shape,
 }
 
-/// Typed nodes, arguments first.
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     nodes: Vec<TypedNode>,
@@ -65,7 +64,6 @@ impl Nodes {
         }
     }
 
-    /// The value of a constant.
     pub(crate) fn constant(&self, place: usize) -> Option<Value> {
         match self.nodes[place].action {
             Action::Constant(value) => Some(value),
@@ -92,7 +90,7 @@ impl Nodes {
         })
     }
 
-    /// A field of rows: a value each, as samples are.
+    /// A row field, shaped as samples.
     pub(crate) fn field(&mut self, place: usize, dtype: DType) -> usize {
         self.intern(TypedNode {
             action: Action::Field(place),
@@ -111,8 +109,8 @@ impl Nodes {
         })
     }
 
-    /// An operation on nodes; of constants only, it is computed at once, by the loop that would
-    /// compute it for samples. None if there is no such loop.
+    /// Adds an operation; if all operands are constants, evaluates it by the loop for samples. None if there is no
+    /// loop.
     pub(crate) fn push(&mut self, action: Action, args: &[usize], dtype: DType) -> Option<usize> {
         let shapes = args.iter().map(|&arg| self.nodes[arg].shape);
         let shape = match action {
@@ -132,7 +130,7 @@ impl Nodes {
         }))
     }
 
-    /// Conversion; the node itself if it has that dtype.
+    /// Conversion, or the node itself if it has that dtype.
     pub(crate) fn cast(&mut self, place: usize, dtype: DType) -> Option<usize> {
         if self.nodes[place].dtype == dtype {
             return Some(place);

@@ -1,25 +1,25 @@
-//! Powers with a constant exponent: products and roots, as NumPy has them and beyond.
+//! Powers with a constant exponent, as products and roots.
 //!
-//! NumPy squares for `** 2`, takes a root for `** 0.5` and divides for `** -1`; so do we, and we
-//! multiply up to the eighth power, which differs from NumPy's `pow` by a few units in the last place.
+//! NumPy squares for `** 2`, takes a root for `** 0.5` and divides for `** -1`. Products up to the eighth power differ
+//! from its `pow` by a few units in the last place.
 
 use isochrony_segment::DType;
 
-use super::{Action, Done, Lowering};
+use super::{Action, LoweredNode, Lowering};
 use crate::promote::promote;
 use crate::{Binary, ExprError, Scalar, Shape, Unary};
 
-/// The highest power that is multiplied out.
-const MOST: i64 = 8;
+/// Highest power computed by products.
+const MAX_PRODUCT_POWER: i64 = 8;
 
 impl Lowering<'_> {
-    /// The power where the exponent is a constant that has a way of its own.
+    /// The power, if its constant exponent has a special form.
     pub(super) fn power(
         &mut self,
         at: usize,
-        args: &[Done],
+        args: &[LoweredNode],
         weak: bool,
-    ) -> Result<Option<Done>, ExprError> {
+    ) -> Result<Option<LoweredNode>, ExprError> {
         let common = promote(&[self.operand(args[0]), self.operand(args[1])]).dtype;
         if common.is_integer() {
             self.check_exponent(at, args[1])?;
@@ -31,10 +31,10 @@ impl Lowering<'_> {
         let Some(exponent) = self.real_constant(args[1]) else {
             return Ok(None);
         };
-        let whole =
-            (exponent.fract() == 0.0 && exponent.abs() <= MOST as f64).then_some(exponent as i64);
+        let whole = (exponent.fract() == 0.0 && exponent.abs() <= MAX_PRODUCT_POWER as f64)
+            .then_some(exponent as i64);
         let place = match whole {
-            Some(1..=MOST) => {
+            Some(1..=MAX_PRODUCT_POWER) => {
                 let base = self.cast(at, args[0], common)?;
                 let mut power = base;
                 for _ in 1..exponent as i64 {
@@ -59,11 +59,11 @@ impl Lowering<'_> {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Done { place, weak }))
+        Ok(Some(LoweredNode { place, weak }))
     }
 
-    /// Integer powers need an exponent that is known not to be negative.
-    fn check_exponent(&self, at: usize, exponent: Done) -> Result<(), ExprError> {
+    /// Integer powers need a non-negative constant exponent.
+    fn check_exponent(&self, at: usize, exponent: LoweredNode) -> Result<(), ExprError> {
         let node = &self.nodes[exponent.place];
         let signed = node.dtype.is_integer() && !node.dtype.is_unsigned();
         if !signed {
@@ -90,7 +90,7 @@ impl Lowering<'_> {
         }
     }
 
-    pub(super) fn integer_constant(&self, done: Done) -> Option<i64> {
+    pub(super) fn integer_constant(&self, done: LoweredNode) -> Option<i64> {
         let value = self.nodes.constant(done.place)?;
         Some(match self.nodes[done.place].dtype {
             DType::I8 => value.get::<i8>().into(),
@@ -104,7 +104,7 @@ impl Lowering<'_> {
         })
     }
 
-    fn real_constant(&self, done: Done) -> Option<f64> {
+    fn real_constant(&self, done: LoweredNode) -> Option<f64> {
         let value = self.nodes.constant(done.place)?;
         match self.nodes[done.place].dtype {
             DType::F32 => Some(value.get::<f32>().into()),

@@ -1,33 +1,30 @@
-//! One block of samples, and how steps are applied to it.
+//! One block of samples, and the application of steps to it.
 
 use std::mem::take;
 
 use isochrony_dsp::Isa;
 use isochrony_segment::DType;
 
-use crate::kernels::{Chain, MOST_BLOCKS, Source, Value, WithinFn};
+use crate::kernels::{Chain, MAX_BLOCKS, Source, Value, WithinFn};
 use crate::reduce::Reducer;
 
 use super::scratch::{Lines, bytes, bytes_mut};
 use super::steps::{Operand, Run};
 use super::threshold::Interval;
 
-/// What steps see of one block.
 pub(super) struct Blocks<'a> {
     pub(super) isa: Isa,
-    /// Samples of the window at hand, of each input.
+    /// The window's samples, per input.
     pub(super) samples: &'a [&'a [u8]],
-    /// Where the block begins in them, and its length.
+    /// Start of the block in the window, and length.
     pub(super) done: usize,
     pub(super) len: usize,
     pub(super) registers: &'a mut [Lines],
     pub(super) columns: &'a [Lines],
-    /// Row of the window at hand in the columns.
+    /// Row of the window in the columns.
     pub(super) column_at: usize,
     pub(super) reducers: &'a mut [Box<dyn Reducer>],
-    /// Numbers of chains.
     pub(super) numbers: &'a mut [Lines],
-    /// Memory for what a chain saves.
     pub(super) saved: &'a mut Lines,
 }
 
@@ -60,7 +57,7 @@ impl Blocks<'_> {
         out: &mut [u8],
     ) {
         let (mut tiles, mut saved) = (take(&mut self.numbers[place]), take(self.saved));
-        // Numbers are those of the window.
+        // Numbers are constant within a window.
         let new = if self.done == 0 { numbers } else { &[] };
         for (at, &(operand, dtype)) in new.iter().enumerate() {
             if let Operand::Column(_) = operand
@@ -69,7 +66,7 @@ impl Blocks<'_> {
                 chain.fill(at, value, dtype, bytes_mut(&mut tiles));
             }
         }
-        let mut blocks = [&[][..]; MOST_BLOCKS];
+        let mut blocks = [&[][..]; MAX_BLOCKS];
         for (block, &(operand, dtype)) in blocks.iter_mut().zip(sources) {
             if let Source::Block(source) = self.source(operand, dtype) {
                 *block = source;
@@ -115,8 +112,7 @@ impl Blocks<'_> {
 }
 
 pub(super) fn call(run: Run, isa: Isa, [a, b, c]: [Source<'_>; 3], out: &mut [u8]) {
-    /// Loops of one operand always get a block: what is constant was folded, and what belongs to
-    /// windows has loops over windows.
+    /// Unary loops always get a block: constants are folded, and window values have column loops.
     fn block(source: Source<'_>) -> &[u8] {
         match source {
             Source::Block(block) => block,

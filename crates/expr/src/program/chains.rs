@@ -1,4 +1,4 @@
-//! Finds comparisons whose samples' side is a monotone chain.
+//! Finds comparisons of monotonic chains.
 
 use isochrony_segment::DType;
 
@@ -10,8 +10,7 @@ use super::plan::Planner;
 use super::steps::Operand;
 use super::threshold::{Condition, Link, Monotone, Predicate};
 
-/// Most predicates in one condition.
-const MOST: usize = 8;
+const MAX_PREDICATES: usize = 8;
 
 /// Whether a float dtype has all values of another dtype.
 fn widens(from: DType, to: DType) -> bool {
@@ -27,8 +26,8 @@ fn is_real_float(dtype: DType) -> bool {
 }
 
 impl Planner<'_> {
-    /// The condition that a node is and the node that its chains begin with. `bare` allows a comparison
-    /// without a chain, which is worth it where its result need not be stored.
+    /// The condition that a node represents, and its base. `bare` allows a comparison without a chain, which pays off
+    /// if its result is not stored.
     pub(super) fn condition(&self, place: usize, bare: bool) -> Option<(Condition, usize)> {
         let (mut terms, mut left, mut base) = (Vec::new(), vec![place], None);
         while let Some(place) = left.pop() {
@@ -42,12 +41,12 @@ impl Planner<'_> {
                 }
                 terms.push(term);
             }
-            if terms.len() + left.len() > MOST {
+            if terms.len() + left.len() > MAX_PREDICATES {
                 return None;
             }
         }
         let has_chain = terms.iter().any(|term| !term.links.is_empty());
-        // Both sides of zero and another interval have more than one piece in common.
+        // Both sides of zero and another interval intersect in several pieces.
         let splits = |term: &Predicate| {
             term.links
                 .iter()
@@ -60,7 +59,7 @@ impl Planner<'_> {
         Some((Condition(terms), base?))
     }
 
-    /// The predicate that a node is, and the node that its chain begins with.
+    /// The predicate that a node represents, and the base of its chain.
     fn predicate(&self, place: usize) -> Option<(Predicate, usize)> {
         let node = self.node(place);
         let Action::Binary(compare) = node.action else {
@@ -89,7 +88,7 @@ impl Planner<'_> {
         Some((predicate, base))
     }
 
-    /// Of two operands the one of samples, the other, and whether samples are on the left.
+    /// The sampled operand, the other, and whether the sampled one is on the left.
     fn one_sampled(&self, node: &TypedNode) -> Option<(usize, Operand, bool)> {
         let [left, right] = node.args[..] else {
             return None;
@@ -102,7 +101,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Walks a chain back to what it begins with.
+    /// Follows a chain back to its base.
     fn follow(&self, mut place: usize, links: &mut Vec<Link>) -> Option<usize> {
         let nothing = Operand::Constant(Value::default());
         loop {
@@ -160,7 +159,7 @@ impl Planner<'_> {
         }
     }
 
-    /// A constant or a value of the window.
+    /// A constant or a window value.
     fn number(&self, place: usize) -> Option<Operand> {
         match self.node(place).action {
             Action::Constant(value) => Some(Operand::Constant(value)),

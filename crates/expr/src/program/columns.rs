@@ -1,4 +1,4 @@
-//! Values of windows: one loop over many windows each.
+//! Window values: one loop over many windows each.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,7 +11,7 @@ use super::plan::Planner;
 use super::steps::{ColumnOperand, ColumnStep, ColumnWork};
 
 impl Planner<'_> {
-    /// What a node computes of the inputs, as a number.
+    /// Hash of what a node computes from the inputs.
     fn fingerprint(&self, place: usize) -> u64 {
         let mut known: Vec<u64> = Vec::with_capacity(place + 1);
         for at in 0..=place {
@@ -26,7 +26,7 @@ impl Planner<'_> {
         known[place]
     }
 
-    /// The loop of a node and the column that it fills.
+    /// Loop of a node, and its column.
     pub(super) fn column_step(&mut self, place: usize) -> Option<ColumnStep> {
         let node = self.node(place);
         let unused = ColumnOperand::Constant(kernels::Value::default());

@@ -4,8 +4,7 @@ use isochrony_segment::{DType, Sample};
 
 use crate::ExprError;
 
-/// `count` windows of `window` samples, one every `hop`, over contiguous samples; they may
-/// overlap, and they may leave samples out.
+/// `count` windows of `window` samples, one every `hop`, possibly overlapping or with samples between them.
 #[derive(Debug, Clone, Copy)]
 pub struct Frames<'a> {
     pub(crate) bytes: &'a [u8],
@@ -16,7 +15,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// As many windows as lie within the samples.
+    /// All whole windows.
     ///
     /// # Errors
     /// [`ExprError::FramesOutOfBounds`] if window or hop is zero.
@@ -44,7 +43,7 @@ impl<'a> Frames<'a> {
     ///
     /// # Errors
     /// [`ExprError::FramesOutOfBounds`] if window or hop is zero or the last window ends outside,
-    /// [`ExprError::Misaligned`] if the bytes do not start at a multiple of the dtype's alignment.
+    /// [`ExprError::Misaligned`] if the bytes are not aligned for the dtype.
     pub fn from_bytes(
         bytes: &'a [u8],
         dtype: DType,
@@ -82,7 +81,6 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// The samples of a window.
     pub(crate) fn bytes_of(&self, window: usize) -> &'a [u8] {
         let size = self.dtype.size();
         &self.bytes[window * self.hop * size..][..self.window * size]

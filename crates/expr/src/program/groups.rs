@@ -1,9 +1,9 @@
-//! Which nodes of a pass are steps of one chain.
+//! Groups the nodes of a pass into chains.
 //!
-//! Operations on singles, or on doubles, that vectors have instructions for are *of* that dtype; comparisons are of
-//! what they compare, truth of what it joins. Such a node is stored only if somebody needs it in memory: the result, a
-//! reduction, a loop that is not a chain, a chain of the other dtype, or several chains. All others are steps of the
-//! one chain that needs them. So chains have one result each and cannot wait for one another in a circle.
+//! Vectorisable operations on f32 or f64, comparisons and boolean operations belong to chains of their operands' dtype.
+//! A node is stored only if needed in memory: by the result, a reduction, a loop, a chain of the other dtype, or
+//! several chains; others are steps of the one chain that needs them. So chains have one result, and no cyclic
+//! dependencies.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,47 +17,43 @@ use super::needs::{Conditions, Gathers, arguments};
 use super::plan::Planner;
 use super::writer::{Number, Writer};
 
-/// Most nodes of a chain: writing one recurses along them.
-const MOST_NODES: usize = 256;
+const MAX_CHAIN_NODES: usize = 256;
 
-/// A chain and what it reads.
 #[derive(Debug, Clone)]
-pub(crate) struct Fused {
+pub(crate) struct FusedChain {
     pub(crate) chain: Chain,
-    /// Nodes whose blocks it reads.
+    /// Nodes of its blocks.
     pub(crate) blocks: Vec<usize>,
-    /// The first one is one.
+    /// The first is one.
     pub(crate) numbers: Vec<Number>,
 }
 
-/// Chains by the place of their result.
+/// Chains by their result.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    pub(crate) fused: HashMap<usize, Fused>,
-    /// Nodes that chains compute on the way, which need no step of their own.
+    pub(crate) fused: HashMap<usize, FusedChain>,
+    /// Inner nodes of chains, without a step of their own.
     pub(crate) inner: HashSet<usize>,
 }
 
-/// Where the value of a node is.
+/// Location of a node's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Home {
-    /// In memory.
+pub(super) enum ValueLocation {
+    /// Stored in memory.
     Stored,
-    /// In the chain with this result.
+    /// Computed in the chain with this result.
     Within(usize),
-    /// In every chain that needs it: it is a conversion of something stored.
+    /// Computed in every chain that needs it: a conversion of a stored value.
     Anywhere,
 }
 
-/// What a pass looks like to chains.
-pub(super) struct Homes {
-    pub(super) of: HashMap<usize, Home>,
-    /// The dtype that each node's chain computes in.
+pub(super) struct ValueLocations {
+    pub(super) of: HashMap<usize, ValueLocation>,
+    /// Chain dtype of each node.
     pub(super) kinds: HashMap<usize, DType>,
 }
 
 impl Planner<'_> {
-    /// The dtype of the chains that a node can be a step of.
     fn kind(&self, place: usize, kinds: &HashMap<usize, DType>) -> Option<DType> {
         let node = self.node(place);
         let float = |dtype| matches!(dtype, DType::F32 | DType::F64).then_some(dtype);
@@ -89,7 +85,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a node converts what is stored: a step of its own takes a simpler loop.
+    /// Whether a node converts a stored value: as a step of its own it has a simpler loop.
     pub(super) fn converts(&self, place: usize) -> bool {
         match self.node(place).action {
             Action::Calibrate(..) => true,
@@ -105,7 +101,7 @@ impl Planner<'_> {
         conditions: &Conditions,
         result: Option<usize>,
         split: &HashSet<usize>,
-    ) -> Homes {
+    ) -> ValueLocations {
         let sampled: HashSet<usize> = nodes
             .iter()
             .copied()
@@ -124,19 +120,19 @@ impl Planner<'_> {
                 users.entry(arg).or_default().push(place);
             }
         }
-        let mut of: HashMap<usize, Home> = HashMap::new();
+        let mut of: HashMap<usize, ValueLocation> = HashMap::new();
         let mut sizes: HashMap<usize, usize> = HashMap::new();
         for &place in nodes.iter().rev().filter(|place| sampled.contains(place)) {
             let users = users.get(&place).map_or(&[][..], Vec::as_slice);
             let kind = kinds.get(&place);
             let asked =
                 result == Some(place) || gathers.contains_key(&place) || split.contains(&place);
-            // The chain that a user is a step of; None if the user needs memory.
+            // Chain of a user; None if the user needs memory.
             let chain = |user: &usize| {
                 let user = *user;
                 let root = match of.get(&user)? {
-                    Home::Within(root) => *root,
-                    Home::Stored if !self.converts(user) => user,
+                    ValueLocation::Within(root) => *root,
+                    ValueLocation::Stored if !self.converts(user) => user,
                     _ => return None,
                 };
                 let fits = !self.converts(user) && kinds.get(&root) == kind;
@@ -146,24 +142,23 @@ impl Planner<'_> {
             if kind.is_none() || asked || users.is_empty() {
                 roots = None;
             }
-            let full = |root: &usize| sizes.get(root).is_some_and(|&size| size >= MOST_NODES);
+            let full = |root: &usize| sizes.get(root).is_some_and(|&size| size >= MAX_CHAIN_NODES);
             let home = match roots {
-                Some(_) if self.converts(place) => Home::Anywhere,
+                Some(_) if self.converts(place) => ValueLocation::Anywhere,
                 Some(roots) if roots.len() == 1 => match roots.into_iter().next() {
-                    Some(root) if !full(&root) => Home::Within(root),
-                    _ => Home::Stored,
+                    Some(root) if !full(&root) => ValueLocation::Within(root),
+                    _ => ValueLocation::Stored,
                 },
-                _ => Home::Stored,
+                _ => ValueLocation::Stored,
             };
-            if let Home::Within(root) = home {
+            if let ValueLocation::Within(root) = home {
                 *sizes.entry(root).or_default() += 1;
             }
             of.insert(place, home);
         }
-        Homes { of, kinds }
+        ValueLocations { of, kinds }
     }
 
-    /// Chains among the nodes of a pass.
     pub(super) fn groups(
         &self,
         nodes: &[usize],
@@ -178,21 +173,21 @@ impl Planner<'_> {
             let mut whole = true;
             for &place in nodes {
                 match homes.of.get(&place) {
-                    Some(Home::Stored)
+                    Some(ValueLocation::Stored)
                         if homes.kinds.contains_key(&place) && !self.converts(place) =>
                     {
                         if let Some(fused) = Writer::new(self, &homes, place).write() {
                             groups.fused.insert(place, fused);
                         } else {
-                            // Too large: all that it computes on the way is stored.
-                            let within = |of: &Home| *of == Home::Within(place);
+                            // Too large: store its inner nodes.
+                            let within = |of: &ValueLocation| *of == ValueLocation::Within(place);
                             let inner = homes.of.iter().filter(|(_, of)| within(of));
                             let before = split.len();
                             split.extend(inner.map(|(&inner, _)| inner));
                             whole &= split.len() == before;
                         }
                     }
-                    Some(Home::Within(_) | Home::Anywhere) => {
+                    Some(ValueLocation::Within(_) | ValueLocation::Anywhere) => {
                         groups.inner.insert(place);
                     }
                     _ => {}

@@ -1,13 +1,13 @@
-//! What a program is given.
+//! Inputs of programs.
 
 use isochrony_segment::{Calibration, DType};
 
 use crate::Shape;
 
-/// One of the inputs that a program is compiled for: samples of windows, or one value of each window.
+/// An input of a program: samples of windows, or one value per window.
 ///
-/// Inputs meet window by window: sample `i` of a window of one with sample `i` of the same window of another, and with
-/// the window's value where an input has one.
+/// Inputs are combined by window: sample `i` of one with sample `i` of the same window of another, or with its single
+/// value.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     pub(crate) dtype: DType,
@@ -26,7 +26,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// One value a window, as a gain or a threshold.
+    /// One value per window, such as a gain or threshold.
     #[must_use]
     pub fn values(dtype: DType) -> Self {
         Self {
@@ -35,8 +35,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Counts that the program calibrates as it reads them: the expression sees f64 in the calibration's unit (c128
-    /// for complex counts). Counts that are values already are seen as they are.
+    /// Counts that the program calibrates while reading: the expression sees f64 in the unit (c128 for complex counts).
+    /// Without calibration, counts are unchanged.
     #[must_use]
     pub fn calibrated(self, calibration: &'a Calibration) -> Self {
         Self {

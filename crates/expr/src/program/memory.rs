@@ -1,11 +1,11 @@
-//! Memories: one value per window, followed from window to window.
+//! State of operations over windows.
 
 use isochrony_segment::{Bool8, DType, Sample, dispatch};
 
 use crate::Memory;
 use crate::kernels::{Order, Source, Value, samples, samples_mut};
 
-/// Advances a memory over windows in their order. `dtype` is that of the followed values.
+/// Advances a state over windows in order. `dtype` is that of the input values.
 pub(crate) fn advance(
     memory: Memory,
     state: &mut Option<Value>,
@@ -43,7 +43,7 @@ fn ewm<T: Sample>(
         let value = wide(at(&x, window));
         let alpha: f64 = at(&alpha, window);
         if !value.is_nan() {
-            // Infinities make a mean that is no number, which nothing could follow: it begins anew.
+            // Infinities can make the mean NaN: it restarts.
             mean = Some(match mean {
                 Some(mean) if !mean.is_nan() => mean + alpha * (value - mean),
                 _ => value,

@@ -1,4 +1,4 @@
-//! Programs: expressions compiled for a dtype, and how they run.
+//! Programs: expressions compiled for a dtype.
 
 mod blocks;
 mod chains;
@@ -33,8 +33,7 @@ pub use scratch::{Scratch, State};
 
 use steps::Plan;
 
-/// An expression compiled for samples of one dtype. Cheap to clone; threads share it, each with
-/// a [`Scratch`] of its own.
+/// An expression compiled for samples of one dtype. Cheap to clone; threads share it, each with its own [`Scratch`].
 ///
 /// ```
 /// use isochrony_expr::{Expr, Frames, Program};
@@ -50,20 +49,20 @@ use steps::Plan;
 /// # Ok::<(), isochrony_expr::ExprError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Program(Arc<Compiled>);
+pub struct Program(Arc<CompiledProgram>);
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledProgram {
     id: u64,
     graph: Graph,
-    /// Dtype of each input, and whether it has a value per sample or per window.
+    /// Dtype and shape of each input.
     inputs: SmallVec<[Type; 2]>,
     output: Type,
     plan: Plan,
 }
 
 impl Program {
-    /// Types and plans an expression for samples of `input`.
+    /// Compiles an expression for samples of `input`.
     ///
     /// # Errors
     /// [`ExprError::UnsupportedOperand`], [`ExprError::MissingDType`], [`ExprError::NeedsSamples`],
@@ -73,9 +72,8 @@ impl Program {
         Self::compile_inputs(expr, &[Input::samples(input)])
     }
 
-    /// As [`compile`](Self::compile), for counts that the program calibrates as it reads them: the
-    /// expression sees f64 in the calibration's unit (c128 for complex counts), the same bits as
-    /// of a segment converted before. Counts that are values already are seen as they are.
+    /// As [`compile`](Self::compile), for counts that the program calibrates while reading: the expression sees f64 in
+    /// the unit (c128 for complex counts), with the same bits as a calibrated segment.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
@@ -87,7 +85,7 @@ impl Program {
         Self::compile_inputs(expr, &[Input::samples(input).calibrated(calibration)])
     }
 
-    /// Types and plans an expression of several inputs; [`Expr::input_at`] is each in the expression.
+    /// Compiles an expression of several inputs, [`Expr::input_at`].
     ///
     /// ```
     /// use isochrony_expr::{Expr, Frames, Input, Program};
@@ -113,7 +111,7 @@ impl Program {
         let lowered = lower(&graph, inputs)?;
         let output = lowered.nodes.type_of(lowered.root);
         let Some(plan) = plan::plan(&lowered) else {
-            // Lowering found a loop for every node, so that only a defect here comes to this.
+            // Lowering found a loop for every node, so this is unreachable.
             return Err(ExprError::UnsupportedOperand {
                 at: graph.to_string(),
                 op: "compile",
@@ -125,7 +123,7 @@ impl Program {
                 mend: "report this expression as a defect",
             });
         };
-        Ok(Self(Arc::new(Compiled {
+        Ok(Self(Arc::new(CompiledProgram {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             graph,
             inputs: inputs
@@ -137,7 +135,7 @@ impl Program {
         })))
     }
 
-    /// The dtype of the samples that it takes: of its first input.
+    /// Dtype of its first input.
     #[must_use]
     pub fn input(&self) -> DType {
         self.0
@@ -146,14 +144,13 @@ impl Program {
             .map_or(DType::F64, |input| input.dtype)
     }
 
-    /// What it gives: a dtype, and whether per window or per sample.
+    /// Dtype and shape of the result.
     #[must_use]
     pub fn output(&self) -> Type {
         self.0.output
     }
 
-    /// Whether it needs windows: it reduces, or follows values from window to window. One that does
-    /// not may be given a stretch of samples in any pieces.
+    /// Whether it needs windows: it reduces or has state. Otherwise it accepts samples in any pieces.
     #[must_use]
     pub fn needs_windows(&self) -> bool {
         !self.0.plan.columns.is_empty()
@@ -165,25 +162,25 @@ impl Program {
         !self.0.plan.memories.is_empty()
     }
 
-    /// Memory for running it, on the CPU's best instruction set.
+    /// Memory for runs, on the best instruction set.
     #[must_use]
     pub fn scratch(&self) -> Scratch {
         self.scratch_on(Isa::best())
     }
 
-    /// Memory for running it on a chosen instruction set; same bits on all.
+    /// Memory for runs on an instruction set; the same bits on all.
     #[must_use]
     pub fn scratch_on(&self, isa: Isa) -> Scratch {
         Scratch::new(self.0.id, &self.0.plan, isa)
     }
 
-    /// What it knows at the start of a stream.
+    /// State at the start of a stream.
     #[must_use]
     pub fn state(&self) -> State {
         State::new(self.0.id, &self.0.plan)
     }
 
-    /// What it knows when it takes the place of another program: of memories that both have, what that one knew.
+    /// State when it replaces another program: common parts keep theirs.
     #[must_use]
     pub fn state_after(&self, before: &Self, known: &State) -> State {
         let mut state = self.state();
@@ -194,7 +191,7 @@ impl Program {
         state
     }
 
-    /// Number of results for these windows: one a window, or one for each sample of each window.
+    /// Number of results: one per window, or per sample of each window.
     #[must_use]
     pub fn results(&self, frames: &Frames<'_>) -> usize {
         match self.0.output.shape {
@@ -203,7 +200,7 @@ impl Program {
         }
     }
 
-    /// Runs over windows; `out` gets one row of results per window, in order. Allocates nothing.
+    /// Runs over windows; `out` gets the results in order. Allocates nothing.
     ///
     /// # Errors
     /// [`ExprError::InputDType`], [`ExprError::OutputDType`], [`ExprError::OutputLength`],
@@ -225,7 +222,7 @@ impl Program {
         self.run_bytes(scratch, state, frames, bytemuck::cast_slice_mut(out))
     }
 
-    /// [`run`](Self::run) into the bytes of the output, in native order.
+    /// As [`run`](Self::run), into bytes in native order.
     ///
     /// # Errors
     /// As [`run`](Self::run), and [`ExprError::Misaligned`].
@@ -239,8 +236,7 @@ impl Program {
         self.run_inputs(scratch, state, std::slice::from_ref(frames), out)
     }
 
-    /// [`run_bytes`](Self::run_bytes) over the same windows of each input; those of an input that has one value a
-    /// window are of length 1.
+    /// As [`run_bytes`](Self::run_bytes), over the same windows of each input; those of window values have length 1.
     ///
     /// # Errors
     /// As [`run_bytes`](Self::run_bytes), and [`ExprError::InputCount`], [`ExprError::InputFrames`].
@@ -251,7 +247,7 @@ impl Program {
         frames: &[Frames<'_>],
         out: &mut [u8],
     ) -> Result<(), ExprError> {
-        let Compiled {
+        let CompiledProgram {
             id,
             inputs,
             output,
@@ -320,7 +316,7 @@ impl Program {
 
 impl std::fmt::Display for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Compiled {
+        let CompiledProgram {
             graph,
             inputs,
             output,

@@ -1,12 +1,11 @@
-//! Which nodes a pass needs, and what of.
+//! Dependencies of a pass.
 
 use std::collections::HashMap;
 
 use crate::Shape;
-use crate::lower::{Action, Lowered};
+use crate::lower::{Action, LoweredGraph};
 
-/// The stage of every node.
-pub(super) fn stages(lowered: &Lowered) -> Vec<usize> {
+pub(super) fn stages(lowered: &LoweredGraph) -> Vec<usize> {
     let mut stages: Vec<usize> = Vec::with_capacity(lowered.nodes.len());
     for place in 0..lowered.nodes.len() {
         let node = &lowered.nodes[place];
@@ -17,20 +16,24 @@ pub(super) fn stages(lowered: &Lowered) -> Vec<usize> {
     stages
 }
 
-/// Reducers of a node's samples, and whether they only count what is not zero.
+/// Reducers of a node's samples, and whether they count only.
 pub(super) type Gathers = HashMap<usize, Vec<(usize, bool)>>;
 
-/// Whether nothing but its count is gathered of a node.
+/// Whether a node is only counted.
 pub(super) fn is_counted(gathers: &Gathers, place: usize) -> bool {
     let of = gathers.get(&place);
     of.is_some_and(|of| of.iter().all(|&(_, counts)| counts))
 }
 
-/// Nodes that compare chains: which of the pass's conditions they are and where the chains begin.
+/// Conditions of a pass by node, with the base of their chains.
 pub(super) type Conditions = HashMap<usize, (usize, usize)>;
 
-/// What a node is computed from: a condition from what its chains begin with.
-pub(super) fn arguments(lowered: &Lowered, conditions: &Conditions, place: usize) -> Vec<usize> {
+/// Dependencies of a node; for a condition, its base.
+pub(super) fn arguments(
+    lowered: &LoweredGraph,
+    conditions: &Conditions,
+    place: usize,
+) -> Vec<usize> {
     match conditions.get(&place) {
         Some(&(_, base)) => vec![base],
         None => lowered.nodes[place].args.to_vec(),
@@ -38,13 +41,13 @@ pub(super) fn arguments(lowered: &Lowered, conditions: &Conditions, place: usize
 }
 
 /// Nodes that the result needs, arguments first.
-pub(super) fn needed(lowered: &Lowered) -> Vec<usize> {
+pub(super) fn needed(lowered: &LoweredGraph) -> Vec<usize> {
     reach(lowered, &[lowered.root], &HashMap::new(), |_| true)
 }
 
-/// Nodes of samples that the targets need within one pass, arguments first.
+/// Sample nodes that the targets need within one pass, arguments first.
 pub(super) fn samples_for(
-    lowered: &Lowered,
+    lowered: &LoweredGraph,
     targets: &[usize],
     conditions: &Conditions,
 ) -> Vec<usize> {
@@ -53,7 +56,7 @@ pub(super) fn samples_for(
 }
 
 fn reach(
-    lowered: &Lowered,
+    lowered: &LoweredGraph,
     from: &[usize],
     conditions: &Conditions,
     follow: impl Fn(usize) -> bool,

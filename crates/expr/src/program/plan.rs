@@ -1,43 +1,41 @@
-//! From typed nodes to steps.
+//! Plans the steps of typed nodes.
 //!
-//! A node's *stage* is the number of walks over the window's samples that must be finished before
-//! its value can be known: samples have that of their operands, a reduction one more than what it
-//! reduces, values of windows that of their operands. Stage by stage, values of windows are
-//! computed as columns over many windows, then one pass walks the samples of each window and
-//! computes whatever the reductions of that stage, or the result, need. Samples that several
-//! passes need are computed again, since storing them would cost more than most of them.
+//! A node's *stage* is the number of passes over the window's samples before its value is known: the maximum of its
+//! operands', one more for a reduction. Per stage, window values are computed as columns over many windows, then one
+//! pass over each window computes what the stage's reductions, or the result, need. Samples needed in several passes
+//! are recomputed, mostly cheaper than storing.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::kernels;
-use crate::lower::{Action, Lowered, TypedNode};
+use crate::lower::{Action, LoweredGraph, TypedNode};
 use crate::reduce;
 use crate::{Reduction, Shape};
 
-use super::groups::Fused;
+use super::groups::FusedChain;
 use super::needs::{Conditions, Gathers, arguments, is_counted, needed, samples_for, stages};
 use super::steps::{
-    Finish, Operand, Outcome, Pass, Plan, Run, SampleStep, Stage, Target, calibrate,
+    Operand, Pass, Plan, ReductionOutput, ResultLocation, Run, SampleStep, Stage, Target, calibrate,
 };
 use super::threshold::Condition;
 use super::writer::Number;
 use isochrony_segment::DType;
 
-/// None only if a node has no loop, which lowering has made sure of.
-pub(crate) fn plan(lowered: &Lowered) -> Option<Plan> {
+/// None if a node has no loop, which lowering excludes.
+pub(crate) fn plan(lowered: &LoweredGraph) -> Option<Plan> {
     Planner::new(lowered).plan()
 }
 
 pub(super) struct Planner<'a> {
-    pub(super) lowered: &'a Lowered,
+    pub(super) lowered: &'a LoweredGraph,
     stages: Vec<usize>,
-    /// Columns of the nodes that are values of windows.
+    /// Columns of window values.
     pub(super) columns: HashMap<usize, usize>,
     pub(super) plan: Plan,
 }
 
 impl<'a> Planner<'a> {
-    fn new(lowered: &'a Lowered) -> Self {
+    fn new(lowered: &'a LoweredGraph) -> Self {
         Self {
             lowered,
             stages: stages(lowered),
@@ -49,7 +47,7 @@ impl<'a> Planner<'a> {
                 registers: Vec::new(),
                 memories: Vec::new(),
                 chains: 0,
-                outcome: Outcome::Samples,
+                outcome: ResultLocation::Samples,
             },
         }
     }
@@ -86,7 +84,7 @@ impl<'a> Planner<'a> {
             self.plan.stages.push(Stage { columns, pass });
         }
         if self.node(self.lowered.root).shape == Shape::Window {
-            self.plan.outcome = Outcome::Column(*self.columns.get(&self.lowered.root)?);
+            self.plan.outcome = ResultLocation::Column(*self.columns.get(&self.lowered.root)?);
         }
         Some(self.plan)
     }
@@ -113,7 +111,6 @@ impl<'a> Planner<'a> {
                 let (scale, offset) = (f64::from_bits(scale), f64::from_bits(offset));
                 (Run::Calibrate(calibrate(of(0)), scale, offset), false)
             }
-            // The result is the input itself: a copy.
             Action::Input(_) => (Run::Unary(kernels::cast(node.dtype, node.dtype)?), false),
             Action::Constant(_) | Action::Field(_) | Action::Reduce(_) | Action::Memory(_) => {
                 return None;
@@ -121,7 +118,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// The walk over samples that computes `reductions`, and the result if it is due.
+    /// The pass that computes `reductions`, and the result in its stage.
     fn pass(&mut self, stage: usize, reductions: &[usize]) -> Option<Option<Pass>> {
         let root = self.lowered.root;
         let writes = self.node(root).shape == Shape::Sample && self.stages[root] == stage;
@@ -159,7 +156,7 @@ impl<'a> Planner<'a> {
                         && given.contains(&wanted)
                     {
                         let column = self.new_column(at);
-                        pass.finishes.push(Finish {
+                        pass.finishes.push(ReductionOutput {
                             reducer,
                             wanted,
                             column,
@@ -184,7 +181,7 @@ impl<'a> Planner<'a> {
         for &place in &nodes {
             let counted = is_counted(&gather_steps, place) && !used.contains(&place);
             let found = self.condition(place, counted && !(writes && place == root));
-            // Where chains need it, they compare as they go.
+            // Chains that need it compare on the way.
             let alone = |found: &(Condition, usize)| found.0.only_widens() && used.contains(&place);
             if let Some(condition) = found.filter(|found| !alone(found)) {
                 conditions.insert(place, condition);
@@ -196,7 +193,7 @@ impl<'a> Planner<'a> {
                 .iter()
                 .map(|(&place, &(_, base))| (place, (0, base))),
         );
-        // Conditions within conditions are needed no more.
+        // Conditions within conditions are not needed.
         let still: HashSet<usize> = samples_for(self.lowered, &targets, &found)
             .into_iter()
             .collect();
@@ -220,7 +217,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Steps in the order of nodes; a register is free again after its last use.
+    /// Steps in node order; a register is free after its last use.
     fn sample_steps(
         &mut self,
         targets: &[usize],
@@ -244,7 +241,7 @@ impl<'a> Planner<'a> {
             }
         }
         let mut registers: HashMap<usize, usize> = HashMap::new();
-        // Those of earlier passes are all free again.
+        // All registers are free at the start of a pass.
         let mut free: Vec<usize> = (0..self.plan.registers.len()).rev().collect();
         for &place in &nodes {
             let node = self.node(place);
@@ -272,7 +269,7 @@ impl<'a> Planner<'a> {
                     &node.args
                 };
                 let condition = conditions.get(&place).copied();
-                // Operands' registers are not free yet: a loop never writes where it reads.
+                // Operands' registers are not yet free: a loop never writes where it reads.
                 let target = if is_result {
                     Target::Output
                 } else {
@@ -349,8 +346,7 @@ impl<'a> Planner<'a> {
         Some(steps)
     }
 
-    /// Numbers of a chain.
-    fn numbers(&self, fused: &Fused) -> Option<Vec<(Operand, DType)>> {
+    fn numbers(&self, fused: &FusedChain) -> Option<Vec<(Operand, DType)>> {
         let dtype = fused.chain.dtype;
         let of = |number: f64| match dtype {
             DType::F32 => kernels::Value::of(number as f32),
@@ -366,7 +362,6 @@ impl<'a> Planner<'a> {
         fused.numbers.iter().map(number).collect()
     }
 
-    /// Whether a node of samples is what is stored.
     fn is_input(&self, place: usize) -> bool {
         matches!(self.node(place).action, Action::Input(_))
     }

@@ -1,4 +1,4 @@
-//! The interpreter: walks windows block by block and calls loops.
+//! The interpreter: runs loops block by block.
 
 use std::mem::take;
 
@@ -12,18 +12,17 @@ use super::frames::Frames;
 use super::memory;
 use super::scratch::{GROUP, Scratch, State, bytes, bytes_mut};
 use super::steps::{
-    ColumnOperand, ColumnStep, ColumnWork, Operand, Outcome, Pass, Plan, SampleStep, Target,
+    ColumnOperand, ColumnStep, ColumnWork, Operand, Pass, Plan, ResultLocation, SampleStep, Target,
 };
 use super::threshold;
 
-/// Bytes of samples that are walked again by the next pass before later ones are touched: half of a
-/// small first-level cache.
+/// Bytes of samples per group of windows, so that the next pass finds them in half of a small L1 cache.
 const GROUP_BYTES: usize = 16 << 10;
 
-/// Bytes of a block where no step leaves anything in a register.
+/// Bytes of a block if no step uses a register.
 const BARE_BLOCK: usize = 16 << 10;
 
-/// Runs a plan over windows that fit it. `out` has exactly the room for the result.
+/// Runs a plan over matching windows; `out` has the length of the result.
 pub(crate) fn run(
     plan: &Plan,
     scratch: &mut Scratch,
@@ -64,7 +63,7 @@ pub(crate) fn run(
                 }
             }
         }
-        if let Outcome::Column(column) = plan.outcome {
+        if let ResultLocation::Column(column) = plan.outcome {
             let size = result.size();
             out[first * size..(first + windows) * size]
                 .copy_from_slice(&bytes(&scratch.columns[column])[..windows * size]);
@@ -73,7 +72,7 @@ pub(crate) fn run(
     }
 }
 
-/// The values of windows from `first` on, of an input that has one a window.
+/// Copies window values from `first` on.
 fn load(frames: &Frames<'_>, first: usize, out: &mut [u8]) {
     let size = frames.dtype.size();
     for (at, cell) in out.chunks_exact_mut(size).enumerate() {
@@ -103,7 +102,6 @@ fn run_column(
             let followed = step.operands[0].1;
             memory::advance(memory, &mut state.memories[place], followed, operands, out);
         }
-        // Loaded, not computed.
         ColumnWork::Input(_) => {}
     }
     scratch.columns[step.column] = column;
@@ -122,7 +120,7 @@ fn run_pass(
         .iter()
         .map(|frames| frames.bytes_of(window))
         .collect();
-    // Inputs of samples have windows of one length, and those of values of windows have shorter ones.
+    // Windows of samples have equal lengths; those of window values are shorter.
     let (mut length, mut size) = (0, 1);
     for frames in inputs {
         length = length.max(frames.window);
@@ -268,10 +266,9 @@ fn run_pass(
 }
 
 impl Scratch {
-    /// Finds the intervals of a pass's conditions for the window at hand; false if the ordinary
-    /// steps must be taken.
+    /// Finds the intervals of a pass's conditions for this window; false if ordinary steps are needed.
     fn thresholds(&mut self, pass: &Pass, window: usize, column_at: usize) -> bool {
-        if pass.short.is_empty() || window < threshold::SHORTEST {
+        if pass.short.is_empty() || window < threshold::MIN_WINDOW {
             return false;
         }
         self.intervals.clear();

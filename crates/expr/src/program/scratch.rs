@@ -1,4 +1,4 @@
-//! Memory that a run needs, and memory that it leaves for the next one.
+//! Scratch memory and state of programs.
 
 use bytemuck::{Pod, Zeroable};
 use isochrony_dsp::Isa;
@@ -9,17 +9,13 @@ use crate::reduce::Reducer;
 use super::steps::{Operand, Plan, SampleStep};
 use super::threshold::Interval;
 
-/// Bytes of a block: what the interpreter hands from loop to loop, several of them within the
-/// first-level cache.
+/// Bytes of a block: several fit the L1 cache.
 const BLOCK_BYTES: usize = 8 << 10;
 
-/// Most samples in a block.
-const MOST: usize = 4096;
+const MAX_BLOCK_SAMPLES: usize = 4096;
 
-/// Most windows whose values are computed together.
 pub(crate) const GROUP: usize = 256;
 
-/// One line of the cache.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Line([u8; 64]);
@@ -39,28 +35,27 @@ pub(crate) fn bytes_mut(lines: &mut Lines) -> &mut [u8] {
     bytemuck::cast_slice_mut(lines)
 }
 
-/// Registers, columns and sums of one program: allocated once, so that running allocates nothing.
-/// Nothing in it outlasts a run. One thread uses it at a time.
+/// Registers, columns and sums of a program, allocated once. Nothing persists between runs. Used by one thread at a
+/// time.
 pub struct Scratch {
     pub(crate) id: u64,
     pub(crate) isa: Isa,
-    /// Samples in a block.
     pub(crate) block: usize,
     pub(crate) registers: Vec<Lines>,
     pub(crate) columns: Vec<Lines>,
-    /// Numbers of each chain, written out.
+    /// Numbers of each chain, expanded.
     pub(crate) numbers: Vec<Lines>,
-    /// What the chain at hand saves.
+    /// Saved results of the current chain.
     pub(crate) saved: Lines,
     pub(crate) reducers: Vec<Box<dyn Reducer>>,
-    /// Intervals of a pass's conditions for the window at hand.
+    /// Intervals of a pass's conditions for the current window.
     pub(crate) intervals: Vec<Interval>,
 }
 
 impl Scratch {
     pub(crate) fn new(id: u64, plan: &Plan, isa: Isa) -> Self {
         let widest = plan.registers.iter().copied().max().unwrap_or(1);
-        let block = (BLOCK_BYTES / widest.max(1)).min(MOST);
+        let block = (BLOCK_BYTES / widest.max(1)).min(MAX_BLOCK_SAMPLES);
         let mut numbers = vec![Lines::new(); plan.chains];
         let mut saved = 0;
         for step in plan.steps() {
@@ -102,7 +97,7 @@ impl Scratch {
         }
     }
 
-    /// The instruction set that runs with it use; results do not depend on it.
+    /// Instruction set of runs; results do not depend on it.
     #[must_use]
     pub fn isa(&self) -> Isa {
         self.isa
@@ -120,8 +115,8 @@ impl std::fmt::Debug for Scratch {
     }
 }
 
-/// What a program remembers of earlier windows: running means, hysteresis, counters. The engine
-/// keeps one for every stream that a program follows and resets it at breaks.
+/// State from earlier windows: running means, hysteresis, counters. The engine keeps one per stream and resets it at
+/// breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     pub(crate) id: u64,
@@ -136,7 +131,7 @@ impl State {
         }
     }
 
-    /// Forgets everything, as at the start of a stream or after a gap.
+    /// Resets, as at the start of a stream or after a gap.
     pub fn reset(&mut self) {
         self.memories.fill(None);
     }

@@ -1,8 +1,8 @@
-//! Searching all numbers of a dtype, in their order, for where something begins to hold.
+//! Binary search over all numbers of a dtype.
 
 use isochrony_segment::DType;
 
-/// Place of a number among all of its dtype, and back. Every real dtype of a chain fits f64.
+/// Rank of a number within its dtype. Every real dtype of a chain fits f64.
 pub(super) fn rank(value: f64, dtype: DType) -> i64 {
     fn ordered(bits: i64) -> i64 {
         if bits < 0 { i64::MIN - bits } else { bits }
@@ -37,7 +37,6 @@ pub(super) fn unrank(rank: i64, dtype: DType) -> f64 {
     }
 }
 
-/// Least and greatest number of a dtype.
 pub(super) fn limits(dtype: DType) -> (f64, f64) {
     match dtype {
         DType::I8 => (i8::MIN.into(), i8::MAX.into()),
@@ -50,14 +49,14 @@ pub(super) fn limits(dtype: DType) -> (f64, f64) {
     }
 }
 
-/// The least number of a dtype for which `holds` is true, given that it is then true for all
-/// greater ones; None if it is for none. Searches outwards from a guess.
+/// The least number of a dtype for which the monotonic `holds` is true; None if there is none. Searches outwards from a
+/// guess.
 pub(super) fn least(dtype: DType, guess: f64, holds: impl Fn(f64) -> bool) -> Option<f64> {
     let (first, last) = limits(dtype);
     let (first, last) = (rank(first, dtype), rank(last, dtype));
     let holds = |rank: i64| holds(unrank(rank, dtype));
     let start = rank(if guess.is_nan() { 0.0 } else { guess }, dtype).clamp(first, last);
-    // Invariant: does not hold below `no`, or at it where it is a number; holds at `yes`.
+    // Invariant: false below `no`, or at it if it is a number; true at `yes`.
     let (mut no, mut yes);
     let mut step = 1i64;
     if holds(start) {
@@ -106,7 +105,6 @@ pub(super) fn least(dtype: DType, guess: f64, holds: impl Fn(f64) -> bool) -> Op
     Some(unrank(yes, dtype))
 }
 
-/// The next smaller number.
 pub(super) fn before(value: f64, dtype: DType) -> f64 {
     unrank(rank(value, dtype) - 1, dtype)
 }

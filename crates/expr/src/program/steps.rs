@@ -1,4 +1,4 @@
-//! What a program does, in order: the result of planning, read by the interpreter.
+//! Steps of a plan, for the interpreter.
 
 use isochrony_segment::{DType, Sample, dispatch};
 
@@ -7,14 +7,13 @@ use isochrony_dsp::{Isa, Kernel, Level};
 use crate::kernels::{
     BinaryFn, Chain, SelectFn, TallyFn, UnaryFn, Value, WithinFn, samples, samples_mut,
 };
-use crate::reduce::Make;
+use crate::reduce::ReducerConstructor;
 
 use super::threshold::Condition;
 use crate::{Memory, Reduction};
 
 pub(crate) type CalibrateFn = fn(Isa, &[u8], f64, f64, &mut [u8]);
 
-/// A loop and its constants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Run {
     Unary(UnaryFn),
@@ -23,20 +22,15 @@ pub(crate) enum Run {
     Calibrate(CalibrateFn, f64, f64),
 }
 
-/// Where a loop over samples finds an operand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Operand {
-    /// The samples of an input.
     Input(usize),
-    /// A block that an earlier step left.
+    /// A block from an earlier step.
     Register(usize),
-    /// A value of the window at hand.
     Column(usize),
-    /// A constant.
     Constant(Value),
 }
 
-/// Where a loop over samples leaves its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Register(usize),
@@ -52,18 +46,18 @@ pub(crate) enum SampleStep {
         target: Target,
         dtype: DType,
     },
-    /// Any number of operations on floats.
+    /// Fused float operations.
     Chain {
         chain: Chain,
         blocks: Vec<(Operand, DType)>,
-        /// Of those that are constants tiles are written when memory is made.
+        /// Tiles of constants are filled when scratch is allocated.
         numbers: Vec<(Operand, DType)>,
-        /// Which of the scratch memory's chains it is.
+        /// Index of the chain in scratch.
         place: usize,
         target: Target,
         dtype: DType,
     },
-    /// Whether samples lie in the interval of the pass's `condition`-th condition.
+    /// Whether samples lie in the interval of the pass's `condition`.
     Within {
         run: WithinFn,
         condition: usize,
@@ -71,7 +65,7 @@ pub(crate) enum SampleStep {
         dtype: DType,
         target: Target,
     },
-    /// The program's `reducer`-th reducer learns how many samples lie in that interval.
+    /// Counts samples in that interval for a `reducer`.
     Tally {
         run: TallyFn,
         condition: usize,
@@ -79,7 +73,7 @@ pub(crate) enum SampleStep {
         dtype: DType,
         reducer: usize,
     },
-    /// The program's `reducer`-th reducer takes in a block.
+    /// Feeds a block to a `reducer`.
     Gather {
         reducer: usize,
         operand: Operand,
@@ -87,36 +81,34 @@ pub(crate) enum SampleStep {
     },
 }
 
-/// A reduction's way from its reducer to its column.
+/// Moves a reduction from its reducer to its column.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Finish {
+pub(crate) struct ReductionOutput {
     pub(crate) reducer: usize,
     pub(crate) wanted: Reduction,
     pub(crate) column: usize,
     pub(crate) dtype: DType,
 }
 
-/// One walk over the samples of a window.
+/// One pass over the samples of a window.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pass {
-    /// As the nodes have it.
+    /// Steps without thresholds.
     pub(crate) steps: Vec<SampleStep>,
-    /// The same with thresholds instead of chains; empty if there are none.
+    /// Steps with thresholds instead of chains; empty if there are none.
     pub(crate) short: Vec<SampleStep>,
     pub(crate) conditions: Vec<Condition>,
-    /// The program's reducers that begin and end with this pass.
     pub(crate) reducers: std::ops::Range<usize>,
-    pub(crate) finishes: Vec<Finish>,
+    pub(crate) finishes: Vec<ReductionOutput>,
 }
 
-/// Where a loop over windows finds an operand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ColumnOperand {
     Column(usize),
     Constant(Value),
 }
 
-/// One loop over the windows at hand.
+/// One loop over the current windows.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnStep {
     pub(crate) work: ColumnWork,
@@ -127,64 +119,57 @@ pub(crate) struct ColumnStep {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ColumnWork {
     Map(Run),
-    /// A memory and its place in the state.
+    /// A stateful operation, and its index in the state.
     Memory(Memory, usize),
-    /// The values of an input that has one a window.
+    /// Window values of an input.
     Input(usize),
 }
 
-/// Values of windows, then the pass over samples that needs them.
+/// Window values, then the pass that needs them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stage {
     pub(crate) columns: Vec<ColumnStep>,
     pub(crate) pass: Option<Pass>,
 }
 
-/// Where the result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ResultLocation {
     /// Written by the last pass.
     Samples,
-    /// In a column.
     Column(usize),
 }
 
-/// All that the interpreter needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) stages: Vec<Stage>,
-    pub(crate) reducers: Vec<Make>,
-    /// Dtype of each column.
+    pub(crate) reducers: Vec<ReducerConstructor>,
     pub(crate) columns: Vec<DType>,
-    /// Bytes of a sample of the widest content of each register.
+    /// Bytes per sample of the widest content of each register.
     pub(crate) registers: Vec<usize>,
-    /// What each memory is of: alike for memories that two programs have in common.
+    /// Fingerprint of each stateful operation, to match those of another program.
     pub(crate) memories: Vec<u64>,
     pub(crate) chains: usize,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ResultLocation,
 }
 
 impl Plan {
-    /// All steps of all passes.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &SampleStep> {
         let passes = self.stages.iter().filter_map(|stage| stage.pass.as_ref());
         passes.flat_map(|pass| pass.steps.iter().chain(&pass.short))
     }
 
-    /// How often samples are walked.
     pub(crate) fn walks(&self) -> usize {
         let passes = self.stages.iter().filter(|stage| stage.pass.is_some());
         passes.count()
     }
 
-    /// Conditions of the pass that has most.
     pub(crate) fn most_conditions(&self) -> usize {
         let passes = self.stages.iter().filter_map(|stage| stage.pass.as_ref());
         passes.map(|pass| pass.conditions.len()).max().unwrap_or(0)
     }
 }
 
-/// The loop that turns counts of a dtype into physical values.
+/// Loop that calibrates counts of a dtype.
 pub(crate) fn calibrate(dtype: DType) -> CalibrateFn {
     fn run<T: Sample>(isa: Isa, counts: &[u8], scale: f64, offset: f64, out: &mut [u8]) {
         isa.run_narrow(Calibrate::<T> {

@@ -1,11 +1,9 @@
-//! Comparisons of a monotone chain as a comparison of what the chain begins with.
+//! Rewrites comparisons of monotonic chains as comparisons of stored samples.
 //!
-//! `(s - mean) / std > 3` is true exactly for the samples from some sample value on, because
-//! rounded sums, products and quotients with a number are monotone, too. That value is found
-//! once a window, by going back through the chain and trying neighbours with the very operations that the
-//! loops would use; the loop then compares samples as they are stored. Results are the same to the
-//! bit, NaN included, which no comparison holds for. Where a number in the chain would make it not
-//! monotone (a deviation of zero, infinity, NaN) the window takes the ordinary steps.
+//! `(s - mean) / std > 3` is true exactly from some sample value on, since rounded sums, products and quotients with a
+//! number are monotonic. The threshold is found once per window by inverting the chain and testing neighbours with the
+//! loops' operations; then samples are compared as stored. Results are bit-equal; NaN never passes. Windows whose
+//! numbers make the chain non-monotonic (zero deviation, infinity, NaN) take the ordinary steps.
 
 use isochrony_segment::DType;
 
@@ -15,27 +13,21 @@ use crate::kernels::Value;
 use super::search::{before, least, limits, rank, unrank};
 use super::steps::Operand;
 
-/// Shortest window for which finding thresholds pays.
-pub(crate) const SHORTEST: usize = 128;
+/// Shortest window for which thresholds pay off.
+pub(crate) const MIN_WINDOW: usize = 128;
 
-/// One operation on a value `u` that is being looked for.
+/// An operation on the unknown `u`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Monotone {
-    /// `u + c`
     Add,
-    /// `u - c`
     Sub,
-    /// `c - u`
     SubFrom,
-    /// `u * c`
     Mul,
-    /// `u / c`
     Div,
-    /// `-u`
     Neg,
-    /// `|u|`: monotone on either side of zero.
+    /// `|u|`: monotonic on either side of zero.
     Abs,
-    /// `u` in a float dtype that has all its values.
+    /// Widening to a float dtype with all values of `u`.
     Widen,
 }
 
@@ -43,27 +35,26 @@ pub(crate) enum Monotone {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) operation: Monotone,
-    /// Dtype of `u`; the operation is computed in it.
+    /// Dtype of `u` and of the computation.
     pub(crate) dtype: DType,
     pub(crate) number: Operand,
 }
 
-/// A comparison with a number of a chain of operations, the last one first.
+/// A comparison of a chain, last operation first, with a number.
 #[derive(Debug, Clone)]
 pub(crate) struct Predicate {
     pub(crate) compare: Binary,
-    /// Dtype of both sides.
     pub(crate) dtype: DType,
     pub(crate) number: Operand,
     pub(crate) links: Vec<Link>,
 }
 
-/// The samples for which a predicate holds; NaN is in none.
+/// Samples for which a predicate holds; never NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Interval {
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// What lies outside is meant.
+    /// The complement is meant.
     pub(crate) outside: bool,
 }
 
@@ -71,18 +62,17 @@ impl Interval {
     fn emptied(self) -> Self {
         Self {
             outside: self.outside,
-            ..NOWHERE
+            ..EMPTY_INTERVAL
         }
     }
 }
 
-const NOWHERE: Interval = Interval {
+const EMPTY_INTERVAL: Interval = Interval {
     low: f64::INFINITY,
     high: f64::NEG_INFINITY,
     outside: false,
 };
 
-/// Reads a real number of a dtype.
 fn real(value: Value, dtype: DType) -> f64 {
     match dtype {
         DType::I8 => value.get::<i8>().into(),
@@ -97,7 +87,6 @@ fn real(value: Value, dtype: DType) -> f64 {
 }
 
 impl Link {
-    /// The operation as the loops compute it.
     fn of(&self, u: f64, c: f64) -> f64 {
         if self.operation == Monotone::Widen {
             return u;
@@ -125,7 +114,7 @@ impl Link {
         }
     }
 
-    /// About where the operation gives `y`.
+    /// Approximate inverse.
     fn back(&self, y: f64, c: f64) -> f64 {
         match self.operation {
             Monotone::Add => y - c,
@@ -138,7 +127,7 @@ impl Link {
         }
     }
 
-    /// The numbers that the operation takes into an interval; None if it is not monotone.
+    /// The preimage of an interval; None if not monotonic.
     fn preimage(&self, of: Interval, c: f64) -> Option<Interval> {
         let uses_number = !matches!(
             self.operation,
@@ -149,7 +138,7 @@ impl Link {
             return None;
         }
         if of.low > of.high {
-            // Its ends may be neighbours that a narrower dtype takes for one.
+            // Both ends may convert to the same number of a narrower dtype.
             return Some(of.emptied());
         }
         if self.operation == Monotone::Abs {
@@ -161,7 +150,7 @@ impl Link {
             _ => false,
         };
         let (first, last) = limits(self.dtype);
-        // What has to be reached from below, and what must not be passed; infinity is neither.
+        // Lower and upper target for `u`, ascending; infinite ones are not targets.
         let (reach, pass) = if falls {
             (-of.high, -of.low)
         } else {
@@ -205,13 +194,13 @@ impl Link {
         })
     }
 
-    /// Both sides of zero whose magnitudes lie in an interval without one of its ends.
+    /// Both sides of zero whose magnitudes lie in a one-sided interval.
     fn sides(&self, of: Interval) -> Option<Interval> {
         if of.outside {
             return None;
         }
         if of.high < 0.0 {
-            return Some(NOWHERE);
+            return Some(EMPTY_INTERVAL);
         }
         if of.low <= 0.0 {
             return Some(Interval {
@@ -232,19 +221,18 @@ impl Link {
     }
 }
 
-/// Predicates on the same base that must all hold.
+/// Predicates on the same base, all of which must hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Condition(pub(crate) Vec<Predicate>);
 
 impl Condition {
-    /// Whether it compares samples as they are, but for their dtype.
+    /// Whether it compares samples unchanged except for widening.
     pub(crate) fn only_widens(&self) -> bool {
         let mut links = self.0.iter().flat_map(|predicate| &predicate.links);
         links.all(|link| link.operation == Monotone::Widen)
     }
 
-    /// The values of the base for which all hold, given the numbers of this window; None where a
-    /// chain is not monotone.
+    /// Values of the base for which all hold, given this window's numbers; None if a chain is not monotonic.
     pub(crate) fn interval(&self, number: impl Fn(Operand, DType) -> Value) -> Option<Interval> {
         let mut all: Option<Interval> = None;
         for predicate in &self.0 {
@@ -268,23 +256,23 @@ impl Condition {
 }
 
 impl Predicate {
-    /// The values of the base for which the comparison holds, given the numbers of this window;
-    /// None where the chain is not monotone.
+    /// Values of the base for which the comparison holds, given this window's numbers; None if the chain is not
+    /// monotonic.
     pub(crate) fn interval(&self, number: impl Fn(Operand, DType) -> Value) -> Option<Interval> {
         let c = real(number(self.number, self.dtype), self.dtype);
         let below = Interval {
             low: f64::NEG_INFINITY,
-            ..NOWHERE
+            ..EMPTY_INTERVAL
         };
         let above = Interval {
             high: f64::INFINITY,
-            ..NOWHERE
+            ..EMPTY_INTERVAL
         };
         let (first, last) = limits(self.dtype);
         let mut interval = match self.compare {
-            _ if c.is_nan() => NOWHERE,
-            Binary::Gt if c == last => NOWHERE,
-            Binary::Lt if c == first => NOWHERE,
+            _ if c.is_nan() => EMPTY_INTERVAL,
+            Binary::Gt if c == last => EMPTY_INTERVAL,
+            Binary::Lt if c == first => EMPTY_INTERVAL,
             Binary::Gt => Interval {
                 low: unrank(rank(c, self.dtype) + 1, self.dtype),
                 ..above

@@ -1,20 +1,20 @@
 //! Writes the steps of a chain.
 //!
-//! A step's second operand lies in memory, so of an operation on two values that are both steps one is saved first. A
-//! value that several steps need is saved once. What is saved is free again after its last use.
+//! A step's second operand is in memory, so one of two computed operands is saved first. Shared values are saved once.
+//! A slot is free after its last use.
 
 use std::collections::HashMap;
 
 use isochrony_segment::DType;
 
-use crate::kernels::{Chain, Code, Convert, MOST_BLOCKS, MOST_NUMBERS, MOST_SAVED, Place, Step};
+use crate::kernels::{Chain, Code, Convert, MAX_BLOCKS, MAX_NUMBERS, MAX_SAVED, Place, Step};
 use crate::lower::Action;
 use crate::{Binary, Shape, Unary};
 
-use super::groups::{Fused, Home, Homes};
+use super::groups::{FusedChain, ValueLocation, ValueLocations};
 use super::plan::Planner;
 
-/// The number one, which every chain has.
+/// The number one, present in every chain.
 const ONE: Place = Place::Number(0);
 
 /// A number of a chain: a node, or one of a calibration's two.
@@ -26,25 +26,25 @@ pub(crate) enum Number {
 
 pub(super) struct Writer<'p, 'a> {
     planner: &'p Planner<'a>,
-    homes: &'p Homes,
+    homes: &'p ValueLocations,
     root: usize,
     dtype: DType,
-    /// Steps that still need each node.
+    /// Remaining uses of each node.
     uses: HashMap<usize, usize>,
     saved: HashMap<usize, u8>,
-    /// Conversions, which stay as long as the tile.
+    /// Conversions, kept for the whole tile.
     converted: HashMap<usize, u8>,
     free: Vec<u8>,
     converts: Vec<Convert>,
     steps: Vec<Step>,
-    /// How much is saved at most.
+    /// Maximum slots in use.
     tiles: usize,
     blocks: Vec<usize>,
     numbers: Vec<Number>,
 }
 
 impl<'p, 'a> Writer<'p, 'a> {
-    pub(super) fn new(planner: &'p Planner<'a>, homes: &'p Homes, root: usize) -> Self {
+    pub(super) fn new(planner: &'p Planner<'a>, homes: &'p ValueLocations, root: usize) -> Self {
         let dtype = homes.kinds[&root];
         Self {
             planner,
@@ -63,8 +63,8 @@ impl<'p, 'a> Writer<'p, 'a> {
         }
     }
 
-    /// None if it takes more than a chain can have.
-    pub(super) fn write(mut self) -> Option<Fused> {
+    /// None if limits are exceeded.
+    pub(super) fn write(mut self) -> Option<FusedChain> {
         self.count(self.root);
         self.compute(self.root)?;
         let chain = Chain::new(
@@ -79,7 +79,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             self.tiles,
             self.planner.node(self.root).dtype == DType::Bool,
         )?;
-        Some(Fused {
+        Some(FusedChain {
             chain,
             blocks: self.blocks,
             numbers: self.numbers,
@@ -90,11 +90,10 @@ impl<'p, 'a> Writer<'p, 'a> {
         place == self.root
             || matches!(
                 self.homes.of.get(&place),
-                Some(Home::Within(_) | Home::Anywhere)
+                Some(ValueLocation::Within(_) | ValueLocation::Anywhere)
             )
     }
 
-    /// Counts the steps that need each node.
     fn count(&mut self, place: usize) {
         for &arg in &self.planner.node(place).args {
             let uses = self.uses.entry(arg).or_default();
@@ -119,7 +118,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             self.numbers.push(number);
             self.numbers.len() - 1
         });
-        (at < MOST_NUMBERS).then_some(Place::Number(at as u8))
+        (at < MAX_NUMBERS).then_some(Place::Number(at as u8))
     }
 
     fn block(&mut self, place: usize) -> Option<u8> {
@@ -128,7 +127,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             self.blocks.push(place);
             self.blocks.len() - 1
         });
-        (at < MOST_BLOCKS).then_some(at as u8)
+        (at < MAX_BLOCKS).then_some(at as u8)
     }
 
     fn new_tile(&mut self) -> Option<u8> {
@@ -136,10 +135,10 @@ impl<'p, 'a> Writer<'p, 'a> {
             self.tiles += 1;
             u8::try_from(self.tiles - 1).ok()
         })?;
-        (usize::from(at) < MOST_SAVED - 1).then_some(at)
+        (usize::from(at) < MAX_SAVED - 1).then_some(at)
     }
 
-    /// What is stored, as the chain's own dtype.
+    /// A stored value in the chain's dtype.
     fn stored(&mut self, place: usize) -> Option<Place> {
         let from = self.planner.node(place).dtype;
         let block = self.block(place)?;
@@ -149,7 +148,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         if let Some(&saved) = self.converted.get(&place) {
             return Some(Place::Saved(saved));
         }
-        // Never one that steps used before: all conversions come first.
+        // A new slot: conversions come before all steps.
         self.tiles += 1;
         let saved = u8::try_from(self.tiles - 1).ok()?;
         self.converts.push(Convert { from, block, saved });
@@ -157,7 +156,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         Some(Place::Saved(saved))
     }
 
-    /// Where a value lies already, or can lie without a step; the outer None if there is no room.
+    /// Existing or free location of a value; the outer None if slots run out.
     fn known(&mut self, place: usize) -> Option<Option<Place>> {
         let node = self.planner.node(place);
         if node.shape != Shape::Sample {
@@ -176,7 +175,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         Some(None)
     }
 
-    /// A step that needed a node is done.
+    /// Counts down the uses of a node.
     fn used(&mut self, place: usize) {
         if let Some(uses) = self.uses.get_mut(&place) {
             *uses = uses.saturating_sub(1);
@@ -188,7 +187,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         }
     }
 
-    /// Where a value lies; it is computed and saved if it does not yet.
+    /// Location of a value, computed and saved if needed.
     fn placed(&mut self, place: usize) -> Option<Place> {
         if let Some(known) = self.known(place)? {
             return Some(known);
@@ -197,7 +196,6 @@ impl<'p, 'a> Writer<'p, 'a> {
         self.save(place)
     }
 
-    /// Saves the accumulator, which is a node's value.
     fn save(&mut self, place: usize) -> Option<Place> {
         if let Some(&saved) = self.saved.get(&place) {
             return Some(Place::Saved(saved));
@@ -210,7 +208,6 @@ impl<'p, 'a> Writer<'p, 'a> {
         Some(saved)
     }
 
-    /// Brings a node's value into the accumulator.
     fn compute(&mut self, place: usize) -> Option<()> {
         if let Some(known) = self.known(place)? {
             self.push(Code::Load, known);
@@ -247,7 +244,7 @@ impl<'p, 'a> Writer<'p, 'a> {
                     self.used(arg);
                 }
             }
-            // Of truth: one where the mask is set.
+            // A boolean becomes one where its mask is set.
             Action::Cast => {
                 self.compute(node.args[0])?;
                 self.push(Code::And, ONE);
@@ -300,7 +297,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             }
             (None, None) => {
                 let right = self.placed(b)?;
-                // The same value stays where it is.
+                // Equal values need no selection.
                 if a != b {
                     self.compute(a)?;
                 }

@@ -1,4 +1,4 @@
-//! Reductions of complex samples: parts in f64 lanes, extremes by real, then imaginary part.
+//! Reductions of complex samples: components in f64 lanes, extremes by real, then imaginary part.
 
 use isochrony_dsp::{Isa, Kernel, Level};
 use isochrony_segment::{Complex, Complex32, Complex64};
@@ -8,7 +8,6 @@ use super::lanes::{LANES, tree, variance};
 use crate::Reduction;
 use crate::kernels::{Arith, Order, Value, samples};
 
-/// A complex sample.
 pub(crate) trait Parts: Arith + Order {
     fn wide(self) -> Complex64;
     fn value(wide: Complex64) -> Value;
@@ -47,10 +46,9 @@ impl Parts for Complex64 {
 
 const SUMS: usize = 6;
 
-/// Everything that a window of complex samples can be asked for.
 pub(crate) struct Sums<C> {
-    /// Sums of: real and imaginary parts, of both as deviations from the first sample, of the
-    /// squares of these, and of the squares themselves.
+    /// Sums of real and imaginary parts: of the values, of deviations from the first sample, of squared deviations, and
+    /// of squares.
     lanes: [[f64; LANES]; SUMS],
     first: Complex64,
     min: C,
@@ -127,7 +125,7 @@ impl<C: Parts> Reducer for Sums<C> {
             }
         };
         let n = self.seen as f64;
-        // Squares add up over both parts, and so does what the mean takes off them.
+        // Squares, and their corrections for the mean, add up over both components.
         let spread = || {
             let (re, im) = (sum(2), sum(3));
             variance(re, sum(4) - im * (im / n), n)
@@ -141,7 +139,7 @@ impl<C: Parts> Reducer for Sums<C> {
             Reduction::Rms => C::part((sum(5) / n).sqrt()),
             Reduction::Std => C::part(spread().sqrt()),
             Reduction::Var => C::part(spread()),
-            // Which of equal samples came first may show in the signs of zeros; plus zero hides it.
+            // Adding zero hides the sign of zero, which depends on the order of equal samples.
             Reduction::Min => Value::of(self.min.plus(C::default())),
             _ => Value::of(self.max.plus(C::default())),
         }

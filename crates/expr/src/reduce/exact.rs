@@ -1,4 +1,4 @@
-//! Sums of integers, exact.
+//! Exact sums of integers.
 
 use isochrony_dsp::stats::{Accumulator, Integer, Powers, Statistic};
 use isochrony_dsp::{Isa, Kernel, Level};
@@ -8,12 +8,12 @@ use super::Reducer;
 use crate::Reduction;
 use crate::kernels::{Value, samples};
 
-/// Samples that are added up before the wide total is touched.
+/// Samples per block, summed before the wide total is updated.
 const BLOCK: usize = 1 << 10;
 
-/// An integer whose sums are exact.
+/// An integer with exact sums.
 pub(crate) trait Whole: Sample {
-    /// The sum of at most [`BLOCK`] samples. Must be `#[inline(always)]`.
+    /// Sum of at most [`BLOCK`] samples. Must be `#[inline(always)]`.
     fn block(samples: &[Self]) -> i128;
 }
 
@@ -49,7 +49,7 @@ impl Whole for i64 {
     fn block(samples: &[Self]) -> i128 {
         let (mut high, mut low) = (0i64, 0i64);
         for &sample in samples {
-            // Shifting an unsigned number that had its sign flipped: vectors lack the signed shift.
+            // Flips the sign bit and shifts unsigned, since vectors lack the signed shift.
             let flipped = (sample ^ i64::MIN) as u64;
             high += (flipped >> 32) as i64;
             low += (flipped & 0xffff_ffff) as i64;
@@ -71,7 +71,6 @@ impl Whole for Bool8 {
     }
 }
 
-/// The sum of a window so far.
 pub(crate) struct Total<T> {
     sum: i128,
     seen: u64,
@@ -112,14 +111,13 @@ impl<T: Whole> Reducer for Total<T> {
 
     fn finish(&self, wanted: Reduction) -> Value {
         match wanted {
-            // Wraps, as NumPy's sums do.
+            // Wraps, as in NumPy.
             Reduction::Sum => Value::of(self.sum as i64),
             _ => Value::of(self.sum as f64 / self.seen as f64),
         }
     }
 }
 
-/// Mean and deviation of a window so far.
 pub(crate) struct Spread<T> {
     powers: Powers,
     samples: std::marker::PhantomData<T>,
@@ -154,7 +152,6 @@ impl<T: Integer> Reducer for Spread<T> {
     }
 }
 
-/// Mean, deviation and extremes of a window so far.
 pub(crate) struct Moments<T: Statistic> {
     accumulator: Option<Accumulator<T>>,
 }

@@ -1,5 +1,5 @@
-//! Smallest and largest samples, and how many are not zero. Exact in any order: which of equal samples
-//! was kept could show only in the sign of zero, which is made plus.
+//! Minima, maxima and counts of non-zero samples. Exact in any order: only the sign of zero could differ, and it is
+//! cleared.
 
 use std::marker::PhantomData;
 
@@ -10,44 +10,44 @@ use super::Reducer;
 use crate::Reduction;
 use crate::kernels::{Arith, Order, Value, count, samples};
 
-/// An integer with limits.
 pub(crate) trait Limited: Order + Ord {
-    const LEAST: Self;
-    const MOST: Self;
+    const LOWEST: Self;
+    const HIGHEST: Self;
 }
 
 macro_rules! limited {
     ($($type:ident)*) => {$(
         impl Limited for $type {
-            const LEAST: Self = $type::MIN;
-            const MOST: Self = $type::MAX;
+            const LOWEST: Self = $type::MIN;
+            const HIGHEST: Self = $type::MAX;
         }
     )*};
 }
 
 limited!(i8 i16 i32 i64 u8 u16 u32);
 
-/// Extremes of integers so far.
-pub(crate) struct Whole<T, const MIN: bool, const MAX: bool> {
+pub(crate) struct IntegerExtremes<T, const MIN: bool, const MAX: bool> {
     min: T,
     max: T,
 }
 
-impl<T: Limited, const MIN: bool, const MAX: bool> Default for Whole<T, MIN, MAX> {
+impl<T: Limited, const MIN: bool, const MAX: bool> Default for IntegerExtremes<T, MIN, MAX> {
     fn default() -> Self {
         Self {
-            min: T::MOST,
-            max: T::LEAST,
+            min: T::HIGHEST,
+            max: T::LOWEST,
         }
     }
 }
 
-struct Extend<'a, R, T> {
+struct ExtendExtremes<'a, R, T> {
     reducer: &'a mut R,
     samples: &'a [T],
 }
 
-impl<T: Limited, const MIN: bool, const MAX: bool> Kernel for Extend<'_, Whole<T, MIN, MAX>, T> {
+impl<T: Limited, const MIN: bool, const MAX: bool> Kernel
+    for ExtendExtremes<'_, IntegerExtremes<T, MIN, MAX>, T>
+{
     type Output = ();
 
     #[inline(always)]
@@ -65,13 +65,13 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Kernel for Extend<'_, Whole<T
     }
 }
 
-impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for Whole<T, MIN, MAX> {
+impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for IntegerExtremes<T, MIN, MAX> {
     fn reset(&mut self) {
         *self = Self::default();
     }
 
     fn update(&mut self, isa: Isa, block: &[u8]) {
-        isa.run_narrow(Extend {
+        isa.run_narrow(ExtendExtremes {
             reducer: self,
             samples: samples::<T>(block),
         });
@@ -86,7 +86,6 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for Whole<T, MIN, MAX
     }
 }
 
-/// A float with infinities.
 pub(crate) trait Unbounded: Arith + Order {
     const INFINITY: Self;
     const NEG_INFINITY: Self;
@@ -105,15 +104,15 @@ impl Unbounded for f64 {
     const NAN: Self = f64::NAN;
 }
 
-/// Extremes of floats so far, in as many lanes as registers have room for with the sums.
-pub(crate) struct Real<T, const LANES: usize, const MIN: bool, const MAX: bool> {
+/// Running extremes of floats, in as many lanes as registers allow beside the sums.
+pub(crate) struct FloatExtremes<T, const LANES: usize, const MIN: bool, const MAX: bool> {
     min: [T; LANES],
     max: [T; LANES],
     nan: bool,
 }
 
 impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Default
-    for Real<T, LANES, MIN, MAX>
+    for FloatExtremes<T, LANES, MIN, MAX>
 {
     fn default() -> Self {
         Self {
@@ -125,15 +124,15 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Default
 }
 
 impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
-    for Extend<'_, Real<T, LANES, MIN, MAX>, T>
+    for ExtendExtremes<'_, FloatExtremes<T, LANES, MIN, MAX>, T>
 {
     type Output = ();
 
-    /// Of NaN nothing is smaller or larger, so it leaves no trace in extremes but in a sum of the block, which costs
-    /// less than to look for it. Where the sum is NaN, infinities may have met: then it is looked for.
+    /// Comparisons ignore NaN, but a sum of the block shows it more cheaply than a test. A NaN sum may also come from
+    /// infinities: then samples are tested.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
-        let Extend { reducer, samples } = self;
+        let ExtendExtremes { reducer, samples } = self;
         let (mut min, mut max) = (reducer.min, reducer.max);
         let mut sums = [T::default(); LANES];
         let (groups, tail) = samples.as_chunks::<LANES>();
@@ -173,14 +172,14 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
 }
 
 impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
-    for Real<T, LANES, MIN, MAX>
+    for FloatExtremes<T, LANES, MIN, MAX>
 {
     fn reset(&mut self) {
         *self = Self::default();
     }
 
     fn update(&mut self, isa: Isa, block: &[u8]) {
-        isa.run(Extend {
+        isa.run(ExtendExtremes {
             reducer: self,
             samples: samples::<T>(block),
         });
@@ -197,19 +196,19 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
             Reduction::Min => fold(self.min, |a, b| if b.less(a) { b } else { a }),
             _ => fold(self.max, |a, b| if a.less(b) { b } else { a }),
         };
-        // Makes -0.0, which may or may not have been first among equals, 0.0.
+        // Turns -0.0 into 0.0, since the order of equals is arbitrary.
         Value::of(found.plus(T::default()))
     }
 }
 
-/// How many samples so far, and how many of them are not zero.
-pub(crate) struct Truth<T> {
+/// Number of samples, and of non-zero ones.
+pub(crate) struct NonzeroCount<T> {
     count: u64,
     seen: u64,
     samples: PhantomData<T>,
 }
 
-impl<T> Default for Truth<T> {
+impl<T> Default for NonzeroCount<T> {
     fn default() -> Self {
         Self {
             count: 0,
@@ -230,7 +229,7 @@ impl<T: Order> Kernel for CountNonzero<'_, T> {
     }
 }
 
-impl<T: Order> Reducer for Truth<T> {
+impl<T: Order> Reducer for NonzeroCount<T> {
     fn reset(&mut self) {
         *self = Self::default();
     }

@@ -9,14 +9,11 @@ use super::Reducer;
 use crate::Reduction;
 use crate::kernels::{Value, samples};
 
-/// Number of partial sums.
 pub(crate) const LANES: usize = 32;
 
-/// Lanes that are summed together: what two sums of them fill the registers of AVX2 with. Lanes do
-/// not meet before the end, so that going over a block once for each half changes nothing.
+/// Lanes per pass: two sums of them fill AVX2's registers. Lanes are independent, so two passes give the same bits.
 const HALF: usize = LANES / 2;
 
-/// A float that lanes can sum.
 pub(crate) trait Real: Sample {
     fn wide(self) -> f64;
     fn value(wide: f64) -> Value;
@@ -44,9 +41,8 @@ impl Real for f64 {
     }
 }
 
-/// What is summed of each sample. `of` must be `#[inline(always)]`.
+/// Terms of a sample. `of` must be `#[inline(always)]`.
 pub(crate) trait Terms: Send + Sync + 'static {
-    /// One or two sums.
     const TWO: bool;
     fn of(sample: f64, shift: f64) -> [f64; 2];
 }
@@ -68,13 +64,12 @@ macro_rules! terms {
 }
 
 terms! {
-    /// The samples.
     Plain, false, |x, _shift| [x, 0.0];
-    /// Their squares; those of f32 are exact.
+    /// Squares; those of f32 are exact.
     Squares, false, |x, _shift| [x * x, 0.0];
-    /// Their deviations from the first one.
+    /// Deviations from the first sample.
     Deviation, false, |x, shift| [x - shift, 0.0];
-    /// Their deviations, and the squares of these.
+    /// Deviations and their squares.
     Spread, true, |x, shift| {
         let d = x - shift;
         [d, d * d]
@@ -98,10 +93,9 @@ impl<const N: usize> Lanes<N> {
     }
 }
 
-/// Sums over a window so far.
 pub(crate) struct Sums<F, T> {
     lanes: [Lanes<HALF>; 2],
-    /// The first sample, zero if that is not finite.
+    /// The first sample, or zero if it is not finite.
     shift: f64,
     seen: u64,
     kind: PhantomData<(F, T)>,
@@ -173,7 +167,7 @@ impl<F: Real, T: Terms> Sums<F, T> {
     }
 }
 
-/// Adds the lanes in pairs, then the pairs' sums, and so on.
+/// Pairwise sum of the lanes.
 pub(super) fn tree(low: &[f64; HALF], high: &[f64; HALF]) -> f64 {
     let mut lanes = [0.0; HALF];
     for (sum, (a, b)) in lanes.iter_mut().zip(low.iter().zip(high)) {
@@ -228,7 +222,7 @@ impl<F: Real, T: Terms> Reducer for Sums<F, T> {
     }
 }
 
-/// From sums of deviations and of their squares. Rounding may leave a little below zero; NaN stays.
+/// Variance from sums of deviations and of their squares; clears negative rounding errors, keeps NaN.
 pub(super) fn variance(deviations: f64, squares: f64, n: f64) -> f64 {
     let variance = (squares - deviations * (deviations / n)) / n;
     if variance < 0.0 { 0.0 } else { variance }

@@ -1,14 +1,12 @@
-//! Reductions: what a window leaves behind while its blocks pass.
+//! Reductions of windows, block by block.
 //!
-//! A [`Reducer`] gathers what several reductions of the same samples need, so that each block is
-//! read once for all of them. What a reduction gives does not depend on which others are asked
-//! for, nor on how the window is cut into blocks:
-//! - integers up to 32 bits: exact sums, mean and deviation rounded once from them;
-//! - floats: [`lanes::LANES`] sums in f64; sample `i` of a window belongs to lane `i % LANES`,
-//!   and the lanes are added up in a fixed tree. NumPy adds pairwise in the samples' own type, so
-//!   that results differ from its by rounding;
-//! - mean and deviation of floats sum the deviations from the window's first sample, which keeps
-//!   digits where the mean is far from zero.
+//! A [`Reducer`] serves several reductions of the same samples, so each block is read once. A result does not depend on
+//! other reductions, nor on how the window is cut into blocks:
+//! - integers up to 32 bits: exact sums; mean and deviation are rounded once;
+//! - floats: [`lanes::LANES`] sums in f64; sample `i` of a window belongs to lane `i % LANES`, and lanes are added in a
+//!   fixed tree. NumPy adds pairwise in the samples' type, so results differ by rounding;
+//! - mean and deviation of floats sum deviations from the window's first sample, which preserves digits if the mean is
+//!   large.
 
 mod complex;
 mod exact;
@@ -21,34 +19,32 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
 use crate::Reduction;
 use crate::kernels::Value;
 
-/// Gathers one window.
 pub(crate) trait Reducer: Send + Sync {
-    /// Begins a window.
     fn reset(&mut self);
 
-    /// Adds the next samples of the window.
     fn update(&mut self, isa: Isa, block: &[u8]);
 
-    /// Adds samples of which is known already how many pass; only what counts is ever told.
+    /// Adds samples by the number that pass; for counts only.
     fn tally(&mut self, _passing: u64, _seen: u64) {}
 
-    /// A reduction of the window so far, in its result's dtype.
+    /// A reduction so far, in its result's dtype.
     fn finish(&self, wanted: Reduction) -> Value;
 }
 
-/// How to make a reducer.
-pub(crate) type Make = fn() -> Box<dyn Reducer>;
+pub(crate) type ReducerConstructor = fn() -> Box<dyn Reducer>;
 
 fn make<R: Reducer + Default + 'static>() -> Box<dyn Reducer> {
     Box::new(R::default())
 }
 
-/// The reducers that together give the wanted reductions of samples of a dtype: for each how to
-/// make it and which of them it gives.
-pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Reduction>)> {
+/// Reducers for the wanted reductions of a dtype: constructors, and the reductions of each.
+pub(crate) fn reducers(
+    dtype: DType,
+    wanted: &[Reduction],
+) -> Vec<(ReducerConstructor, Vec<Reduction>)> {
     let mut left: Vec<Reduction> = wanted.to_vec();
     let mut found = Vec::new();
-    let mut take = |which: &[Reduction], make: Make| {
+    let mut take = |which: &[Reduction], make: ReducerConstructor| {
         let (given, rest): (Vec<_>, Vec<_>) = left.iter().partition(|op| which.contains(op));
         left = rest;
         if !given.is_empty() {
@@ -56,7 +52,7 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
         }
     };
     use Reduction::{All, Any, Count, Max, Mean, Min, Rms, Std, Sum, Var};
-    let truth = dispatch!(dtype, T => make::<extremes::Truth<T>> as Make);
+    let truth = dispatch!(dtype, T => make::<extremes::NonzeroCount<T>> as ReducerConstructor);
     take(&[Any, All, Count], truth);
     let spread = wanted.iter().any(|op| matches!(op, Std | Var));
     macro_rules! extremes {
@@ -70,19 +66,19 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
         };
         (@ integer, $min:literal, $max:literal) => {
             match dtype {
-                DType::I8 => make::<extremes::Whole<i8, $min, $max>> as Make,
-                DType::I16 => make::<extremes::Whole<i16, $min, $max>>,
-                DType::I32 => make::<extremes::Whole<i32, $min, $max>>,
-                DType::I64 => make::<extremes::Whole<i64, $min, $max>>,
-                DType::U8 => make::<extremes::Whole<u8, $min, $max>>,
-                DType::U16 => make::<extremes::Whole<u16, $min, $max>>,
-                _ => make::<extremes::Whole<u32, $min, $max>>,
+                DType::I8 => make::<extremes::IntegerExtremes<i8, $min, $max>> as ReducerConstructor,
+                DType::I16 => make::<extremes::IntegerExtremes<i16, $min, $max>>,
+                DType::I32 => make::<extremes::IntegerExtremes<i32, $min, $max>>,
+                DType::I64 => make::<extremes::IntegerExtremes<i64, $min, $max>>,
+                DType::U8 => make::<extremes::IntegerExtremes<u8, $min, $max>>,
+                DType::U16 => make::<extremes::IntegerExtremes<u16, $min, $max>>,
+                _ => make::<extremes::IntegerExtremes<u32, $min, $max>>,
             }
         };
         (@ float, $min:literal, $max:literal) => {
             match dtype {
-                DType::F32 => make::<extremes::Real<f32, 32, $min, $max>> as Make,
-                _ => make::<extremes::Real<f64, 16, $min, $max>>,
+                DType::F32 => make::<extremes::FloatExtremes<f32, 32, $min, $max>> as ReducerConstructor,
+                _ => make::<extremes::FloatExtremes<f64, 16, $min, $max>>,
             }
         };
     }
@@ -92,7 +88,6 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
                 $(DType::$dtype => {
                     if spread || wanted.contains(&Rms) {
                         if wanted.contains(&Min) || wanted.contains(&Max) {
-                            // One loop for all of them.
                             take(&[Mean, Std, Var, Rms, Min, Max], make::<exact::Moments<$type>>);
                         }
                         take(&[Mean, Std, Var, Rms], make::<exact::Spread<$type>>);
@@ -105,7 +100,7 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
     }
     exact!(Bool Bool8, I8 i8, I16 i16, I32 i32, U8 u8, U16 u16, U32 u32);
     match dtype {
-        DType::Bool => take(&[Min, Max], make::<extremes::Truth<Bool8>>),
+        DType::Bool => take(&[Min, Max], make::<extremes::NonzeroCount<Bool8>>),
         DType::I64 => {
             take(&[Mean, Sum], make::<exact::Total<i64>>);
             take(&[Std, Var, Rms], make::<exact::Moments<i64>>);
@@ -116,7 +111,7 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
             macro_rules! sums {
                 ($($terms:ident, $which:expr;)*) => {$(
                     take($which, match dtype {
-                        DType::F32 => make::<lanes::Sums<f32, lanes::$terms>> as Make,
+                        DType::F32 => make::<lanes::Sums<f32, lanes::$terms>> as ReducerConstructor,
                         _ => make::<lanes::Sums<f64, lanes::$terms>>,
                     });
                 )*};

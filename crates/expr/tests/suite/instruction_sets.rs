@@ -1,11 +1,11 @@
-//! Every operation gives the same bits on every instruction set, wherever a stretch is cut: also where
-//! vectors have no way and samples are computed one by one.
+//! Every operation gives the same bits on every instruction set and for any chunking, even for samples that vectors
+//! cannot compute.
 
 use isochrony_expr::{Binary, Expr, Frames, Isa, Op, Program, Unary};
 use isochrony_segment::{DType, Sample, dispatch};
 use proptest::prelude::*;
 
-/// Samples from bits: numbers near and far, of both signs, whole ones, limits, NaN.
+/// Numbers near and far, of both signs, integers, limits, NaN.
 fn samples<T: Sample>(raw: &[u64]) -> Vec<T> {
     let edges = [
         0.0,
@@ -48,8 +48,7 @@ fn samples<T: Sample>(raw: &[u64]) -> Vec<T> {
     raw.iter().map(|&raw| one(raw)).collect()
 }
 
-/// Bits of each part of each result, those of any NaN the same: which one comes of two is the CPU's
-/// affair.
+/// Bits of each component of each result, with one NaN for all: which NaN results from two depends on the CPU.
 fn bits<T: Sample>(program: &Program, isa: Isa, pieces: &[&[T]]) -> Vec<u64> {
     let (mut scratch, mut state) = (program.scratch_on(isa), program.state());
     let dtype = program.output().dtype;
@@ -103,7 +102,7 @@ fn check<T: Sample>(raw: &[u64], cut: usize) -> Result<usize, TestCaseError> {
     let (head, tail) = samples.split_at(cut.min(samples.len()));
     let mut checked = 0;
     for expr in expressions() {
-        // What NumPy or signals have no result for is another test's matter.
+        // Other tests cover unsupported operations.
         let Ok(program) = Program::compile(&expr, T::DTYPE) else {
             continue;
         };
@@ -131,7 +130,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn every_operation_has_the_same_bits_on_every_one_and_in_any_pieces(
+    fn operations_have_the_same_bits_on_every_instruction_set_for_any_chunking(
         raw in prop_oneof![
             4 => prop::collection::vec(any::<u64>(), 1..80),
             1 => prop::collection::vec(any::<u64>(), 2000..2200),
@@ -144,7 +143,7 @@ proptest! {
     }
 }
 
-/// Says which were there: what a CPU lacks is not tested on it.
+/// Shows which were compared: those that the CPU lacks are not tested.
 #[test]
 fn names_the_instruction_sets_that_were_compared() {
     let names: Vec<&str> = Isa::available().iter().map(|isa| isa.name()).collect();
@@ -152,9 +151,9 @@ fn names_the_instruction_sets_that_were_compared() {
     assert_eq!(names[0], "baseline");
 }
 
-/// The result of a walk lies where an operand of its second operation was.
+/// The result of a walk overwrites an operand of its second operation.
 #[test]
-fn a_choice_may_take_the_place_of_its_own_operands() {
+fn selections_may_overwrite_their_operands() {
     let s = Expr::input();
     let same = s.ge(7).select(s.select(&s, &s), &s);
     let expr = same.all().select(&same, 7);

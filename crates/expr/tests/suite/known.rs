@@ -1,4 +1,4 @@
-//! Known answers, worked out by hand or taken from NumPy.
+//! Known answers, by hand or from NumPy.
 
 use isochrony_expr::{Expr, ExprError, Frames, Program, Shape};
 use isochrony_segment::{Bool8, Calibration, Complex32, Complex64, DType, Sample};
@@ -71,7 +71,7 @@ fn reductions_of_floats_propagate_nan() {
     assert_eq!(all::<_, f64>(&s().mean(), &infinite), [f64::INFINITY]);
     assert!(all::<_, f64>(&s().std(), &infinite)[0].is_nan());
     assert_eq!(all::<_, f64>(&s().min(), &infinite), [1.0]);
-    // NaN is not zero.
+    // NaN is non-zero.
     assert_eq!(all::<_, Bool8>(&s().all(), &samples), [true.into()]);
 }
 
@@ -83,7 +83,7 @@ fn deviation_far_from_zero_keeps_its_digits() {
 }
 
 #[test]
-fn integers_divide_by_zero_to_zero_and_wrap_where_they_are_told_to() {
+fn integer_division_by_zero_is_zero_and_wrapping_wraps() {
     let wrapped = |expr: &Expr, samples: &[i8]| all::<_, i8>(&expr.wrapping(), samples);
     let samples = [i8::MIN, -7, 0, 7, i8::MAX];
     assert_eq!(wrapped(&(s() + 1), &samples), [-127, -6, 1, 8, -128]);
@@ -110,7 +110,7 @@ fn floor_division_of_floats_is_numpys() {
         [3.0, -4.0, 0.0]
     );
     assert_eq!(all::<_, f64>(&(s() % 2), &samples)[..3], [1.0, 1.0, 1.0]);
-    // 1 / 0.1 rounds to 10, yet 0.1 is a little more than a tenth.
+    // 1 / 0.1 rounds to 10, although 0.1 exceeds a tenth.
     assert_eq!(all::<_, f64>(&s().floordiv(0.1), &[1.0f64]), [9.0]);
     assert_eq!(
         all::<_, f64>(&(s() % 0.1), &[1.0f64]),
@@ -163,7 +163,7 @@ fn complex_samples_have_magnitude_angle_and_order() {
 }
 
 #[test]
-fn where_clip_and_extremes_choose() {
+fn where_clip_and_extremes_select() {
     let samples = [-2.0f32, -0.5, f32::NAN, 0.5, 2.0];
     let clipped = all::<_, f32>(&s().clip(-1, 1), &samples);
     assert_eq!((clipped[0], clipped[4]), (-1.0, 1.0));
@@ -217,7 +217,7 @@ fn calibrated_counts_are_seen_in_their_unit() {
 }
 
 #[test]
-fn memories_follow_windows_and_forget_at_breaks() {
+fn states_follow_windows_and_reset_at_breaks() {
     let samples = [1.0f64, 5.0, 2.0, 0.0, 6.0, 3.0];
     let mean = s().mean();
     assert_eq!(
@@ -236,7 +236,7 @@ fn memories_follow_windows_and_forget_at_breaks() {
     let on: Vec<bool> = on.into_iter().map(bool::from).collect();
     assert_eq!(on, [false, true, true, false, true, true]);
 
-    // The mean of a window against the running mean of those before it.
+    // The mean of a window against the running mean of earlier ones.
     let rises = mean.gt(mean.ewm(0.5).previous(f64::INFINITY));
     let program = Program::compile(&rises, DType::F64).unwrap();
     assert!(program.is_stateful() && program.needs_windows());

@@ -1,4 +1,4 @@
-//! Types of results against a table that NumPy itself made (`fixtures/numpy_types.py`).
+//! Result types against a table from NumPy (`fixtures/numpy_types.py`).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn table() -> Table {
     serde_json::from_str(include_str!("fixtures/numpy_types.json")).unwrap()
 }
 
-/// Operations on dtypes that NumPy takes and we refuse, on purpose.
+/// Operations that NumPy supports and we deliberately reject.
 fn refused(name: &str, operands: &[&str]) -> bool {
     let complex = operands
         .iter()
@@ -58,7 +58,7 @@ fn every_result_has_numpys_dtype_or_an_error_that_says_why_not() {
         let (name, operands) = case.strip_suffix(')').unwrap().split_once('(').unwrap();
         let operands: Vec<&str> = operands.split(", ").collect();
         let expr = expression(name, &operands).wrapping();
-        // Any dtype will do: operands are converted from it.
+        // Any dtype: operands are converted from it.
         let input = if operands
             .iter()
             .any(|operand| operand.starts_with("complex"))
@@ -75,7 +75,7 @@ fn every_result_has_numpys_dtype_or_an_error_that_says_why_not() {
         let got = Program::compile(&expr, input);
         match (expected.as_str(), got) {
             ("error", Err(ExprError::UnsupportedOperand { .. })) => {}
-            // Sums of unsigned integers, as the nearest dtype that signals can have.
+            // Sums of unsigned integers, in the nearest dtype of signals.
             ("uint64", Ok(program)) => {
                 assert_eq!(
                     (name, program.output().dtype),
@@ -88,7 +88,7 @@ fn every_result_has_numpys_dtype_or_an_error_that_says_why_not() {
                 assert_eq!(numpy, expected, "{case}");
             }
             (_, Err(ExprError::UnsupportedOperand { .. })) if refused(name, &operands) => {}
-            // A negative one would be an error in NumPy, too, but only once it comes.
+            // Negative exponents are errors in NumPy, too, but at run time.
             (_, Err(ExprError::NeedsConstant { .. })) if signed_exponent => {}
             (_, Ok(program)) => {
                 assert_eq!(program.output().dtype.name(), expected, "{case}");
@@ -111,7 +111,7 @@ fn the_table_covers_every_operation() {
             .types
             .keys()
             .any(|case| case.starts_with(&format!("{name}(")));
-        // NumPy has no function of one name for these two.
+        // These two have no single NumPy function.
         assert!(known || ["count", "rms"].contains(&name), "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! Random expressions on random samples of every dtype, against a slow evaluator and themselves.
+//! Random expressions on random samples of every dtype, against a slow evaluator and each other.
 
 use crate::oracle::number::Num;
 use crate::oracle::random::{Ops, expression, expression_of};
@@ -7,7 +7,7 @@ use isochrony_expr::{Expr, Frames, Input, Isa, Program};
 use isochrony_segment::{Bool8, Complex32, Complex64, DType, Sample, dispatch};
 use proptest::prelude::*;
 
-/// Bytes as samples, with numbers that matter: small ones, limits, zeros, infinities and NaN.
+/// Bytes as samples, with small numbers, limits, zeros, infinities and NaN.
 fn samples<T: Sample>(raw: &[u64]) -> Vec<T> {
     let one = |raw: u64| -> T {
         let small = (raw >> 8) as i8;
@@ -75,7 +75,7 @@ fn same(a: Num, b: Num) -> bool {
     a.dtype == b.dtype && a.int == b.int && part(a.re, b.re) && part(a.im, b.im)
 }
 
-/// Different NaNs have different bits, and which one comes of two is the CPU's affair.
+/// NaN bits depend on the CPU.
 fn canonical(dtype: DType, bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     match dtype {
@@ -155,7 +155,7 @@ fn against_oracle<T: Sample>(case: &Case, expr: &Expr) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// Two inputs, the other with samples of its own windows or one value a window, every `hops[k]` of its samples.
+/// Two inputs; the second has samples or one value per window, every `hops[k]` of its samples.
 fn two_against_oracle(
     case: &Case,
     other: DType,
@@ -172,7 +172,7 @@ fn two_against_oracle(
     });
     let program = Program::compile_inputs(&expr, &types);
     let program = program.map_err(|error| TestCaseError::fail(format!("{expr}: {error}")))?;
-    // The other input has other numbers: the same in another order.
+    // The second input has the same numbers in reverse.
     let turned: Vec<u64> = case.raw.iter().rev().copied().collect();
     let raws = [&case.raw, &turned];
     let values: Vec<(Vec<u128>, Vec<Num>)> = (0..2)
@@ -247,7 +247,7 @@ fn against_itself<T: Sample>(case: &Case, expr: &Expr) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// More at night: `PROPTEST_CASES=100000`.
+/// `PROPTEST_CASES=100000` runs more.
 fn config() -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok();
     let cases = asked.and_then(|cases| cases.parse().ok()).unwrap_or(1000);
@@ -260,8 +260,7 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Constants are folded, equal parts computed once, windows in groups, samples in blocks; the
-    /// evaluator does none of it.
+    /// The evaluator does not fold constants, share parts, or group windows and samples.
     #[test]
     fn interpreter_equals_slow_evaluator(case in cases(14)) {
         let expr = expression(case.input, Ops::Exact, &case.choices);
@@ -282,9 +281,9 @@ proptest! {
     }
 
     #[test]
-    fn pieces_of_a_stretch_give_the_same_bits(case in cases(12), cut in 0usize..3000) {
+    fn any_chunking_of_a_range_gives_the_same_bits(case in cases(12), cut in 0usize..3000) {
         let s = Expr::input();
-        // No windows: only what each sample gives by itself.
+        // No windows: elementwise operations only.
         let expr = expression(case.input, Ops::All, &case.choices.iter().map(|choice| {
             if (8..11).contains(&(choice % 16)) || choice % 16 > 13 { choice & !15 } else { *choice }
         }).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Expressions of fields against the same expressions of samples, and against plain loops.
+//! Expressions of fields against those of samples, and against plain loops.
 
 use isochrony_expr::{Expr, Frames, Name, Program, RowField, RowProgram};
 use isochrony_segment::{DType, Sample};
@@ -13,7 +13,7 @@ fn field(name: &str, dtype: DType) -> RowField {
 
 type Written = fn(&Expr) -> Expr;
 
-/// Some of what can be said of single values.
+/// Elementwise expressions.
 const EXPRESSIONS: [Written; 10] = [
     |x| x + 1,
     |x| x.gt(3),
@@ -27,7 +27,7 @@ const EXPRESSIONS: [Written; 10] = [
     |x| (x + x) * (x - 1) + (x * 2 - x) * (x + 3),
 ];
 
-/// A program of rows gives the bits that a program of samples gives.
+/// A row program gives the bits of a sample program.
 fn as_samples<T: Sample>(x: &[T]) {
     for (at, written) in EXPRESSIONS.iter().enumerate() {
         let of_samples = Program::compile(&written(&Expr::input()), T::DTYPE);
@@ -41,7 +41,7 @@ fn as_samples<T: Sample>(x: &[T]) {
         assert_eq!(of_rows.output(), of_samples.output().dtype);
         assert_eq!(of_rows.columns(), [1]);
         let size = of_rows.output().size();
-        // Words, so that the bytes are aligned for every dtype.
+        // Words, so that bytes are aligned for every dtype.
         let (mut a, mut b) = (vec![0u64; x.len()], vec![0u64; x.len()]);
         let a = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut a)[..x.len() * size];
         let b = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut b)[..x.len() * size];
@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn several_fields_of_several_dtypes_meet_by_numpys_rules() {
+fn fields_promote_by_numpys_rules() {
     let r = Expr::field;
     let expr = (r("a") * r("b")).gt(r("c")) | r("flag");
     assert_eq!(expr.to_string(), "(r.a * r.b > r.c) | r.flag");

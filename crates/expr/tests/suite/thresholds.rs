@@ -1,4 +1,4 @@
-//! Long windows compare samples with thresholds where short ones compute the chain: same bits.
+//! Long windows use thresholds where short ones compute the chain: same bits.
 
 use isochrony_expr::{Expr, Frames, Program};
 use isochrony_segment::{Bool8, Calibration, DType, Sample};
@@ -17,7 +17,7 @@ fn run<T: Sample>(program: &Program, samples: &[T], piece: usize) -> Vec<Bool8> 
     out
 }
 
-/// One step of a chain; numbers that are small, huge, tiny, zero or no numbers at all.
+/// A step of a chain with a number of any magnitude, zero or NaN.
 fn link(expr: &Expr, kind: u8, number: f64) -> Expr {
     match kind % 9 {
         0 => expr + number,
@@ -99,7 +99,7 @@ fn same_as_pieces<T: Sample>(
     Ok(())
 }
 
-/// More at night: `PROPTEST_CASES=100000`.
+/// `PROPTEST_CASES=100000` runs more.
 fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|cases| cases.parse().ok()).unwrap_or(1500)
@@ -116,7 +116,7 @@ proptest! {
         raw in prop::collection::vec((number(), any::<u64>()), 130..300),
     ) {
         let calibration = Calibration::new(scale, 0.0, "V").unwrap();
-        // Some samples lie near where the comparison turns.
+        // Some samples lie near the threshold.
         let near: Vec<f64> = raw.iter().map(|&(x, bits)| match bits % 4 {
             0 => f64::from_bits(by.1.to_bits().wrapping_add(bits >> 60)),
             _ => x,
@@ -130,8 +130,7 @@ proptest! {
     }
 }
 
-/// No int32 makes the chain zero, so that all exceed it; the gap between the neighbours that it
-/// lies between has no width in int32.
+/// No int32 makes the chain zero, so all exceed it; the gap between the neighbours around zero has no width in int32.
 #[test]
 fn an_empty_interval_stays_empty_in_a_narrower_dtype() {
     let chain = (&(Expr::input() * 3e-7) - 11.1875).abs();

@@ -1,5 +1,4 @@
-//! Sums and functions whose last bits are a matter of order and method, within bounds derived from
-//! dtype and length.
+//! Sums and functions within error bounds derived from dtype and length.
 
 use isochrony_expr::{Expr, Frames, Program};
 use isochrony_segment::{Complex32, DType, Sample};
@@ -9,7 +8,7 @@ const EPSILON: f64 = f64::EPSILON / 2.0;
 
 type Function = fn(f64) -> f64;
 
-/// Most additions that a lane and the tree over lanes make one after the other.
+/// Longest sequence of additions of a lane and the tree.
 fn additions(n: usize) -> f64 {
     (n / 32 + 8) as f64
 }
@@ -25,7 +24,7 @@ fn run<T: Sample, O: Sample>(expr: &Expr, samples: &[T]) -> Vec<O> {
     out
 }
 
-/// Adds with the rounding errors carried along (Neumaier).
+/// Neumaier's compensated sum.
 fn sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0f64, 0.0);
     for value in values {
@@ -67,9 +66,9 @@ fn check(values: &[f64], unit: f64, got: [f64; 5]) -> Result<(), TestCaseError> 
         mean,
         (adds + 2.0) * EPSILON * deviations / n + 2.0 * EPSILON * mean.abs(),
     )?;
-    // What is summed are squares of deviations from the first sample.
+    // Summed are squared deviations from the first sample.
     let shifted = sum(values.iter().map(|x| (x - values[0]).powi(2)));
-    // Around the first sample, too: the mean far from zero is not known well enough.
+    // Around the first sample, too: a mean far from zero is not precise enough.
     let middle = sum(values.iter().map(|x| x - values[0])) / n;
     let var = sum(values.iter().map(|x| (x - values[0] - middle).powi(2))) / n;
     let bound = 3.0 * (adds + 4.0) * EPSILON * shifted / n;

@@ -1,4 +1,4 @@
-//! Integer arithmetic that does not wrap, against integers of 128 bits; and that which does.
+//! Widening and wrapping integer arithmetic against 128-bit integers.
 
 use isochrony_expr::{Binary, Expr, Frames, Input, Op, Program, Unary};
 use isochrony_segment::{DType, dispatch};
@@ -17,7 +17,7 @@ const INTEGERS: [DType; 7] = [
     DType::U32,
 ];
 
-/// Numbers of 64 bits cut down to a dtype, and as they are stored. Every fourth is at a limit.
+/// 64-bit numbers cut down to a dtype, and their stored form. Every fourth is at a limit.
 fn values(raw: &[u64], dtype: DType) -> (Vec<u128>, Vec<Num>) {
     let bits = 8 * dtype.size();
     let cut = |(at, &raw): (usize, &u64)| match at % 4 {
@@ -36,7 +36,7 @@ fn values(raw: &[u64], dtype: DType) -> (Vec<u128>, Vec<Num>) {
     (aligned, known)
 }
 
-/// Runs an expression of two inputs: each result, in 128 bits.
+/// Results of an expression of two inputs, in 128 bits.
 fn run(expr: &Expr, dtypes: [DType; 2], stored: [&[u128]; 2], len: usize) -> (DType, Vec<i128>) {
     let program = Program::compile_inputs(expr, &dtypes.map(Input::samples)).unwrap();
     let (mut scratch, mut state) = (program.scratch(), program.state());
@@ -63,7 +63,7 @@ fn limits(dtype: DType) -> (i128, i128) {
     }
 }
 
-/// The exact result; of a power only if it is small.
+/// The exact result; of powers only if small.
 fn exact(op: Binary, a: i128, b: i128) -> i128 {
     match op {
         Binary::Add => a + b,
@@ -87,7 +87,7 @@ proptest! {
         let (one, a) = values(&raw, which[0]);
         let (other, b) = values(&turned, which[1]);
         let second = constant.map_or(Expr::input_at(1), Expr::from);
-        // The second input is used in any case.
+        // Always uses the second input.
         let expr = Expr::apply(Op::Binary(op), [Expr::input(), second]).unwrap();
         let expr = Expr::input_at(1).equal(Expr::input_at(1)).select(&expr, &expr);
         let (dtype, got) = run(&expr, which, [&one, &other], raw.len());
@@ -95,20 +95,20 @@ proptest! {
             let b = constant.map_or(b.int, i128::from);
             let expected = exact(op, a.int, b);
             if dtype == DType::I64 {
-                // Wraps, as there is nothing wider.
+                // Wraps at the widest dtype.
                 prop_assert_eq!(got, i128::from(expected as i64), "{} {:?} {}", a.int, op, b);
             } else {
                 prop_assert_eq!(got, expected, "{} {:?} {}", a.int, op, b);
             }
         }
-        // Only -1 gives a quotient that the dividend's dtype may not hold.
+        // Only -1 gives a quotient beyond the dividend's dtype.
         let size = which[0].size();
         if let (Some(2..=127 | -128..=-2), Binary::FloorDiv) = (constant, op)
             && (!which[0].name().starts_with('u') || constant > Some(0))
         {
             prop_assert_eq!(dtype.size(), size, "{} // {:?}", which[0], constant);
         }
-        // Nothing is wider than it must be: the next narrower dtype would not hold all that the operands can give.
+        // Minimal: the next narrower dtype would not hold all results.
         if let (None, Binary::Add) = (constant, op) {
             let [(least_a, most_a), (least_b, most_b)] = which.map(limits);
             let (least, most) = (least_a + least_b, most_a + most_b);
@@ -160,7 +160,7 @@ fn wrapping_expressions_keep_the_common_dtype_and_its_constants() {
         assert!(dtype(&expr).unwrap().size() > 1, "{expr}");
         assert_eq!(dtype(&expr.wrapping()).unwrap(), DType::I8, "{expr}");
     }
-    // What cannot wrap is not changed, and parts that wrap stay so in a larger expression.
+    // Operations that cannot wrap are unchanged, and wrapped parts stay so in a larger expression.
     assert_eq!((&s % 3).wrapping(), &s % 3);
     let mixed = (&s + 1).wrapping() + 1;
     assert_eq!(mixed.to_string(), "wrapping_add(s, 1) + 1");

@@ -1,4 +1,4 @@
-//! Buffers: who keeps memory alive, who may write it, and memory that is not aligned.
+//! Buffers: ownership, write access, misaligned memory.
 #![allow(unsafe_code)] // The tests lend memory of their own.
 
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use isochrony_segment::{
 };
 use isochrony_time::{Rate, TimebaseId};
 
-/// Stands for a mapped file; tells when it is gone.
+/// Stands for a mapped file; tells when it is dropped.
 struct Lender {
     bytes: Box<[u8]>,
     gone: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Spellings of element types.
+//! Notations of element types.
 
 use isochrony_segment::{Bool8, ByteOrder, DType, Sample, SegmentError, dispatch};
 
@@ -48,7 +48,7 @@ fn refuses_types_that_signals_cannot_have() {
     }
     for text in ["", "<", "i16", "f32", "c64", "int", "i2 ", "é"] {
         match (text, DType::parse(text)) {
-            // A Python int and surrounding blanks are fine.
+            // A Python int and surrounding blanks are valid.
             ("int" | "i2 ", result) => assert!(result.is_ok()),
             (_, result) => assert_eq!(result.unwrap_err().code(), "unknown_dtype", "{text}"),
         }

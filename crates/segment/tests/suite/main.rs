@@ -1,4 +1,4 @@
-//! Buffers, samples and segments, in one binary: each file of a folder of tests would be linked by itself.
+//! All tests of this crate as one binary, which links faster than one per file.
 
 mod buffers;
 mod dtypes;

@@ -1,34 +1,31 @@
-//! [`ClockConfig`] and the constants behind its automatic values.
+//! Options of [`crate::Clock`], and the constants of its automatic tolerances.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, Rate, TimeError};
 
-/// Standard deviation of a true rate about the stated one: crystals are good to
-/// 100 parts per million.
+/// Standard deviation of true rates about nominal ones: 100 ppm for crystals.
 pub(crate) const PRIOR_SIGMA: f64 = 100e-6;
 /// Standard deviations that a stated uncertainty covers.
-pub(crate) const COVER: f64 = 3.5;
-/// No rate within a run strays further than this from the reference.
-pub(crate) const HARD_SLOPE: f64 = 0.01;
-/// Stamps no finer than this, ns, are held to their resolution while rounding
-/// alone explains them: it is all they say.
+pub(crate) const COVERAGE_SIGMAS: f64 = 3.5;
+/// Maximum deviation of a rate from the reference within a run.
+pub(crate) const MAX_SLOPE: f64 = 0.01;
+/// Coarser stamps are limited by resolution only, as long as rounding explains them, ns.
 pub(crate) const COARSE_NS: f64 = 5e7;
-/// Latency that a coarse resolution may hide, as a share of it.
-pub(crate) const ROOM: f64 = 0.05;
-/// Latency of stamps that a busy system may show before their scatter is known, ns.
+/// Latency that a coarse resolution may hide, as a fraction of it.
+pub(crate) const HIDDEN_LATENCY: f64 = 0.05;
+/// Latency of a busy system, assumed until the scatter is known, ns.
 pub(crate) const LATENCY_NS: f64 = 5e6;
-/// Scatter that is always assumed before it is known, ns.
+/// Scatter assumed until it is known, ns.
 pub(crate) const GUESS_NS: f64 = 1e5;
-/// No rate is claimed to be known better than this.
-pub(crate) const FLOOR_SLOPE: f64 = 5e-9;
-/// How far a rate may wander between two stamps.
+/// Minimum uncertainty of a rate.
+pub(crate) const MIN_SLOPE_UNCERTAINTY: f64 = 5e-9;
+/// Wander of a rate between two stamps.
 pub(crate) const WANDER: f64 = 1e-6;
 
-/// How far a true rate may be from one that is off the nominal rate by `slope`;
-/// `None` where that is more than crystals do.
+/// Possible deviation of the true rate from one that is off the nominal rate by `slope`; `None` if beyond crystals.
 pub(crate) fn prior_reach(slope: f64) -> Option<f64> {
-    let reach = COVER * PRIOR_SIGMA;
+    let reach = COVERAGE_SIGMAS * PRIOR_SIGMA;
     (slope.abs() <= reach).then_some(reach + slope.abs())
 }
 
@@ -39,25 +36,21 @@ pub struct ClockConfig {
     pub nominal: Rate,
     /// Weight of the past in the running rate estimate, per stamp, in (0, 1].
     ///
-    /// The estimate remembers about `1 / (1 - alpha)` stamps: with the default,
-    /// 0.95, and files of 30 s, ten minutes, short enough to follow a crystal
-    /// through a day's temperatures and long enough for microsecond stamps with
-    /// 50 us of jitter to give the rate to some 0.02 ppm. 1 never forgets.
+    /// The estimate remembers about `1 / (1 - alpha)` stamps. The default, 0.95, is ten minutes for files of 30 s: it
+    /// follows a crystal through daily temperatures, and gives the rate to 0.02 ppm for microsecond stamps with 50 us
+    /// of jitter. 1 never forgets.
     pub alpha: f64,
-    /// Largest disagreement, in either direction, that is no gap and no step.
+    /// Largest disagreement, in either direction, that is neither gap nor step.
     ///
-    /// `None`, the default: the greater of half a sample period and 2.5
-    /// resolutions plus fifteen standard deviations of the measured jitter, plus
-    /// what the rate's uncertainty amounts to since the last stamp. Until the
-    /// jitter has been measured (some 14 stamps): half a period and the
-    /// resolution, plus what a crystal may be off. Stamps above 1.7 kHz that are
-    /// finer than 100 us must then also be off by whole samples, up to 2.5
-    /// periods, since computers write them late. A stated value is used as it is,
-    /// unless stamps are too coarse for it.
+    /// `None`, the default: the greater of half a sample period and 2.5 resolutions plus 15 standard deviations of
+    /// jitter, plus the rate's uncertainty since the last stamp. Until the jitter is known (about 14 stamps): half a
+    /// period and the resolution, plus a crystal's tolerance; stamps finer than 100 us above 1.7 kHz must also be off
+    /// by whole samples, up to 2.5 periods, since computers write them late. A stated value is used unchanged, unless
+    /// stamps are too coarse for it.
     pub gap_slip_ns: Option<f64>,
     /// Longest gap that takes its full length on the index axis. Default 30 days.
     pub max_gap_ns: Fixed,
-    /// A better guess of the rate than `nominal`, where one is known.
+    /// A better estimate of the rate than `nominal`, if known.
     pub initial_rate: Option<Rate>,
 }
 
@@ -73,7 +66,6 @@ impl ClockConfig {
         }
     }
 
-    /// The rate that slopes are relative to.
     pub(crate) fn reference(&self) -> Rate {
         self.initial_rate.unwrap_or(self.nominal)
     }

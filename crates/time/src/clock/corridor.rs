@@ -1,11 +1,9 @@
-//! [`Corridor`]: all straight lines that pass through every interval so far.
+//! [`Corridor`]: all straight lines through the intervals so far.
 //!
-//! A slope is feasible when no two intervals contradict it: `smin <= s <= smax`
-//! over all pairs. Only vertices of the convex hulls of the lower and upper ends
-//! can still be contradicted by later intervals (O'Rourke 1981), so memory does
-//! not grow with their number.
+//! A slope is feasible if it satisfies every pair of intervals. Later intervals can only contradict vertices of the
+//! convex hulls of lower and upper ends (O'Rourke 1981), so memory is bounded.
 
-use super::config::HARD_SLOPE;
+use super::config::MAX_SLOPE;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Corridor {
@@ -13,29 +11,28 @@ pub(crate) struct Corridor {
     upper: Vec<(f64, f64)>,
     smin: f64,
     smax: f64,
-    /// The worst near miss: how far stamps lie about what they promised.
+    /// Largest miss: how far stamps lie outside their stated resolution.
     pub(crate) missed: f64,
 }
 
 impl Corridor {
-    /// Hull size beyond which every second vertex is dropped: hulls grow only
-    /// where stamps curve steadily, and there neighbours are nearly redundant.
-    const HULL: usize = 128;
+    /// Hull size beyond which every second vertex is dropped: only a steady curve gets there, whose neighbouring
+    /// vertices are nearly redundant.
+    const MAX_HULL: usize = 128;
 
     pub(crate) fn new() -> Self {
         let (lower, upper) = (Vec::new(), Vec::new());
         Self {
             lower,
             upper,
-            smin: -HARD_SLOPE,
-            smax: HARD_SLOPE,
+            smin: -MAX_SLOPE,
+            smax: MAX_SLOPE,
             missed: 0.0,
         }
     }
 
-    /// Require `low <= line(x) <= high` for an `x` after all before. An interval
-    /// that misses every feasible line by at most `leeway` is widened until one
-    /// touches it; `false`: it misses by more, and nothing has changed.
+    /// Requires `low <= line(x) <= high` for an ascending `x`. An interval that misses every feasible line by at most
+    /// `leeway` is widened to touch one; otherwise returns `false` and changes nothing.
     pub(crate) fn require(&mut self, x: f64, mut low: f64, mut high: f64, leeway: f64) -> bool {
         let (bottom, top) = self.reach(x);
         let miss = (low - top).max(bottom - high);
@@ -57,8 +54,6 @@ impl Corridor {
         true
     }
 
-    /// Least and greatest value of the feasible lines at an `x` after all
-    /// intervals: each is reached at an extreme slope.
     fn reach(&self, x: f64) -> (f64, f64) {
         let bottom = self.lower.iter().map(|l| l.1 + self.smin * (x - l.0));
         let top = self.upper.iter().map(|u| u.1 + self.smax * (x - u.0));
@@ -68,13 +63,11 @@ impl Corridor {
         )
     }
 
-    /// Least and greatest feasible slope. Rounding may let them cross by a hair
-    /// where one line alone is left; they are given in order.
+    /// Range of feasible slopes, in order even if rounding makes the limits cross.
     pub(crate) fn slopes(&self) -> (f64, f64) {
         (self.smin.min(self.smax), self.smax.max(self.smin))
     }
 
-    /// Least and greatest offset that keep a slope within every interval.
     pub(crate) fn offsets(&self, slope: f64) -> (f64, f64) {
         let low = self.lower.iter().map(|l| l.1 - slope * l.0);
         let high = self.upper.iter().map(|u| u.1 - slope * u.0);
@@ -84,13 +77,12 @@ impl Corridor {
         )
     }
 
-    /// First `x`, if there is one.
     pub(crate) fn start(&self) -> Option<f64> {
         self.lower.first().map(|l| l.0)
     }
 }
 
-/// Keep an upper (`side` = 1) or lower (-1) hull of points of ascending `x`.
+/// Extends an upper (`side` = 1) or lower (-1) hull by a point of ascending `x`.
 fn push(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
     while let [.., a, b] = hull[..] {
         // b stays only if the turn a, b, p bends away from the other hull.
@@ -101,7 +93,7 @@ fn push(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
         hull.pop();
     }
     hull.push(p);
-    if hull.len() > Corridor::HULL {
+    if hull.len() > Corridor::MAX_HULL {
         let mut k = 0;
         let last = hull.len() - 1;
         hull.retain(|_| {
@@ -115,9 +107,8 @@ fn push(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
 mod tests {
     use super::*;
 
-    /// All pairs, the slow way.
     fn feasible_slopes(intervals: &[(f64, f64, f64)]) -> (f64, f64) {
-        let (mut smin, mut smax) = (-HARD_SLOPE, HARD_SLOPE);
+        let (mut smin, mut smax) = (-MAX_SLOPE, MAX_SLOPE);
         for (j, b) in intervals.iter().enumerate() {
             for a in &intervals[..j] {
                 smax = smax.min((b.2 - a.1) / (b.0 - a.0));
@@ -180,6 +171,9 @@ mod tests {
             let y = 1e-15 * x * x;
             assert!(corridor.require(x, y - 3.0, y + 3.0, 0.0));
         }
-        assert!(corridor.lower.len() <= Corridor::HULL && corridor.upper.len() <= Corridor::HULL);
+        assert!(
+            corridor.lower.len() <= Corridor::MAX_HULL
+                && corridor.upper.len() <= Corridor::MAX_HULL
+        );
     }
 }

@@ -1,31 +1,28 @@
-//! [`Fit`]: one straight line through the corridors of its stamps, streaming.
+//! [`Fit`]: a straight line through the corridors of its stamps, computed online.
 //!
-//! Each stamp says `lower <= line(x) <= upper`. Regression chooses the slope
-//! within what the `corridor` leaves, drawn towards what was known before. A fit
-//! that continues an earlier piece starts with its end point as a stamp without
-//! width: the metric stays continuous.
+//! Each stamp requires `lower <= line(x) <= upper`. Regression towards the prior chooses the slope within the feasible
+//! `corridor`. A fit that continues a piece starts with its end as a stamp of zero width, so the metric is continuous.
 
-use super::config::{COVER, ROOM};
+use super::config::{COVERAGE_SIGMAS, HIDDEN_LATENCY};
 use super::corridor::Corridor;
-use super::learned::spread;
-use super::left_out::LeftOut;
+use super::excluded::ExcludedStamps;
+use super::model::spread;
 
-/// A stamp in the coordinates of `learned.rs`, its true `y` within `[y, y + width)`.
+/// A stamp in the coordinates of `model.rs`; its true `y` is in `[y, y + width)`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Obs {
+pub(crate) struct Observation {
     pub(crate) index: i64,
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) width: f64,
 }
 
-impl Obs {
+impl Observation {
     pub(crate) fn centre(&self) -> f64 {
         self.y + self.width / 2.0
     }
 }
 
-/// Scatter of the stamps at the moment (see `Jitter`), ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scatter {
     pub(crate) sigma: f64,
@@ -39,18 +36,16 @@ pub(crate) struct Slope {
     pub(crate) half: f64,
 }
 
-/// Samples that may be missing although a stamp was taken to follow on.
+/// Samples that may be missing before a stamp taken as contiguous.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HiddenGap {
-    /// The longest gap that the disagreement allows, ns.
     pub(crate) reach: f64,
-    /// Below this no sample can be missing, ns.
     pub(crate) least: f64,
 }
 
-/// Where a gap may hide: the step between two stamps, in the coordinates of [`Obs`].
+/// Where a gap may hide: between two stamps, in the coordinates of [`Observation`].
 #[derive(Clone, Copy, Debug)]
-struct Suspect {
+struct SuspectedGap {
     gap: HiddenGap,
     x: f64,
     y: f64,
@@ -59,7 +54,6 @@ struct Suspect {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FitLine {
-    /// `y = offset + slope * x`.
     pub(crate) offset: f64,
     pub(crate) slope: Slope,
     pub(crate) uncertainty: f64,
@@ -74,39 +68,36 @@ impl FitLine {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fit {
-    /// What was known of the slope before the first stamp.
+    /// Slope before the first stamp.
     prior: Slope,
-    /// The fixed start, where the fit continues another.
+    /// Fixed start of a fit that continues another.
     anchor: Option<(f64, f64)>,
-    /// The line may not start below this (after a gap, time goes on).
+    /// Lower bound of the start: after a gap, time advances.
     floor: Option<f64>,
-    /// The first stamps, kept until the hulls need no rebuilding with better scatter.
-    early: Vec<Obs>,
+    /// First stamps, kept to rebuild the hulls when the scatter is better known.
+    early: Vec<Observation>,
     corridor: Corridor,
-    sums: Sums,
-    /// Extremes of `y`, to notice exactly nominal stamps.
+    sums: RegressionSums,
+    /// Range of `y`, to detect exactly nominal stamps.
     y_range: (f64, f64),
     width: f64,
-    pub(crate) last: Obs,
-    /// The largest gap that may hide between two stamps.
-    suspect: Option<Suspect>,
+    pub(crate) last: Observation,
+    suspect: Option<SuspectedGap>,
 }
 
-/// Weighted centred sums.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct RegressionSums {
     n: f64,
     weight: f64,
     x: f64,
     y: f64,
     xx: f64,
     xy: f64,
-    /// Squared residuals of the regression, by recursion: sums of squares would
-    /// cancel to nothing beside a steep slope.
+    /// Squared residuals, by recursion: sums of squares would cancel beside a steep slope.
     sse: f64,
 }
 
-impl Sums {
+impl RegressionSums {
     fn add(&mut self, weight: f64, x: f64, y: f64) {
         let (dx, dy) = (x - self.x, y - self.y);
         if self.xx > 0.0 {
@@ -126,36 +117,40 @@ impl Sums {
 }
 
 impl Fit {
-    /// Stamps that a fit keeps whole, to rebuild while scatter is being learned.
-    const EARLY: usize = 24;
-    /// Stamps whose slope tells a gap between two of them from a rate.
-    const TELLING: f64 = 6.0;
-    /// Weight of the anchor, in stamps: it is no stamp, it is where the line starts.
+    const KEPT_STAMPS: usize = 24;
+    /// Stamps whose slope tells a gap from a rate.
+    const MIN_TELLING_STAMPS: f64 = 6.0;
+    /// Weight of the anchor in stamps: the line starts there.
     const ANCHOR: f64 = 1e9;
 
-    pub(crate) fn new(first: Obs, prior: Slope, floor: Option<f64>, scatter: Scatter) -> Self {
+    pub(crate) fn new(
+        first: Observation,
+        prior: Slope,
+        floor: Option<f64>,
+        scatter: Scatter,
+    ) -> Self {
         let mut fit = Self::empty(first, prior);
         fit.floor = floor;
         fit.add(first, scatter);
         fit
     }
 
-    /// Continuing from `(x, y)`, which is no stamp.
-    pub(crate) fn anchored(at: Obs, prior: Slope) -> Self {
+    /// Continues from `(x, y)`, which is not a stamp.
+    pub(crate) fn anchored(at: Observation, prior: Slope) -> Self {
         let mut fit = Self::empty(at, prior);
         fit.anchor = Some((at.x, at.y));
         fit.reset();
         fit
     }
 
-    fn empty(first: Obs, prior: Slope) -> Self {
+    fn empty(first: Observation, prior: Slope) -> Self {
         Self {
             prior,
             anchor: None,
             floor: None,
             early: Vec::new(),
             corridor: Corridor::new(),
-            sums: Sums::default(),
+            sums: RegressionSums::default(),
             y_range: (f64::INFINITY, f64::NEG_INFINITY),
             width: first.width,
             last: first,
@@ -163,10 +158,9 @@ impl Fit {
         }
     }
 
-    /// Note that a gap may hide before `obs`, which is added next.
-    pub(crate) fn suspect(&mut self, gap: HiddenGap, obs: &Obs) {
+    pub(crate) fn suspect(&mut self, gap: HiddenGap, obs: &Observation) {
         if self.suspect.is_none_or(|known| known.gap.reach < gap.reach) {
-            self.suspect = Some(Suspect {
+            self.suspect = Some(SuspectedGap {
                 gap,
                 x: obs.x - self.last.x,
                 y: obs.centre() - self.last.centre(),
@@ -175,13 +169,12 @@ impl Fit {
         }
     }
 
-    /// How far a gap that may hide puts times off, ns: 0 once later stamps have
-    /// shown the rate that explains the disagreement.
+    /// Possible time error from a hidden gap, ns: 0 once later stamps show the rate that explains the disagreement.
     fn hidden(&self, slope: Slope) -> f64 {
         let Some(suspect) = &self.suspect else {
             return 0.0;
         };
-        if self.sums.n < Self::TELLING {
+        if self.sums.n < Self::MIN_TELLING_STAMPS {
             return suspect.gap.reach;
         }
         let unexplained = (suspect.y - slope.value * suspect.x).abs();
@@ -194,17 +187,16 @@ impl Fit {
     }
 
     fn reset(&mut self) {
-        (self.corridor, self.sums) = (Corridor::new(), Sums::default());
+        (self.corridor, self.sums) = (Corridor::new(), RegressionSums::default());
         if let Some((x, y)) = self.anchor {
             self.corridor.require(x, y, y, 0.0);
             self.sums.add(Self::ANCHOR, x, y);
         }
     }
 
-    /// Take a stamp in, if a line through all corridors remains; `false`: it
-    /// does not, and nothing has changed.
-    pub(crate) fn add(&mut self, obs: Obs, scatter: Scatter) -> bool {
-        if self.early.len() < Self::EARLY && self.sums.n as usize == self.early.len() {
+    /// Adds a stamp if a line through all corridors remains; otherwise returns `false` and changes nothing.
+    pub(crate) fn add(&mut self, obs: Observation, scatter: Scatter) -> bool {
+        if self.early.len() < Self::KEPT_STAMPS && self.sums.n as usize == self.early.len() {
             self.early.push(obs);
             if !self.rebuilt(scatter) && !self.constrain(obs, scatter) {
                 self.early.pop();
@@ -222,9 +214,9 @@ impl Fit {
         true
     }
 
-    /// Distance from the line, where that is more than scatter explains. Coarse
-    /// stamps and young free fits take every stamp that is feasible.
-    pub(crate) fn off(&self, obs: &Obs, scatter: Scatter) -> Option<f64> {
+    /// Distance from the line if scatter does not explain it. Coarse stamps and young free fits accept every feasible
+    /// stamp.
+    pub(crate) fn off(&self, obs: &Observation, scatter: Scatter) -> Option<f64> {
         if self.sums.n < 8.0 && self.anchor.is_none() || self.coarse(scatter) {
             return None;
         }
@@ -232,7 +224,7 @@ impl Fit {
         (off.abs() > scatter.bound).then_some(off)
     }
 
-    /// All corridors again, with the scatter as it is known now.
+    /// Recomputes all corridors with the current scatter.
     fn rebuilt(&mut self, scatter: Scatter) -> bool {
         let mut anew = self.clone();
         anew.reset();
@@ -243,13 +235,13 @@ impl Fit {
         fits
     }
 
-    fn constrain(&mut self, obs: Obs, scatter: Scatter) -> bool {
+    fn constrain(&mut self, obs: Observation, scatter: Scatter) -> bool {
         let (mut low, mut high) = (obs.y - scatter.bound, obs.y + obs.width + scatter.bound);
         if let (None, Some(floor)) = (self.corridor.start(), self.floor) {
             low = low.max(floor);
             high = high.max(low);
         }
-        // A near miss is scatter that the bound did not foresee.
+        // A near miss is scatter beyond the estimated bound.
         let leeway = 0.25 * obs.width.max(2.0 * scatter.bound);
         if !self.corridor.require(obs.x, low, high, leeway) {
             return false;
@@ -259,12 +251,10 @@ impl Fit {
         true
     }
 
-    /// The line to publish, for `start <= x <= end`.
     pub(crate) fn line(&self, scatter: Scatter, start: f64, end: f64) -> FitLine {
         let slope = self.slope(scatter);
         let (low, high) = self.corridor.offsets(slope.value);
-        // Stamps on the reference's ticks start where the first of them says;
-        // rounded ones say nothing about where in their corridor the truth lies.
+        // Stamps on the reference's ticks start at the first of them; rounded ones may lie anywhere in their corridor.
         let nominal = self.nominal(scatter);
         let free = if nominal {
             0.0
@@ -273,13 +263,13 @@ impl Fit {
         } else {
             self.sums.y - slope.value * self.sums.x
         };
-        // Where rounding lets the ends cross, their middle is as good as either.
+        // If rounding makes the ends cross, use their middle.
         let chosen = if low <= high {
             free.clamp(low, high)
         } else {
             (low + high) / 2.0
         };
-        // Corridors may be widened for near misses; that time goes on may not.
+        // Corridors may widen for near misses, but time must advance.
         let offset = self.floor.map_or(chosen, |floor| chosen.max(floor));
         let raised = offset - chosen;
         let stamps = self.sums.n.max(1.0);
@@ -288,11 +278,11 @@ impl Fit {
             let ends = self
                 .spread(slope, offset, start)
                 .max(self.spread(slope, offset, end));
-            ends + self.doubt()
+            ends + self.resolution_excess()
         } else {
-            // What exceeds the stamps' scatter is wander that a line cannot follow.
+            // Residuals beyond the stamps' scatter are wander that a line cannot follow.
             let sigma = self.sigma(scatter);
-            // A constant latency of the stamps cannot be told from their time: one sigma.
+            // A constant latency cannot be told from time: one sigma.
             let wander = (residual * residual - sigma * sigma).max(0.0).sqrt();
             let beyond = slope.half * (end - self.last.x).max(0.0);
             let rounding = if nominal {
@@ -300,7 +290,7 @@ impl Fit {
             } else {
                 self.width / 2.0
             };
-            rounding + sigma * (1.0 + 2.0 * COVER / stamps.sqrt()) + 3.0 * wander + beyond
+            rounding + sigma * (1.0 + 2.0 * COVERAGE_SIGMAS / stamps.sqrt()) + 3.0 * wander + beyond
         };
         FitLine {
             offset,
@@ -310,10 +300,10 @@ impl Fit {
         }
     }
 
-    /// Slope by regression drawn towards the prior, kept feasible.
+    /// Slope by regularised regression, kept feasible.
     pub(crate) fn slope(&self, scatter: Scatter) -> Slope {
         let p = self.prior.value;
-        let prior_sigma = (self.prior.half / COVER).max(1e-12);
+        let prior_sigma = (self.prior.half / COVERAGE_SIGMAS).max(1e-12);
         let (low, high) = self.corridor.slopes();
         if self.sums.n >= 2.0 && self.nominal(scatter) {
             let span = (self.last.x - self.sums.x).max(1.0);
@@ -322,7 +312,7 @@ impl Fit {
                 half: ((1.0 + self.width) / span).min(self.prior.half),
             };
         }
-        // The prior's reach, unless the stamps have ruled it out.
+        // Range of the prior, unless stamps rule it out.
         let reach = (
             (p - self.prior.half).max(low),
             (p + self.prior.half).min(high),
@@ -338,7 +328,7 @@ impl Fit {
             let value = (p + trust * (middle - p)).clamp(from, to);
             let start = self.corridor.start().unwrap_or(self.last.x);
             let span = (self.last.x - start).max(1.0);
-            let half = (value - from).max(to - value) + 2.0 * self.doubt() / span;
+            let half = (value - from).max(to - value) + 2.0 * self.resolution_excess() / span;
             let half = half.min(self.prior.half);
             return Slope { value, half };
         }
@@ -346,21 +336,20 @@ impl Fit {
         let pull = variance / (prior_sigma * prior_sigma);
         let information = self.sums.xx + pull;
         let value = ((self.sums.xy + pull * p) / information).clamp(low, high);
-        let half = COVER * variance.sqrt() * self.excess(scatter) / information.sqrt();
+        let half = COVERAGE_SIGMAS * variance.sqrt() * self.excess(scatter) / information.sqrt();
         Slope { value, half }
     }
 
-    /// Whether fine stamps all sit on the reference to a nanosecond: they are its
-    /// ticks, as digitisers with disciplined clocks write them, and the metric is
-    /// then what they say, not the middle of their last digit.
+    /// Whether fine stamps are all ticks of the reference to a nanosecond, as from disciplined digitisers: then the
+    /// metric goes through the stamps, not through the middle of their last digit.
     pub(crate) fn nominal(&self, scatter: Scatter) -> bool {
         let (low, high) = self.y_range;
         let free = self.anchor.is_none() && !self.coarse(scatter);
         free && high - low <= 1.0 && low.abs() <= 1.0
     }
 
-    /// How much the stamps scatter about their line beyond what neighbours tell:
-    /// heavy tails, or wander that a line cannot follow. At least 1.
+    /// Scatter about the line relative to that between neighbours, at least 1: heavy tails, or wander that a line
+    /// cannot follow.
     pub(crate) fn excess(&self, scatter: Scatter) -> f64 {
         if self.sums.n < 5.0 {
             return 1.0;
@@ -368,16 +357,15 @@ impl Fit {
         ((self.sums.sse / (self.sums.n - 2.0)).sqrt() / self.sigma(scatter)).max(1.0)
     }
 
-    /// How far stamps may lie outside their stated resolution: what was seen,
-    /// and some of it for a constant latency.
-    fn doubt(&self) -> f64 {
-        2.0 * self.corridor.missed + ROOM * self.width
+    /// How far stamps may lie outside their stated resolution: the observed miss and some constant latency.
+    fn resolution_excess(&self) -> f64 {
+        2.0 * self.corridor.missed + HIDDEN_LATENCY * self.width
     }
 
-    /// Whether the stamps' resolution, not their scatter, limits the fit: not so
-    /// once stamps have missed the corridor by more than rounding allows.
+    /// Whether resolution, not scatter, limits the fit: not once stamps have missed the corridor by more than rounding
+    /// allows.
     pub(crate) fn coarse(&self, scatter: Scatter) -> bool {
-        self.width > 2.0 * scatter.bound && self.corridor.missed <= ROOM * self.width
+        self.width > 2.0 * scatter.bound && self.corridor.missed <= HIDDEN_LATENCY * self.width
     }
 
     pub(crate) fn sigma(&self, scatter: Scatter) -> f64 {
@@ -386,7 +374,6 @@ impl Fit {
             .max(0.3)
     }
 
-    /// Greatest distance at `x` of any feasible line from the chosen one.
     fn spread(&self, slope: Slope, offset: f64, x: f64) -> f64 {
         let chosen = offset + slope.value * x;
         let (least, greatest) = self.corridor.slopes();
@@ -404,23 +391,23 @@ impl Fit {
         worst
     }
 
-    /// Root mean square distance of the stamps' centres from a line, those that it left out included.
-    pub(crate) fn residual_with(&self, line: &FitLine, left_out: &LeftOut) -> f64 {
-        if left_out.count == 0.0 {
+    /// RMS distance of the stamps' centres from a line, including excluded ones.
+    pub(crate) fn residual_with(&self, line: &FitLine, excluded: &ExcludedStamps) -> f64 {
+        if excluded.count == 0.0 {
             return line.residual;
         }
         let own = line.residual * line.residual * self.sums.n;
-        let others = left_out.squares(line.offset, line.slope.value);
-        ((own + others) / (self.sums.n + left_out.count)).sqrt()
+        let others = excluded.squares(line.offset, line.slope.value);
+        ((own + others) / (self.sums.n + excluded.count)).sqrt()
     }
 
-    /// Root mean square distance of the centres of the stamps in the fit from a line.
+    /// RMS distance of the centres of the fitted stamps from a line.
     fn residual(&self, slope: f64, offset: f64) -> f64 {
         let s = &self.sums;
         if s.n == 0.0 {
             return 0.0;
         }
-        // The anchor weighs a billion stamps but the line runs through it.
+        // The anchor outweighs all stamps, but the line passes through it.
         let middle = if self.anchor.is_some() {
             0.0
         } else {

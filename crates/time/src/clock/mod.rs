@@ -1,40 +1,38 @@
-//! [`Clock`]: one run's estimator and the only place that decides about gaps.
+//! [`Clock`]: estimates the clock of a run, and decides about gaps.
 //!
-//! - `point`: what goes in and comes out;
+//! - `point`: inputs and outputs;
 //! - `config`: options and constants;
-//! - `learned`: rate and scatter, which survive gaps and steps;
-//! - `corridor`: the straight lines that its stamps leave possible;
-//! - `fit`: one line through the corridors of its stamps;
-//! - `left_out`: the stamps that it did not take;
-//! - `stretch`: the gap-free end of a run, whose open piece the fit is;
-//! - `place`: contiguous, gap, step, outlier;
-//! - `resume`: the same state again from what was stored.
+//! - `model`: rate and scatter, which survive gaps and steps;
+//! - `corridor`: feasible straight lines;
+//! - `fit`: a line through the corridors of its stamps;
+//! - `excluded`: excluded stamps;
+//! - `open_span`: the gap-free end of a run, with its open piece;
+//! - `place`: contiguous, gap, step or outlier;
+//! - `resume`: restores the state from stored points.
 //!
-//! Pure and deterministic: the same stamps in the same order give the same
-//! placements and pieces, whenever the work was interrupted and resumed. Memory
-//! is a hundred stamps and the closed pieces; a stamp costs microseconds.
+//! Deterministic: the same stamps in the same order give the same placements and pieces, even if interrupted. Memory: a
+//! hundred stamps and the closed pieces.
 
 mod config;
 mod corridor;
+mod excluded;
 mod fit;
-mod learned;
-mod left_out;
+mod model;
+mod open_span;
 mod place;
 mod point;
 mod resume;
-mod stretch;
 
 pub use config::ClockConfig;
-pub(crate) use config::{COVER, FLOOR_SLOPE, prior_reach};
+pub(crate) use config::{COVERAGE_SIGMAS, MIN_SLOPE_UNCERTAINTY, prior_reach};
 pub use point::{Placement, Point, PointUse, RateEstimate, Stamp};
 
 use crate::{Fixed, Piece, RunId, TimeError};
 use fit::Slope;
-use learned::Learned;
-use stretch::{Stamped, Stretch};
+use model::ClockModel;
+use open_span::{OpenSpan, StampedBlock};
 
-/// One run's estimator: places stamped stretches of samples, keeps the running
-/// rate and fits the run's metric.
+/// Estimator of one run: places stamped blocks of samples, tracks the rate, fits the run's metric.
 ///
 /// ```
 /// use isochrony_time::{Clock, ClockConfig, Fixed, Placement, RunId, Stamp};
@@ -58,22 +56,20 @@ use stretch::{Stamped, Stretch};
 pub struct Clock {
     config: ClockConfig,
     run: RunId,
-    learned: Learned,
+    model: ClockModel,
     state: Option<RunState>,
 }
 
-/// A run with at least one stamp.
 #[derive(Clone, Debug)]
 struct RunState {
     start: i64,
     end: i64,
-    /// Stamps in the fit.
     points: u64,
     last_civil: Fixed,
     closed: Vec<Piece>,
-    stretch: Stretch,
-    /// As it was when the run began, for the case that its stamps prove wrong.
-    before: Learned,
+    open_span: OpenSpan,
+    /// State before the run, in case its stamps prove wrong.
+    before: ClockModel,
 }
 
 impl Clock {
@@ -83,24 +79,23 @@ impl Clock {
     /// [`TimeError::BadConfig`].
     pub fn new(config: ClockConfig, run: RunId) -> Result<Self, TimeError> {
         config.check()?;
-        let learned = Learned::new(config.alpha, 1e9 / config.reference().to_f64());
+        let model = ClockModel::new(config.alpha, 1e9 / config.reference().to_f64());
         Ok(Self {
             config,
             run,
-            learned,
+            model,
             state: None,
         })
     }
 
-    /// The clock of the run that follows a step: stamps and offsets are
-    /// forgotten, the rate and the stamps' scatter carry over.
+    /// Clock of the run after a step: forgets stamps and offsets, keeps rate and scatter.
     pub fn next_run(&self, run: RunId) -> Self {
-        let mut learned = self.learned.clone();
-        learned.interrupt();
+        let mut model = self.model.clone();
+        model.interrupt();
         Self {
             config: self.config.clone(),
             run,
-            learned,
+            model,
             state: None,
         }
     }
@@ -110,30 +105,29 @@ impl Clock {
         self.run
     }
 
-    /// Its options.
+    /// Options.
     pub fn config(&self) -> &ClockConfig {
         &self.config
     }
 
-    /// Index of the run's first sample, once there is one.
+    /// Index of the run's first sample, if any.
     pub fn start(&self) -> Option<i64> {
         self.state.as_ref().map(|s| s.start)
     }
 
-    /// Index after the run's last sample, once there is one.
+    /// Index after the run's last sample, if any.
     pub fn end(&self) -> Option<i64> {
         self.state.as_ref().map(|s| s.end)
     }
 
-    /// Take in a placed stretch of `samples` samples, the first at `index`.
+    /// Accepts a placed block of `samples` samples from `index` on.
     ///
-    /// The point returned is to be kept, with its mark, whatever that is.
+    /// Store the returned point, whatever its mark.
     ///
     /// # Errors
-    /// [`TimeError::PointOrder`] unless the index follows (the end so far, or
-    /// beyond it after a gap), [`TimeError::BadPlacement`] for a step, which
-    /// needs [`Clock::next_run`] first, or an empty stretch. The clock is then
-    /// as it was.
+    /// [`TimeError::PointOrder`] unless the index is the end so far, or beyond it after a gap;
+    /// [`TimeError::BadPlacement`] for an empty block, or for a step, which needs [`Clock::next_run`]. The clock is
+    /// then unchanged.
     pub fn accept(
         &mut self,
         index: i64,
@@ -159,7 +153,7 @@ impl Clock {
         let overflow = TimeError::Overflow { what: "index" };
         let end = index.checked_add_unsigned(samples).ok_or(overflow)?;
         let (civil, resolution) = (stamp.civil, stamp.resolution);
-        let stamped = Stamped {
+        let stamped = StampedBlock {
             index,
             civil,
             resolution,
@@ -192,21 +186,21 @@ impl Clock {
                         "the gap has no address space; leave at least one index",
                     ));
                 }
-                let mut learned = self.learned.clone();
+                let mut model = self.model.clone();
                 let mut closed = Vec::new();
-                let mut stretch = run.stretch.clone();
-                stretch.close(run.end, &learned, &mut closed)?;
+                let mut open_span = run.open_span.clone();
+                open_span.close(run.end, &model, &mut closed)?;
                 let at = Fixed::from_int(run.end);
                 let not_before = closed.last().map(|p| p.civil_at(at)).transpose()?;
-                run.stretch = Stretch::new(
+                run.open_span = OpenSpan::new(
                     self.run,
                     self.config.reference(),
                     stamped,
                     index,
                     not_before.map(|t| (run.end, t)),
-                    &mut learned,
+                    &mut model,
                 )?;
-                self.learned = learned;
+                self.model = model;
                 run.closed.append(&mut closed);
                 run.note(end, civil);
             }
@@ -222,12 +216,12 @@ impl Clock {
             }
             (Placement::Lock, Some(run)) => {
                 let start = run.start;
-                self.learned = run.before.clone();
+                self.model = run.before.clone();
                 self.begin(stamped, start, end)?;
             }
             (Placement::Contiguous, Some(run)) => {
-                run.stretch
-                    .take(stamped, hidden, &mut self.learned, &mut run.closed)?;
+                run.open_span
+                    .take(stamped, hidden, &mut self.model, &mut run.closed)?;
                 run.note(end, civil);
             }
         }
@@ -239,10 +233,10 @@ impl Clock {
         })
     }
 
-    fn begin(&mut self, stamp: Stamped, start: i64, end: i64) -> Result<(), TimeError> {
-        let before = self.learned.clone();
+    fn begin(&mut self, stamp: StampedBlock, start: i64, end: i64) -> Result<(), TimeError> {
+        let before = self.model.clone();
         let reference = self.config.reference();
-        let stretch = Stretch::new(self.run, reference, stamp, start, None, &mut self.learned)?;
+        let open_span = OpenSpan::new(self.run, reference, stamp, start, None, &mut self.model)?;
         let (last_civil, closed) = (stamp.civil, Vec::new());
         self.state = Some(RunState {
             start,
@@ -250,13 +244,13 @@ impl Clock {
             points: 1,
             last_civil,
             closed,
-            stretch,
+            open_span,
             before,
         });
         Ok(())
     }
 
-    /// Samples without a stamp that follow on.
+    /// Adds contiguous samples without a stamp.
     ///
     /// # Errors
     /// [`TimeError::BadPlacement`] before the first stamp, [`TimeError::Overflow`].
@@ -273,37 +267,35 @@ impl Clock {
         Ok(())
     }
 
-    /// Civil time expected of the sample after the last one; `None` before the
-    /// first stamp.
+    /// Expected civil time of the next sample; `None` before the first stamp.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
     pub fn expected(&self) -> Result<Option<Fixed>, TimeError> {
         let run = self.state.as_ref();
-        run.map(|s| s.stretch.predict(s.end, &self.learned))
+        run.map(|s| s.open_span.predict(s.end, &self.model))
             .transpose()
     }
 
-    /// The running rate: what the clock does now, which sizes gaps. What it did
-    /// over a whole run is [`crate::Empirical::mean_rate`].
+    /// Current rate, which sizes gaps. The rate of a whole run is [`crate::Empirical::mean_rate`].
     pub fn rate(&self) -> RateEstimate {
         let Slope { value, half } = self.slope();
         RateEstimate {
             hz: self.config.reference().to_f64() / (1.0 + value),
             uncertainty_ppm: half * 1e6,
-            points: self.learned.running.points,
+            points: self.model.running.points,
         }
     }
 
-    /// How many samples a duration in nanoseconds holds at the running rate.
+    /// Samples in a duration in nanoseconds, at the current rate.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] beyond the range of [`Fixed`].
     pub fn samples_in(&self, ns: Fixed) -> Result<Fixed, TimeError> {
         let nominal = self.config.reference().samples_in(ns)?;
         let slope = self.slope().value;
-        // The product with a rate as a float would lose samples of long durations. The correction is at most a
-        // hundredth of it, and a float holds that to a fraction of a sample; the nominal part is exact.
+        // A product with a float would lose samples of long durations. The nominal part is exact; the correction is at
+        // most a hundredth of it.
         let correction = Fixed::from_f64_nearest(-nominal.to_f64() * slope / (1.0 + slope))?;
         nominal.checked_add(correction).ok_or(TimeError::Overflow {
             what: "duration in samples",
@@ -312,15 +304,14 @@ impl Clock {
 
     fn slope(&self) -> Slope {
         match &self.state {
-            Some(run) => run.stretch.rate(&self.learned),
-            None => self.learned.slope(0.0),
+            Some(run) => run.open_span.rate(&self.model),
+            None => self.model.slope(0.0),
         }
     }
 
     /// The run's fit, in index order; empty before the first stamp.
     ///
-    /// Only the last piece, which is open, may still change ([`Placement::Lock`]
-    /// replaces all of them).
+    /// Only the last piece, which is open, may still change ([`Placement::Lock`] replaces all of them).
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -330,7 +321,7 @@ impl Clock {
         Ok(pieces)
     }
 
-    /// The pieces of [`Clock::pieces`] that are final.
+    /// The final pieces of [`Clock::pieces`].
     pub fn closed_pieces(&self) -> &[Piece] {
         self.state.as_ref().map_or(&[], |s| &s.closed)
     }
@@ -341,7 +332,7 @@ impl Clock {
     /// [`TimeError::Overflow`].
     pub fn open_piece(&self) -> Result<Option<Piece>, TimeError> {
         let run = self.state.as_ref();
-        run.map(|s| s.stretch.piece(None, s.end, &self.learned))
+        run.map(|s| s.open_span.piece(None, s.end, &self.model))
             .transpose()
     }
 }

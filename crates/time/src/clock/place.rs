@@ -1,53 +1,45 @@
-//! Where a stamped stretch of samples belongs: the only gap logic there is.
+//! Placement of stamped blocks of samples: all gap logic of the project.
 //!
-//! The paper's listing 3.2 compares a file's stamp with the expected end of the
-//! one before. So does this, with its defects mended: the first file is no gap;
-//! the tolerance holds in both directions and is never below the stamps'
-//! resolution; the expectation is the fitted line, not the last stamp; gaps and
-//! steps never enter the rate.
+//! As the paper's listing 3.2, compares a stamp with the expected end of the file before, corrected: the first file is
+//! not a gap; the tolerance applies in both directions and is at least the stamps' resolution; the expectation is the
+//! fitted line, not the last stamp; gaps and steps never enter the rate.
 //!
-//! One stamp alone cannot tell an outlier from a step: both disagree with the
-//! line. The one after it can, where the caller knows it (`next`): if it agrees
-//! with the old line, or is at least four times nearer to it, the stamp was an
-//! outlier. Without `next` every disagreement is taken at its word; nothing is
-//! lost then either, since a backward stamp opens a run and the return is a gap.
-//! Only below 2.5 periods it must then be a whole number of samples, as losses
-//! are and late stamps are not.
+//! A single stamp cannot tell an outlier from a step. It is an outlier if the `next` one agrees with the old line, or
+//! is at least four times nearer to it. Without `next` a disagreement counts, at no loss: a backward stamp opens a run,
+//! and the return is a gap; but below 2.5 periods it must be a whole number of samples, as losses are and late stamps
+//! are not.
 //!
-//! Early in a signal, before scatter and rate are known, half a sample beyond the
-//! stamps' resolution is a gap as well: a rate that nobody has measured does not
-//! explain lost samples away.
+//! Before scatter and rate are known, half a sample beyond the stamps' resolution is a gap, too: an unmeasured rate
+//! does not explain lost samples.
 
-use super::config::{COARSE_NS, COVER, GUESS_NS, LATENCY_NS, PRIOR_SIGMA, ROOM, WANDER};
+use super::config::{
+    COARSE_NS, COVERAGE_SIGMAS, GUESS_NS, HIDDEN_LATENCY, LATENCY_NS, PRIOR_SIGMA, WANDER,
+};
 use super::fit::{HiddenGap, Slope};
 use super::{Clock, Placement, RunState, Stamp};
 use crate::{Fixed, TimeError, civil};
 
-/// Clocks without battery start here: Unix, GPS, DOS and common RTC epochs.
+/// Start dates of clocks without battery: Unix, GPS, DOS and common RTC epochs.
 const EPOCHS: [(i32, u32, u32); 4] = [(1970, 1, 1), (1980, 1, 1), (1980, 1, 6), (2000, 1, 1)];
-/// A clock that runs since its epoch has not run longer than this, days.
 const EPOCH_DAYS: i64 = 30;
-/// A first stamp further back than this is a clock step, not a missing lock, ns.
+/// A first stamp farther back is a clock step, not a missing lock, ns.
 const LOCK_REACH_NS: f64 = 60e9;
 const LEAP_NS: f64 = 1e9;
-/// Resolutions that a stamp may be off by without anything having happened.
-const SPAN: f64 = 2.5;
-/// Periods below which one stamp alone must say that whole samples are missing,
-/// once the scatter of stamps is known.
-const EARLY: f64 = 2.5;
-/// Stamps finer than this share of a period can tell one sample from none.
-const FINE: f64 = 0.2;
-/// Samples since the last stamp over which even a poor crystal gains or loses no
-/// more than two.
-const SHORT: f64 = 2.0 / (COVER * PRIOR_SIGMA);
-/// Times the worst scatter of a few stamps that later ones may be off.
-const SEEN: f64 = 30.0;
+/// Resolutions that a stamp may be off.
+const ALLOWED_RESOLUTIONS: f64 = 2.5;
+/// With a known scatter, a single stamp off by fewer periods must be off by whole samples.
+const WHOLE_SAMPLE_PERIODS: f64 = 2.5;
+/// Stamps finer than this fraction of a period resolve single samples.
+const MAX_FINE_RESOLUTION: f64 = 0.2;
+/// Samples over which a poor crystal gains or loses at most two.
+const SHORT_SAMPLES: f64 = 2.0 / (COVERAGE_SIGMAS * PRIOR_SIGMA);
+/// Allowed deviation of later stamps, in multiples of the largest scatter of the first few.
+const EARLY_SCATTER_FACTOR: f64 = 30.0;
 
 impl Clock {
-    /// Where `samples` samples stamped `stamp` belong; changes nothing.
+    /// Places `samples` samples stamped `stamp`; changes nothing.
     ///
-    /// `next` is the stamp of the recording after this one, where the caller
-    /// knows it: it tells a wrong stamp from a real step.
+    /// `next`, if known, is the stamp of the following recording: it tells a wrong stamp from a step.
     ///
     /// # Errors
     /// [`TimeError::BadResolution`], [`TimeError::Overflow`].
@@ -61,8 +53,8 @@ impl Clock {
         let Some(run) = &self.state else {
             return Ok(Placement::First);
         };
-        let expected = run.stretch.predict(run.end, &self.learned)?;
-        let off = minus(run.stretch.time_of(stamp, &self.learned)?, expected)?;
+        let expected = run.open_span.predict(run.end, &self.model)?;
+        let off = minus(run.open_span.time_of(stamp, &self.model)?, expected)?;
         let slip = self.slip(run, stamp, 0);
         let far = off.to_f64();
         let follows = if far.abs() <= slip {
@@ -105,9 +97,8 @@ impl Clock {
         })
     }
 
-    /// Whether a run's second stamp, though a wrong nominal rate could explain
-    /// it, is a step: the one after it then keeps the same distance, where a
-    /// wrong rate would have doubled it.
+    /// Whether a run's second stamp is a step, although a wrong nominal rate could explain it: that would double the
+    /// next stamp's offset.
     fn early_step(
         &self,
         run: &RunState,
@@ -116,30 +107,27 @@ impl Clock {
         next: Option<&Stamp>,
         off: f64,
     ) -> Result<bool, TimeError> {
-        let Some(next) = next.filter(|_| self.learned.running.points == 1) else {
+        let Some(next) = next.filter(|_| self.model.running.points == 1) else {
             return Ok(false);
         };
         let mut tight = self.tolerance(run, stamp);
         if !self.is_short(run, 0) {
-            // Over a long time a crystal within its limits moves by this much, too.
-            tight = tight.max((EARLY * self.period()).min(LATENCY_NS));
+            // Over a long time a crystal within tolerance drifts by as much.
+            tight = tight.max((WHOLE_SAMPLE_PERIODS * self.period()).min(LATENCY_NS));
         }
-        // Half as much again, for jitter that is not known yet.
         tight *= 1.5;
         if off.abs() <= tight {
             return Ok(false);
         }
-        let elapsed = run.stretch.x_of(run.end) - run.stretch.fit.last.x;
+        let elapsed = run.open_span.x_of(run.end) - run.open_span.fit.last.x;
         let ahead = samples as f64 * self.period();
         let more = self.next_off(run, samples, next)? - off;
         let by_rate = off * ahead / elapsed.max(1.0);
         Ok(more.abs() <= tight && (more - by_rate).abs() > tight)
     }
 
-    /// Whether early stamps lie a whole number of samples off the ticks that the
-    /// first stamp set, to within their own last digit. Chance hardly does that,
-    /// and two times running never, so these samples were lost or repeated,
-    /// though a wrong nominal rate could hide as many.
+    /// Whether early stamps are off by whole samples from the first stamp's ticks, to their last digit. That is hardly
+    /// chance, and never twice in a row: samples were lost or repeated, even if a wrong nominal rate could explain it.
     fn on_tick(
         &self,
         run: &RunState,
@@ -150,58 +138,58 @@ impl Clock {
     ) -> Result<bool, TimeError> {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let early = self.early();
-        // Where jitter cannot reach half a period, only a wrong rate could deceive,
-        // and that the next stamp tells. Over a short time not even a rate does.
+        // With jitter below half a period, only a wrong rate can mislead, which the next stamp shows; over a short time
+        // not even that.
         let share = match next {
-            _ if self.is_short(run, 0) && !self.learned.jitter.exceeds(resolution) => FINE,
-            Some(_) if 6.0 * GUESS_NS <= period => FINE,
+            _ if self.is_short(run, 0) && !self.model.jitter.exceeds(resolution) => {
+                MAX_FINE_RESOLUTION
+            }
+            Some(_) if 6.0 * GUESS_NS <= period => MAX_FINE_RESOLUTION,
             Some(_) => 0.01,
             None => 0.001,
         };
         let fine = resolution <= share * period;
-        // Two stamps are each rounded; a line through more may lie half a width off.
+        // Two stamps are each rounded; a line through more may be off by half a width.
         let widths = if run.points == 1 { 1.0 } else { 1.5 };
         let mut slack = widths * resolution + 2.0;
         if self.is_short(run, 0) {
             let drift = self.drift(run, stamp, 0) + PRIOR_SIGMA * off.abs();
             slack += drift.min(0.01 * period);
         }
-        if !(early && fine) || off.abs() < 0.5 * period || strays(off, period) > slack {
+        if !(early && fine) || off.abs() < 0.5 * period || off_whole_periods(off, period) > slack {
             return Ok(false);
         }
         let Some(next) = next else {
             return Ok(true);
         };
         let more = self.next_off(run, samples, next)? - off;
-        let elapsed = (run.stretch.x_of(run.end) - run.stretch.fit.last.x).max(1.0);
+        let elapsed = (run.open_span.x_of(run.end) - run.open_span.fit.last.x).max(1.0);
         let by_rate = off * (samples as f64 * period) / elapsed;
-        // As far off again is what a wrong rate does, but no clock's rate is as wrong as lost samples soon make it look.
-        let is_rate =
-            off.abs() <= COVER * PRIOR_SIGMA * elapsed && (more - by_rate).abs() <= 0.5 * period;
-        Ok(strays(more, period) <= slack && !is_rate)
+        // Twice the offset suggests a wrong rate, but lost samples soon imply an impossible one.
+        let is_rate = off.abs() <= COVERAGE_SIGMAS * PRIOR_SIGMA * elapsed
+            && (more - by_rate).abs() <= 0.5 * period;
+        Ok(off_whole_periods(more, period) <= slack && !is_rate)
     }
 
-    /// Whether a disagreement beyond the slip may be believed without a second
-    /// stamp: it is large, or a whole number of samples.
+    /// Whether a disagreement beyond the slip counts without a second stamp: it is large, or whole samples.
     fn whole(&self, run: &RunState, stamp: &Stamp, off: f64) -> bool {
-        let Slope { value, half } = run.stretch.rate(&self.learned);
+        let Slope { value, half } = run.open_span.rate(&self.model);
         let period = self.period() * (1.0 + value);
         let exact = self.scatter(run, stamp) + self.drift(run, stamp, 0) + half * off.abs();
         self.config.gap_slip_ns.is_some()
-            || off.abs() > EARLY * period
-            || strays(off, period) <= exact
+            || off.abs() > WHOLE_SAMPLE_PERIODS * period
+            || off_whole_periods(off, period) <= exact
     }
 
-    /// The next stamp's distance from the line, ns.
     fn next_off(&self, run: &RunState, samples: u64, next: &Stamp) -> Result<f64, TimeError> {
         let overflow = TimeError::Overflow { what: "index" };
         let after = run.end.checked_add_unsigned(samples).ok_or(overflow)?;
-        let expected = run.stretch.predict(after, &self.learned)?;
-        let next = run.stretch.time_of(next, &self.learned)?;
+        let expected = run.open_span.predict(after, &self.model)?;
+        let next = run.open_span.time_of(next, &self.model)?;
         Ok(minus(next, expected)?.to_f64())
     }
 
-    /// What the stamp after this one reveals, if anything.
+    /// Placement that the following stamp implies, if any.
     fn look_ahead(
         &self,
         run: &RunState,
@@ -217,26 +205,25 @@ impl Clock {
             return Ok(Some(Placement::Outlier));
         }
         let agrees = from_new.abs() <= self.slip(run, stamp, samples).max(slip);
-        let before_lock = off > -LOCK_REACH_NS && off < -EARLY * self.period();
+        let before_lock = off > -LOCK_REACH_NS && off < -WHOLE_SAMPLE_PERIODS * self.period();
         let lone_first = run.points == 1 && before_lock;
         Ok((agrees && lone_first).then_some(Placement::Lock))
     }
 
-    /// Largest disagreement that is neither gap nor step, `ahead` samples after
-    /// the end.
+    /// Largest disagreement that is neither gap nor step, `ahead` samples after the end.
     fn slip(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         match self.config.gap_slip_ns {
-            Some(slip) if slip >= SPAN * resolution(run, stamp) => slip,
+            Some(slip) if slip >= ALLOWED_RESOLUTIONS * resolution(run, stamp) => slip,
             _ => self.tolerance(run, stamp) + self.drift(run, stamp, ahead),
         }
     }
 
-    /// What the rate's uncertainty amounts to since the last stamp, ns.
+    /// Time uncertainty from the rate since the last stamp, ns.
     fn drift(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
-        let mut half = run.stretch.rate(&self.learned).half;
-        if self.learned.running.points <= 2 {
-            // Two stamps make a rate, but a gap between them would make it too.
-            half = half.max(COVER * PRIOR_SIGMA);
+        let mut half = run.open_span.rate(&self.model).half;
+        if self.model.running.points <= 2 {
+            // The rate from two stamps is unreliable: there may be a gap between them.
+            half = half.max(COVERAGE_SIGMAS * PRIOR_SIGMA);
         }
         if self.early() && self.is_short(run, ahead) {
             half = half.min(PRIOR_SIGMA);
@@ -247,40 +234,35 @@ impl Clock {
         (half + WANDER) * self.elapsed(run, ahead)
     }
 
-    /// Nominal time from the last stamp to `ahead` samples after the end, ns.
     fn elapsed(&self, run: &RunState, ahead: u64) -> f64 {
-        run.stretch.x_of(run.end) - run.stretch.fit.last.x + ahead as f64 * self.period()
+        run.open_span.x_of(run.end) - run.open_span.fit.last.x + ahead as f64 * self.period()
     }
 
     /// Whether a wrong nominal rate can hide two samples at most since the last stamp.
     fn is_short(&self, run: &RunState, ahead: u64) -> bool {
-        self.elapsed(run, ahead) <= SHORT * self.period()
+        self.elapsed(run, ahead) <= SHORT_SAMPLES * self.period()
     }
 
-    /// Whether the scatter of stamps is still to be learned, and nothing stated
-    /// stands in for it.
     fn early(&self) -> bool {
-        self.config.gap_slip_ns.is_none() && !self.learned.jitter.known()
+        self.config.gap_slip_ns.is_none() && !self.model.jitter.known()
     }
 
-    /// How far early stamps of many digits may be off because a busy system wrote
-    /// them late, ns. 0 where their resolution says all that is to be expected,
-    /// and where such latencies do not reach half a sample.
+    /// Possible latency of early stamps of high resolution, ns; 0 if their resolution covers it, or it is below half a
+    /// sample.
     fn early_latency(&self, run: &RunState, stamp: &Stamp) -> f64 {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let exact = resolution >= GUESS_NS || self.steady(run, stamp).is_some();
         if !self.early() || exact || 6.0 * GUESS_NS <= period {
             return 0.0;
         }
-        let latency = match self.learned.jitter.seen() {
-            Some(worst) => (SEEN * worst).min(EARLY * period),
-            None => EARLY * period,
+        let latency = match self.model.jitter.seen() {
+            Some(worst) => (EARLY_SCATTER_FACTOR * worst).min(WHOLE_SAMPLE_PERIODS * period),
+            None => WHOLE_SAMPLE_PERIODS * period,
         };
-        SPAN * resolution + latency + self.drift(run, stamp, 0)
+        ALLOWED_RESOLUTIONS * resolution + latency + self.drift(run, stamp, 0)
     }
 
-    /// The gap that a stamp which follows on may hide, if it disagrees by more than
-    /// its resolution explains and a sample or more could be missing.
+    /// The gap that a contiguous stamp may hide: off by more than its resolution, and by a sample or more.
     pub(super) fn hidden_gap(
         &self,
         run: &RunState,
@@ -290,37 +272,37 @@ impl Clock {
         if self.config.gap_slip_ns.is_some() || !self.is_short(run, 0) {
             return Ok(None);
         }
-        let expected = run.stretch.predict(run.end, &self.learned)?;
-        let time = run.stretch.time_of(stamp, &self.learned)?;
+        let expected = run.open_span.predict(run.end, &self.model)?;
+        let time = run.open_span.time_of(stamp, &self.model)?;
         let off = minus(time, expected)?.to_f64().abs();
         let drift = self.drift(run, stamp, 0);
         let explained = if self.early() {
             off <= 0.25 * period || width > period && off <= width
         } else {
-            off <= 0.75 * width + drift || !self.learned.jitter.only_rounding(width)
+            off <= 0.75 * width + drift || !self.model.jitter.only_rounding(width)
         };
         let (reach, least) = (off + width.min(period) + drift, 0.75 * period);
         Ok((!explained && reach >= least).then_some(HiddenGap { reach, least }))
     }
 
-    /// The part of the slip that does not grow with time.
+    /// The constant part of the slip.
     fn tolerance(&self, run: &RunState, stamp: &Stamp) -> f64 {
         let scatter = self.scatter(run, stamp);
         let period = self.period();
         match self.config.gap_slip_ns {
-            Some(slip) => slip.max(SPAN * resolution(run, stamp)),
+            Some(slip) => slip.max(ALLOWED_RESOLUTIONS * resolution(run, stamp)),
             None if self.steady(run, stamp).is_some() => scatter.max(0.5 * period),
-            None if self.learned.jitter.known() => {
+            None if self.model.jitter.known() => {
                 let resolution = resolution(run, stamp);
-                let learned = scatter.max(0.5 * period);
-                if resolution <= period && self.learned.jitter.only_rounding(resolution) {
-                    learned.min(0.5 * period + resolution)
+                let model = scatter.max(0.5 * period);
+                if resolution <= period && self.model.jitter.only_rounding(resolution) {
+                    model.min(0.5 * period + resolution)
                 } else {
-                    learned
+                    model
                 }
             }
             None => {
-                // Rounding that is wider than a sample hides jitter of samples.
+                // A resolution wider than a sample hides jitter of samples.
                 let resolution = resolution(run, stamp);
                 if resolution > period {
                     scatter
@@ -331,36 +313,35 @@ impl Clock {
         }
     }
 
-    /// How far a stamp may lie off the line by its resolution and its jitter, ns.
+    /// How far a stamp may be off the line by resolution and jitter, ns.
     fn scatter(&self, run: &RunState, stamp: &Stamp) -> f64 {
-        // Line and stamp may lie at opposite ends of what a resolution allows: one
-        // width between them, half a width from the stamp to its centre; and rounding
-        // may hide jitter of another half to either side.
+        // One width between line and stamp, at opposite ends of the resolution; half a width to the stamp's centre; and
+        // jitter of half a width to either side that rounding may hide.
         let resolution = resolution(run, stamp);
         let jitter = if self.steady(run, stamp).is_some() {
             0.0
-        } else if self.learned.jitter.known() {
-            self.learned.jitter.bound(resolution)
+        } else if self.model.jitter.known() {
+            self.model.jitter.bound(resolution)
         } else if resolution >= COARSE_NS {
-            ROOM * resolution
+            HIDDEN_LATENCY * resolution
         } else {
             GUESS_NS.max(resolution)
         };
-        SPAN * resolution + 3.0 * jitter
+        ALLOWED_RESOLUTIONS * resolution + 3.0 * jitter
     }
 
-    /// Half-width of the rate where fine stamps keep to its ticks.
+    /// Half-width of the rate if fine stamps keep to its ticks.
     fn steady(&self, run: &RunState, stamp: &Stamp) -> Option<f64> {
         let resolution = resolution(run, stamp);
-        let fine = resolution <= FINE * self.period();
-        fine.then(|| self.learned.steady.slope(resolution))?
+        let fine = resolution <= MAX_FINE_RESOLUTION * self.period();
+        fine.then(|| self.model.steady.slope(resolution))?
     }
 
     fn period(&self) -> f64 {
         1e9 / self.config.reference().to_f64()
     }
 
-    /// A gap's length in samples at the running rate, at least one.
+    /// Gap length in samples at the current rate, at least one.
     fn gap_samples(&self, gap: Fixed) -> Result<u64, TimeError> {
         u64::try_from(self.samples_in(gap)?.round().max(1)).map_err(|_| TimeError::Overflow {
             what: "gap in samples",
@@ -368,13 +349,12 @@ impl Clock {
     }
 }
 
-/// The coarser resolution of a stamp and the one before it, ns.
 fn resolution(run: &RunState, stamp: &Stamp) -> f64 {
-    stamp.resolution.to_f64().max(run.stretch.fit.last.width)
+    stamp.resolution.to_f64().max(run.open_span.fit.last.width)
 }
 
 /// Distance from the nearest whole number of periods, ns.
-fn strays(off: f64, period: f64) -> f64 {
+fn off_whole_periods(off: f64, period: f64) -> f64 {
     (off - (off / period).round() * period).abs()
 }
 

@@ -1,17 +1,17 @@
-//! What goes into a clock ([`Stamp`]) and what comes out ([`Placement`], [`Point`]).
+//! Inputs ([`Stamp`]) and outputs ([`Placement`], [`Point`]) of a clock.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, TimeError};
 
-/// When a recording's first sample was taken, as its source says.
+/// Time of a recording's first sample, as its source gives it.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Stamp {
     /// UTC nanoseconds since 1970.
     pub civil: Fixed,
-    /// The true time lies in `[civil, civil + resolution)`; 0: exact.
+    /// The true time is in `[civil, civil + resolution)`; 0: exact.
     pub resolution: Fixed,
-    /// The source says that a leap second came since the previous stamp.
+    /// The source flags a leap second since the previous stamp.
     pub leap: bool,
 }
 
@@ -25,7 +25,6 @@ impl Stamp {
         }
     }
 
-    /// The middle of the interval that holds the true time.
     pub(crate) fn centre(&self) -> Result<Fixed, TimeError> {
         if self.resolution < Fixed::ZERO {
             return Err(TimeError::BadResolution {
@@ -39,13 +38,13 @@ impl Stamp {
     }
 }
 
-/// What the metric made of a point.
+/// How the metric uses a point.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum PointUse {
     /// Part of the fit.
     Used = 0,
-    /// Its stamp disagrees with those around it; its samples follow on.
+    /// Disagrees with its neighbours; its samples are contiguous.
     Outlier = 1,
     /// Stamped before the source knew the time; its samples are kept.
     BeforeLock = 2,
@@ -54,7 +53,7 @@ pub enum PointUse {
 }
 
 impl PointUse {
-    /// The mark of a stored number.
+    /// Mark of a stored number.
     pub fn from_u8(mark: u8) -> Option<Self> {
         [
             Self::Used,
@@ -67,49 +66,48 @@ impl PointUse {
     }
 }
 
-/// A raw correspondence of index and stamp, kept for ever, with its mark.
+/// A stored stamp with its index and mark; never deleted.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Point {
     /// Index of the stamped sample.
     pub index: i64,
-    /// Stamp, UTC nanoseconds since 1970.
+    /// UTC nanoseconds since 1970.
     pub civil: Fixed,
-    /// The true time lies in `[civil, civil + resolution)`, nanoseconds.
+    /// The true time is in `[civil, civil + resolution)`, nanoseconds.
     pub resolution: Fixed,
-    /// What the metric made of it.
+    /// How the metric uses it.
     pub use_: PointUse,
 }
 
-/// Where a stamped stretch of samples belongs.
+/// Placement of a stamped block of samples.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Placement {
     /// First of its run.
     First,
-    /// Follows on.
+    /// Continues the last block.
     Contiguous,
     /// Follows after a gap.
     Gap {
-        /// Address space to leave: the duration times the running rate, at
-        /// least one sample. `None` beyond `max_gap`: take one inner chunk.
+        /// Indices to skip: the duration times the current rate, at least one. `None` beyond `max_gap`: skip one inner
+        /// chunk.
         samples: Option<u64>,
-        /// How long the gap lasted.
+        /// Duration of the gap.
         duration_ns: Fixed,
     },
     /// The clock stepped back: open a run with [`crate::Clock::next_run`].
     Backward {
-        /// By how much.
+        /// Size of the step.
         by_ns: Fixed,
     },
-    /// A leap second that the source flags: open a run; nothing is wrong.
+    /// A flagged leap second: open a run; not an error.
     LeapSecond {
-        /// By how much time repeats.
+        /// Time that repeats.
         by_ns: Fixed,
     },
-    /// This stamp is wrong (its neighbours agree without it): follows on.
+    /// The stamp is wrong (its neighbours agree without it); contiguous.
     Outlier,
-    /// The source has just learned the time: follows on; every earlier point of
-    /// the run becomes [`PointUse::BeforeLock`], and the run's pieces are
-    /// replaced by one that reaches back to its start.
+    /// The source has just learned the time; contiguous. All earlier points of the run become [`PointUse::BeforeLock`],
+    /// and one piece from the run's start replaces its pieces.
     Lock,
 }
 
@@ -127,13 +125,13 @@ impl Placement {
     }
 }
 
-/// The running rate of a clock.
+/// Current rate of a clock.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RateEstimate {
     /// Samples per second.
     pub hz: f64,
-    /// Half-width around `hz` that holds the true rate, parts per million.
+    /// Half-width around `hz` that holds the true rate, ppm.
     pub uncertainty_ppm: f64,
-    /// Stamps that the estimate rests on.
+    /// Number of stamps used.
     pub points: u64,
 }

@@ -1,18 +1,15 @@
-//! A clock's state again, from the points and pieces that were stored.
+//! Restores a clock's state from stored points and pieces.
 
 use super::{Clock, ClockConfig, Placement, Point, PointUse, Stamp};
 use crate::{Piece, RunId, TimeError};
 
 impl Clock {
-    /// The clock as it was after the last of these points.
+    /// The clock after the last of these points.
     ///
-    /// `points` and `pieces` are the signal's, all runs, in index order; `run`
-    /// is the one to go on with and `end` the index after its last sample. The
-    /// points are replayed in order, so incremental import continues exactly as
-    /// if it had never stopped. Where only the last run's are given, its clock
-    /// starts without the rate that earlier runs had taught it. Points that do
-    /// not follow in index order (a late file in an old gap) are passed over,
-    /// as they were when the clock first ran.
+    /// `points` and `pieces` are those of all runs of a signal, in index order; `run` is to be continued, and ends
+    /// before index `end`. Points are replayed in order, so an incremental import continues as if uninterrupted. With
+    /// the last run's alone, the rate of earlier runs is unknown. Points out of index order (a late file in an old gap)
+    /// are skipped, as at first.
     ///
     /// # Errors
     /// [`TimeError::BadConfig`], [`TimeError::BadResolution`],
@@ -35,7 +32,7 @@ impl Clock {
                 clock = clock.next_run(piece.run);
             }
             let after = points.get(k + 1).map_or(end, |p| p.index);
-            // Samples reach to the next point, or to the gap or run before it.
+            // Samples extend to the next point, or to the gap or run before it.
             let stop = piece
                 .and_then(|p| gap_after(&pieces[at - 1..], p.run, after))
                 .map_or(after, |stop| stop.min(after));
@@ -64,14 +61,14 @@ impl Clock {
         }
         let used = matches!(point.use_, PointUse::Used | PointUse::LeapSecond);
         match (&self.state, used) {
-            // Before a lock there is no run yet; the lock reaches back to its start.
+            // Before a lock there is no run; the lock extends back to its start.
             (None, false) => {}
             (None, true) => {
                 self.accept(point.index, &stamp, samples, &Placement::First)?;
                 if let (Some(state), Some(piece)) = (&mut self.state, piece) {
                     let start = piece.index.min(point.index);
                     state.start = start;
-                    state.stretch.reach_back(start);
+                    state.open_span.reach_back(start);
                 }
             }
             (Some(state), true) if point.index > state.end => {
@@ -95,8 +92,7 @@ impl Clock {
     }
 }
 
-/// End of the samples that follow `pieces[0]` without a gap or change of run,
-/// where that comes before `until`.
+/// End of the samples that continue `pieces[0]` without a gap or change of run, if before `until`.
 fn gap_after(pieces: &[Piece], run: RunId, until: i64) -> Option<i64> {
     for (k, piece) in pieces.iter().enumerate() {
         let end = piece.end?;

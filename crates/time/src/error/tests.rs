@@ -1,4 +1,4 @@
-//! Every variant says what, with values, and how to mend it.
+//! Every variant's message says what is wrong, with values, and how to fix it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ fn int(x: i64) -> Fixed {
     Fixed::from_int(x)
 }
 
-/// One of each, with what its message must name.
+/// One of each, with required parts of its message.
 fn all() -> Vec<(TimeError, &'static [&'static str])> {
     let s = |text: &str| text.to_owned();
     let run = RunId(3);
@@ -219,7 +219,7 @@ fn all() -> Vec<(TimeError, &'static [&'static str])> {
     ]
 }
 
-/// Fails to compile when a variant is added, until the list above has it.
+/// A new variant does not compile until the list above has it.
 fn position(error: &TimeError) -> usize {
     match error {
         TimeError::NotFinite { .. } => 0,
@@ -254,7 +254,7 @@ fn position(error: &TimeError) -> usize {
 }
 
 #[test]
-fn every_message_names_values_and_a_way_to_mend() {
+fn every_message_says_what_where_and_how_to_mend_it() {
     let all = all();
     for (k, (error, parts)) in all.iter().enumerate() {
         assert_eq!(position(error), k, "the list follows the enum");

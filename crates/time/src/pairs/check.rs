@@ -1,12 +1,12 @@
-//! Which points make a metric: at least two, in order, of a map that never turns back.
+//! Validation of points: at least two, in order, of a monotonic map.
 
 use super::options::PointPair;
 use crate::{Fixed, TimeError};
 
-/// Fewest points whose scatter says how uncertain they are.
-pub(super) const LEAST_SCATTERED: usize = 5;
+/// Points needed to estimate an uncertainty from scatter.
+pub(super) const MIN_SCATTERED: usize = 5;
 
-/// Checks what no fit can mend.
+/// Checks points before the fit.
 ///
 /// # Errors
 /// [`TimeError::TooFewPoints`], [`TimeError::UnsortedPoints`], [`TimeError::NegativeUncertainty`],
@@ -34,17 +34,17 @@ pub(super) fn check_points(points: &[PointPair]) -> Result<(), TimeError> {
         });
     }
     let unknown = points.iter().position(|point| point.uncertainty.is_none());
-    match unknown.filter(|_| points.len() < LEAST_SCATTERED) {
+    match unknown.filter(|_| points.len() < MIN_SCATTERED) {
         Some(position) => Err(TimeError::UnknownUncertainty {
             position,
             points: points.len(),
-            least: LEAST_SCATTERED,
+            least: MIN_SCATTERED,
         }),
         None => Ok(()),
     }
 }
 
-/// Checks that the map goes one way: no point in use turns back by more than the uncertainties allow.
+/// Checks that points in use are monotonic, within their uncertainties.
 ///
 /// # Errors
 /// [`TimeError::NotMonotone`] with the two points.

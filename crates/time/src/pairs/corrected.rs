@@ -1,23 +1,22 @@
-//! The metric of a signal's samples, after its clock was compared with a better one.
+//! Correction of a signal's metric after a comparison of its clock with a better one.
 
 use super::PointMetric;
-use crate::clock::COVER;
+use crate::clock::COVERAGE_SIGMAS;
 use crate::line::Line;
 use crate::wide::best_u64_ratio;
 use crate::{Empirical, Exact, Fixed, Piece, RunId, TimeError};
 
 impl Empirical {
-    /// The same metric with the civil times of each run corrected by what `correction` gives for it: a metric from
-    /// recorded civil time to the true one. Runs without one stay as they are.
+    /// Applies to each run the `correction`, if any, from recorded to true civil time.
     ///
-    /// What a fit of stamps is unsure of, as a rate that few stamps show, the correction has measured; there remains by how
-    /// much samples may leave the fit's line: the scatter of its stamps, and steps that it bridges.
+    /// The correction measures what stamps leave uncertain, such as the rate. What remains is the scatter of stamps,
+    /// and bridged steps.
     ///
-    /// Pieces begin at samples. Between a knot of the correction and the next sample the line is off by less than the
-    /// rate changes in a sample, which is part of the uncertainty stated.
+    /// Between a knot of the correction and the next sample, where a piece begins, the line is off by less than the
+    /// rate changes in a sample, which is included in the uncertainty.
     ///
     /// # Errors
-    /// [`TimeError::BadPiece`] for a correction that runs backwards, or so steep that samples coincide;
+    /// [`TimeError::BadPiece`] if a correction runs backwards, or is so steep that samples coincide;
     /// [`TimeError::Overflow`].
     pub fn corrected<'a>(
         &self,
@@ -42,9 +41,12 @@ impl Empirical {
                 ends = Some((piece.run, self.end_uncertainty_ns(piece.run)));
             }
             let of_ends = ends.map_or(0.0, |(_, of_ends)| of_ends);
-            // A step that was bridged is somewhere on its piece.
+            // A bridged step may be anywhere on its piece.
             let bridged = (piece.uncertainty_ns - of_ends).max(0.0);
-            let off_line = piece.uncertainty_ns.min(COVER * piece.residual_ns) + bridged;
+            let off_line = piece
+                .uncertainty_ns
+                .min(COVERAGE_SIGMAS * piece.residual_ns)
+                + bridged;
             correct(piece, off_line, metric, &mut pieces)?;
         }
         Ok(Self {
@@ -55,7 +57,7 @@ impl Empirical {
 }
 
 impl Empirical {
-    /// Uncertainty of the first and the last piece of a run, the greater one.
+    /// The larger uncertainty of a run's first and last piece.
     fn end_uncertainty_ns(&self, run: RunId) -> f64 {
         let mut pieces = self.pieces_of(run).map(|piece| piece.uncertainty_ns);
         let first = pieces.next().unwrap_or(0.0);
@@ -63,7 +65,7 @@ impl Empirical {
     }
 }
 
-/// Samples over which an open piece finds its slope.
+/// Samples over which the slope of an open piece is computed.
 const OPEN_REACH: i64 = 1 << 20;
 
 fn correct(
@@ -105,7 +107,7 @@ fn correct(
             den,
             ..*piece
         };
-        // The chord leaves the correction at a knot before its last sample, where it has one.
+        // Distance of the chord from the correction at a knot before its last sample, if any.
         let last = corrected.civil_at(Fixed::from_int(to - 1))?;
         let bend = true_time(to - 1)?.minus(&last.into()).magnitude();
         let recorded = [from, to].map(|index| line.civil_at(Fixed::from_int(index)));

@@ -1,12 +1,10 @@
 //! [`Corridor`]: the straight lines through the intervals of all points.
 //!
-//! A line is a point of the plane of its values at `t` = 0 and 1, and each interval is a strip of that plane. So the
-//! lines through all intervals are a convex polygon, cut out strip by strip; the furthest of them from any other line,
-//! at any `t`, is one of its corners.
+//! A line is a point in the plane of its values at `t` = 0 and 1, and an interval is a strip of it. So the lines
+//! through all intervals form a convex polygon, and the farthest from any other line, at any `t`, is a corner.
 
 use super::{Chord, FitPoint};
 
-/// The straight lines through all intervals.
 #[derive(Clone, Debug)]
 pub(super) struct Corridor {
     /// Corners, in order around the polygon.
@@ -14,7 +12,7 @@ pub(super) struct Corridor {
 }
 
 impl Corridor {
-    /// The lines through all points, whose intervals are widened by `pad`; `None` if there is none.
+    /// Lines through all points, with intervals widened by `pad`; `None` if there are none.
     pub(super) fn through(points: &[FitPoint], pad: f64) -> Option<Self> {
         let (first, last) = (points.first()?, points.last()?);
         let rows = [first.low() - pad, first.high() + pad];
@@ -34,7 +32,7 @@ impl Corridor {
         Some(Self { corners })
     }
 
-    /// The line of least squares, moved as little towards the middle of the corridor as keeps it inside.
+    /// The least-squares line, moved towards the middle of the corridor until inside.
     pub(super) fn best(&self, points: &[FitPoint], pad: f64) -> Chord {
         let count = self.corners.len() as f64;
         let middle = Chord {
@@ -59,13 +57,12 @@ impl Corridor {
         }
     }
 
-    /// Distance of the furthest line at `t` from `line`.
+    /// Distance of the farthest line at `t` from `line`.
     pub(super) fn reach(&self, line: &Chord, t: f64) -> f64 {
         let far = self.corners.iter().map(|other| other.at(t) - line.at(t));
         far.map(f64::abs).fold(0.0, f64::max)
     }
 
-    /// Largest difference of slope from `line`.
     pub(super) fn slope_reach(&self, line: &Chord) -> f64 {
         let far = self.corners.iter();
         far.map(|other| (other.slope() - line.slope()).abs())
@@ -73,7 +70,7 @@ impl Corridor {
     }
 }
 
-/// Keeps the part of a convex polygon in which `inside` is not negative.
+/// The part of a convex polygon in which `inside` is not negative.
 fn cut(corners: &mut Vec<Chord>, inside: impl Fn(&Chord) -> f64) {
     if corners.iter().all(|line| inside(line) >= 0.0) {
         return;
@@ -96,7 +93,6 @@ fn cut(corners: &mut Vec<Chord>, inside: impl Fn(&Chord) -> f64) {
     *corners = kept;
 }
 
-/// The line of least squares; points of smaller intervals weigh more.
 pub(super) fn least_squares(points: &[FitPoint]) -> Chord {
     let widest = points.iter().map(|point| point.half).fold(0.0, f64::max);
     let floor = if widest > 0.0 { 1e-6 * widest } else { 1.0 };
@@ -123,7 +119,7 @@ pub(super) fn least_squares(points: &[FitPoint]) -> Chord {
     }
 }
 
-/// A line by medians, which points that are far off do not move: slopes of points half the list apart.
+/// A robust line: medians, with slopes of points half the list apart.
 pub(super) fn robust(points: &[FitPoint]) -> Chord {
     let apart = points.len() / 2;
     let pairs = points.iter().zip(&points[apart..]);

@@ -1,4 +1,4 @@
-//! From points to a metric: outliers, intervals, and the choice between a line and pieces.
+//! Fits a metric to points: outliers, intervals, choice between a line and pieces.
 
 use super::check::{check_monotone, check_points};
 use super::corridor::{Corridor, least_squares, robust};
@@ -10,12 +10,12 @@ use super::{Chord, FitPoint, PointFit, PointMetric};
 use crate::wide::mul_div_round;
 use crate::{Fixed, TimeError};
 
-/// Values at which the uncertainty of a line is stored. It is convex between them, so chords do not fall below it.
+/// Positions at which a line's uncertainty is stored. It is convex, so chords do not underestimate it.
 const MARGINS: u32 = 16;
-/// No more than one point in so many is left out so that a line goes through all others.
-const LEFT_OUT: usize = 10;
+/// At most one point in so many is excluded in favour of a line.
+const POINTS_PER_EXCLUSION: usize = 10;
 
-/// The line through the first and the last point, from which coordinates of the fit count.
+/// Line through the first and the last point, the origin of the fit's coordinates.
 struct ReferenceLine {
     first: PointPair,
     last: PointPair,
@@ -37,7 +37,7 @@ impl ReferenceLine {
         distance(self.first.to, self.last.to)
     }
 
-    /// Distance from the first point, and of the value from the line, which is small: exact up to the last step.
+    /// Distance from the first point, and from the line; differences are exact up to the last step.
     fn place(&self, point: &PointPair) -> Result<(f64, f64), TimeError> {
         let overflow = TimeError::Overflow { what: "point" };
         let along = point.from.checked_sub(self.first.from);
@@ -55,10 +55,10 @@ fn distance(from: Fixed, to: Fixed) -> Fixed {
 }
 
 impl PointFit {
-    /// The metric that the points show.
+    /// Fits a metric to points.
     ///
-    /// Points whose uncertainty is not stated get that of their scatter. Where stated uncertainties are far below the
-    /// scatter of neighbours, the scatter counts. Points that disagree with all around them are left out and reported.
+    /// Points without uncertainty, or with one far below the scatter, get that of the scatter. Points that disagree
+    /// with all neighbours are excluded and reported.
     ///
     /// # Errors
     /// [`TimeError::TooFewPoints`], [`TimeError::UnsortedPoints`] also for equal values, [`TimeError::NotMonotone`],
@@ -83,9 +83,9 @@ impl PointFit {
                 if let Some(line) = selected.line(options, &left_out)? {
                     return Ok(line);
                 }
-                // A few points just outside may be all that is against a line.
+                // Perhaps only a few points, just outside, contradict a line.
                 let (inside, outside) = selected.beside_robust_line();
-                let most = points.len() / LEFT_OUT;
+                let most = points.len() / POINTS_PER_EXCLUSION;
                 if !outside.is_empty() && left_out.len() + outside.len() <= most {
                     let fewer = UsedPoints::new(points, inside, &halves)?;
                     let mut left_out = left_out.clone();
@@ -126,14 +126,12 @@ fn halves(points: &[PointPair], used: &[usize]) -> Result<Vec<f64>, TimeError> {
     Ok(halves)
 }
 
-/// The points in use, in coordinates of the fit.
 struct UsedPoints<'a> {
     points: &'a [PointPair],
-    /// Positions of the points in use.
     used: Vec<usize>,
     placed: Vec<FitPoint>,
     reference: ReferenceLine,
-    /// What floats may be off by.
+    /// Rounding error of floats.
     pad: f64,
 }
 
@@ -162,7 +160,6 @@ impl<'a> UsedPoints<'a> {
         })
     }
 
-    /// A line through all intervals, if there is one.
     fn line(
         &self,
         options: &PointFitOptions,
@@ -203,8 +200,8 @@ impl<'a> UsedPoints<'a> {
         )))
     }
 
-    /// A line, whatever the points say: those that are off it widen the intervals of all. Where the truth is not straight,
-    /// nothing but the largest distance says how far it is away.
+    /// A line for any points: those off it widen all intervals, since without a straight truth only the largest
+    /// distance bounds the error.
     fn forced_line(
         mut self,
         options: &PointFitOptions,
@@ -272,7 +269,7 @@ impl<'a> UsedPoints<'a> {
         Ok(self.report(metric, FitShape::Pieces, left_out, |t| polyline.at(t)))
     }
 
-    /// Points inside and outside their intervals about a line that few of them cannot move.
+    /// Points inside and outside their intervals about a robust line.
     fn beside_robust_line(&self) -> (Vec<usize>, Vec<usize>) {
         let line: Chord = robust(&self.placed);
         let both = self.used.iter().zip(&self.placed);
@@ -299,7 +296,7 @@ impl<'a> UsedPoints<'a> {
         Ok(Knot { from, to })
     }
 
-    /// What the uncertainty grows by for each unit of the first timebase, beyond the points.
+    /// Growth of the uncertainty per unit of the first timebase, beyond the points.
     fn outside(&self, slope: f64, options: &PointFitOptions) -> f64 {
         let wander = options.wander * self.reference.advance().to_f64().abs();
         (slope + wander) / self.reference.span().to_f64()

@@ -1,24 +1,22 @@
-//! [`PointMetric`], a line through knots, and [`PointFit`], the same with what the fit says of itself.
+//! [`PointMetric`], a line through knots, and [`PointFit`], with the quality of its fit.
 
 use super::options::FitShape;
 use crate::wide::mul_div_round;
 use crate::{Exact, Fixed, TimeError};
 
-/// A continuous line of straight pieces from one timebase to another, each exact, with an uncertainty at every value.
+/// A continuous, exact, piecewise-linear map between timebases, with an uncertainty at every value.
 ///
-/// It rises or falls throughout, so it converts both ways. Before the first knot and behind the last one it goes on as
-/// the piece beside.
+/// Strictly monotonic, so it converts both ways. Beyond the knots it continues the outermost pieces.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PointMetric {
     /// At least two, ascending in `from`.
     pub(super) knots: Vec<Knot>,
     /// At least one, ascending in `from`.
     pub(super) margins: Vec<Margin>,
-    /// Half-width more for each unit of the first timebase before the first margin and behind the last one.
+    /// Growth of the half-width per unit of the first timebase before the first margin and behind the last.
     pub(super) outside: (f64, f64),
 }
 
-/// Where two pieces join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Knot {
     pub(super) from: Fixed,
@@ -32,7 +30,7 @@ pub(super) struct Margin {
     pub(super) half: f64,
 }
 
-/// A metric fitted to points, and how well it fits them.
+/// A metric fitted to points, and its quality.
 ///
 /// ```
 /// use isochrony_time::{Fixed, FitShape, PointFit, PointFitOptions, PointPair};
@@ -65,13 +63,13 @@ impl PointFit {
         &self.metric
     }
 
-    /// The shape that was chosen, or asked for.
+    /// The shape chosen or requested.
     #[must_use]
     pub fn shape(&self) -> FitShape {
         self.shape
     }
 
-    /// Root mean square distance of the points in use from the metric, in units of the second timebase.
+    /// RMS distance of the points in use from the metric, in units of the second timebase.
     #[must_use]
     pub fn residual(&self) -> f64 {
         self.residual
@@ -83,34 +81,33 @@ impl PointFit {
         self.largest_residual
     }
 
-    /// What [`residual`](Self::residual) a single straight line has: that pieces were chosen shows here.
+    /// [`residual`](Self::residual) of a single line, for comparison with pieces.
     #[must_use]
     pub fn line_residual(&self) -> f64 {
         self.line_residual
     }
 
-    /// Largest half-width of a point in use: as stated, or as the points scatter where that is more or nothing was
-    /// stated.
+    /// Largest half-width of a point in use: the stated one, or that of the scatter if larger or if none was stated.
     #[must_use]
     pub fn resolution(&self) -> f64 {
         self.resolution
     }
 
-    /// Positions of the points that the fit does not use, ascending: they disagree with all around them.
+    /// Positions of the excluded points, ascending: they disagree with all neighbours.
     #[must_use]
     pub fn outliers(&self) -> &[usize] {
         &self.outliers
     }
 }
 
-/// What is added for rounding: a value is off by one count of 2^-32 at most.
+/// Rounding error: one unit of 2^-32.
 const ROUNDING: f64 = 1.0 / (1u64 << 32) as f64;
 
-/// Margins of a line are few; those of pieces are as many as points, and lie between knots.
-const MOST_BREAKS: usize = 64;
+/// Lines have few margins; pieces have one per point, between knots.
+const MAX_BREAKS: usize = 64;
 
 impl PointMetric {
-    /// From the first timebase to the second, to the nearest 2^-32.
+    /// Converts from the first timebase to the second, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -120,7 +117,7 @@ impl PointMetric {
         along(value, a.from, a.to, num, den)
     }
 
-    /// From the second timebase to the first, to the nearest 2^-32.
+    /// Converts from the second timebase to the first, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -137,7 +134,7 @@ impl PointMetric {
     }
 
     pub(crate) fn backward_exact(&self, value: &Exact) -> Result<Exact, TimeError> {
-        // Knots are whole counts of 2^-32: what lies between two counts is on the piece of the lower one.
+        // Knots are multiples of 2^-32: a value between two multiples belongs to the piece of the lower one.
         let (a, b) = self.piece_reaching(value.floor_fixed()?);
         let (num, den) = slope(a, b);
         Ok(value.on_line(a.to, a.from, den, num))
@@ -160,7 +157,7 @@ impl PointMetric {
             let (num, den) = slope(a, b);
             (num as f64 / den as f64).abs()
         };
-        // The true value may lie where the line is steeper or flatter, and known better or worse.
+        // The true value may lie where slope and uncertainty differ.
         let reach = 2.0 * self.half_at(at) / rate_at(at);
         let reach = Fixed::from_f64_nearest(reach).unwrap_or(Fixed::ZERO);
         let ends = [at.checked_sub(reach), Some(at), at.checked_add(reach)];
@@ -169,13 +166,13 @@ impl PointMetric {
         Ok(far.fold(0.0, f64::max) + ROUNDING)
     }
 
-    /// Whether the second timebase advances where the first does.
+    /// Whether the map is ascending.
     #[must_use]
     pub fn rises(&self) -> bool {
         self.knots[0].to < self.knots[1].to
     }
 
-    /// Units of the second timebase for each of the first, at a value.
+    /// Slope at a value: units of the second timebase per unit of the first.
     #[must_use]
     pub fn rate(&self, value: Fixed) -> f64 {
         let (a, b) = self.piece_at(value);
@@ -183,12 +180,11 @@ impl PointMetric {
         num as f64 / den as f64
     }
 
-    /// Values of the first timebase where pieces join; the outermost are those of the first and the last point in use.
+    /// Knots; the outermost are the first and the last point in use.
     pub fn knots(&self) -> impl ExactSizeIterator<Item = (Fixed, Fixed)> + '_ {
         self.knots.iter().map(|knot| (knot.from, knot.to))
     }
 
-    /// Largest half-width between two values.
     pub(crate) fn most_uncertain(&self, from: Fixed, to: Fixed) -> f64 {
         let first = self.margins.partition_point(|margin| margin.from <= from);
         let behind = self.margins.partition_point(|margin| margin.from < to);
@@ -197,14 +193,12 @@ impl PointMetric {
         inner.max(self.half_at(from)).max(self.half_at(to)) + ROUNDING
     }
 
-    /// Values of the first timebase at which to look again between `from` and `to`, ascending: knots, and where the
-    /// uncertainty has changed.
+    /// Values of the first timebase between `from` and `to` where slope or uncertainty change, ascending.
     pub(crate) fn breaks(&self, from: Fixed, to: Fixed) -> Vec<Fixed> {
         let mut breaks: Vec<Fixed> = self.knots.iter().map(|knot| knot.from).collect();
-        if self.margins.len() <= MOST_BREAKS {
+        if self.margins.len() <= MAX_BREAKS {
             breaks.extend(self.margins.iter().map(|margin| margin.from));
         }
-        // Beyond the points it grows with the distance.
         let (first, last) = (
             breaks[0].to_bits(),
             self.knots[self.knots.len() - 1].from.to_bits(),

@@ -1,22 +1,22 @@
-//! What a metric is fitted to, and how.
+//! Inputs and options of a point fit.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, TimeError};
 
-/// One point of two timebases: where the first is at `from`, the second is at `to`, give or take `uncertainty`.
+/// A pair of values: where the first timebase is at `from`, the second is at `to`, within `uncertainty`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PointPair {
     /// Value in the first timebase.
     pub from: Fixed,
     /// Value in the second timebase.
     pub to: Fixed,
-    /// Half-width around `to` that holds the true value, not below zero; `None`: as the points scatter.
+    /// Half-width around `to` that holds the true value, not negative; `None`: from the scatter.
     pub uncertainty: Option<Fixed>,
 }
 
 impl PointPair {
-    /// A point whose uncertainty follows from the scatter of all points.
+    /// A point without stated uncertainty.
     pub fn new(from: impl Into<Fixed>, to: impl Into<Fixed>) -> Self {
         let (from, to) = (from.into(), to.into());
         Self {
@@ -26,7 +26,7 @@ impl PointPair {
         }
     }
 
-    /// The same point with a stated uncertainty.
+    /// Sets the uncertainty.
     #[must_use]
     pub fn within(self, uncertainty: impl Into<Fixed>) -> Self {
         let uncertainty = Some(uncertainty.into());
@@ -43,12 +43,12 @@ impl PointPair {
 pub enum FitShape {
     /// One straight line.
     Line,
-    /// Straight pieces that join.
+    /// Connected straight pieces.
     Pieces,
 }
 
 impl FitShape {
-    /// Its name: `line` or `pieces`.
+    /// `line` or `pieces`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -61,10 +61,10 @@ impl FitShape {
 /// Options of [`PointFit::new`](crate::PointFit::new).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PointFitOptions {
-    /// `None`, the default: a line if one goes through the intervals of all points but outliers, else pieces.
+    /// `None`, the default: a line if one passes through all intervals but outliers', else pieces.
     pub shape: Option<FitShape>,
-    /// How far the rate may differ, beyond the points and between those of pieces, from what the points show: a share of
-    /// the rate, 0 to 0.1. Default 1e-6, which a good crystal keeps to over a day.
+    /// Deviation of the rate, beyond and between the points, from what they show: a fraction of the rate, 0 to 0.1.
+    /// Default 1e-6, as of a good crystal over a day.
     pub wander: f64,
 }
 
@@ -78,7 +78,7 @@ impl Default for PointFitOptions {
 }
 
 impl PointFitOptions {
-    /// Refuses what is outside its range.
+    /// Checks ranges.
     ///
     /// # Errors
     /// [`TimeError::BadConfig`].

@@ -1,24 +1,23 @@
-//! Points that disagree with those around them, and how much the others scatter.
+//! Outliers among points, and the scatter of the others.
 //!
-//! A point is compared with what the points before it say, and with what those behind it say: the line through five of
-//! them by the median of their slopes, which one wrong point in five does not move. It is an outlier if both disagree
-//! with it in one direction by far more than points do as a rule. Where a clock changes its rate, one side still agrees;
-//! where its rate changes slowly, the point is far from both lines, but near the line between its neighbours.
+//! A point is compared with the lines through five points before and five behind it, by medians of slopes, which
+//! tolerate one wrong point in five. It is an outlier if it differs from both in the same direction by far more than is
+//! typical. If the clock's rate steps, one side still agrees; if it drifts, the point is near the line between its
+//! neighbours.
 
-/// Points on each side of one that is judged.
-const SIDE: usize = 5;
-/// Fewest of them that say anything.
-const LEAST_SIDE: usize = 3;
-/// Fewest points among which outliers are looked for.
-const LEAST: usize = 8;
-/// Disagreement of an outlier in multiples of the third quartile of all: 5.7 standard deviations of Gaussian scatter.
-const FAR: f64 = 5.0;
-/// The same of its distance from the line between its neighbours.
-const FAR_BESIDE: f64 = 3.0;
-/// No more than one point in so many is an outlier: beyond that, nothing says which are.
-const MOST: usize = 4;
+const SIDE_POINTS: usize = 5;
+/// Minimum points on a side.
+const MIN_SIDE_POINTS: usize = 3;
+/// Minimum points for detection.
+const MIN_POINTS: usize = 8;
+/// Threshold in multiples of the third quartile: 5.7 standard deviations of Gaussian scatter.
+const OUTLIER_THRESHOLD: f64 = 5.0;
+/// Threshold of the distance from the line between neighbours.
+const NEIGHBOUR_THRESHOLD: f64 = 3.0;
+/// At most one point in so many is an outlier: beyond that they cannot be told apart.
+const POINTS_PER_OUTLIER: usize = 4;
 
-/// A point that may be an outlier: coordinates, and its half-width where that is stated.
+/// A point: coordinates, and its stated half-width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) x: f64,
@@ -26,29 +25,31 @@ pub(super) struct Candidate {
     pub(super) half: Option<f64>,
 }
 
-/// Positions of outliers, ascending.
 pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     let mut used: Vec<usize> = (0..points.len()).collect();
     let mut out: Vec<usize> = Vec::new();
-    if points.len() < LEAST {
+    if points.len() < MIN_POINTS {
         return out;
     }
-    // Where several lie close together, the worst is taken out first: the others may only look wrong beside it.
+    // Of several close together, remove the worst first: it may distort the others.
     loop {
         let left: Vec<Candidate> = used.iter().map(|&at| points[at]).collect();
         let excess: Vec<f64> = (0..left.len()).map(|at| disagreement(&left, at)).collect();
         let beside: Vec<f64> = (0..left.len())
             .map(|at| off_neighbours(&left, at))
             .collect();
-        let (far, far_beside) = (FAR * quartile(&excess), FAR_BESIDE * quartile(&beside));
+        let (far, far_beside) = (
+            OUTLIER_THRESHOLD * quartile(&excess),
+            NEIGHBOUR_THRESHOLD * quartile(&beside),
+        );
         let is_worst = |at: usize| {
-            let around = at.saturating_sub(SIDE)..(at + SIDE + 1).min(excess.len());
+            let around = at.saturating_sub(SIDE_POINTS)..(at + SIDE_POINTS + 1).min(excess.len());
             excess[around].iter().all(|other| *other <= excess[at])
         };
         let worst: Vec<usize> = (0..left.len())
             .filter(|&at| excess[at] > far && beside[at] > far_beside && is_worst(at))
             .collect();
-        if worst.is_empty() || out.len() + worst.len() > points.len() / MOST {
+        if worst.is_empty() || out.len() + worst.len() > points.len() / POINTS_PER_OUTLIER {
             out.sort_unstable();
             return out;
         }
@@ -61,10 +62,10 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     }
 }
 
-/// By how much a point disagrees with those on both sides of it, beyond what uncertainties explain.
+/// Disagreement of a point with both sides, beyond the uncertainties.
 fn disagreement(points: &[Candidate], at: usize) -> f64 {
-    let before = &points[at.saturating_sub(SIDE)..at];
-    let behind = &points[at + 1..(at + 1 + SIDE).min(points.len())];
+    let before = &points[at.saturating_sub(SIDE_POINTS)..at];
+    let behind = &points[at + 1..(at + 1 + SIDE_POINTS).min(points.len())];
     let off = |side: &[Candidate]| {
         let line = median_line(side)?;
         let apart = points[at].x - line.x;
@@ -83,8 +84,8 @@ fn disagreement(points: &[Candidate], at: usize) -> f64 {
     }
 }
 
-/// Distance of a point from the line through the two points next to it. Twice that where these are on both sides of it,
-/// since one of them may be as wrong.
+/// Distance of a point from the line through its two nearest points; doubled if they are on both sides, since either
+/// may be wrong.
 fn off_neighbours(points: &[Candidate], at: usize) -> f64 {
     let last = points.len() - 1;
     let (a, b, weight) = match at {
@@ -97,20 +98,19 @@ fn off_neighbours(points: &[Candidate], at: usize) -> f64 {
     weight * (points[at].y - on_line).abs()
 }
 
-/// A line through a few points, by medians.
 struct MedianLine {
     x: f64,
     y: f64,
     slope: f64,
-    /// Typical distance of two of the points.
+    /// Typical distance between two of the points.
     reach: f64,
 }
 
 fn median_line(points: &[Candidate]) -> Option<MedianLine> {
-    if points.len() < LEAST_SIDE {
+    if points.len() < MIN_SIDE_POINTS {
         return None;
     }
-    let pairs = SIDE * (SIDE - 1) / 2;
+    let pairs = SIDE_POINTS * (SIDE_POINTS - 1) / 2;
     let (mut slopes, mut apart) = (Vec::with_capacity(pairs), Vec::with_capacity(pairs));
     for (k, a) in points.iter().enumerate() {
         for b in &points[k + 1..] {
@@ -125,8 +125,8 @@ fn median_line(points: &[Candidate]) -> Option<MedianLine> {
     Some(MedianLine { x, y, slope, reach })
 }
 
-/// Half-width of the interval around a point that holds the truth, as the points scatter about the lines between their
-/// neighbours: five standard deviations, or twice the upper decile if outliers or long tails make that more.
+/// Half-width of a point's interval from its scatter about the lines between neighbours: five standard deviations, or
+/// twice the upper decile if larger (outliers, long tails).
 pub(super) fn scatter(points: &[Candidate]) -> f64 {
     let mut off: Vec<f64> = interpolation_errors(points).map(f64::abs).collect();
     if off.is_empty() {
@@ -137,8 +137,8 @@ pub(super) fn scatter(points: &[Candidate]) -> f64 {
     (5.0 * sigma).max(2.0 * off[off.len() * 9 / 10])
 }
 
-/// Whether points scatter at random by more than their stated uncertainties, which are wrong then. A clock that wanders
-/// leaves the line between neighbours, too, but to one side for a while.
+/// Whether random scatter exceeds the stated uncertainties. A wandering clock leaves the line between neighbours, too,
+/// but to one side for a while.
 pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     let beyond = points.windows(3).filter(|three| {
         let [a, b, c] = [three[0], three[1], three[2]];
@@ -149,10 +149,10 @@ pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
         let off = b.y - (a.y + share * (c.y - a.y));
         off.abs() > half + (1.0 - share) * first + share * last
     });
-    if beyond.count() * MOST <= points.len() {
+    if beyond.count() * POINTS_PER_OUTLIER <= points.len() {
         return false;
     }
-    // Of independent points, errors of neighbours have a correlation of -2/3.
+    // Independent points have a correlation of neighbouring errors of -2/3.
     let off: Vec<f64> = interpolation_errors(points).collect();
     let together: f64 = off.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let square: f64 = off.iter().map(|off| off * off).sum();

@@ -1,25 +1,24 @@
-//! [`Polyline`]: a continuous line of few straight pieces through the intervals of all points.
+//! [`Polyline`]: few connected straight pieces through the intervals of all points.
 //!
-//! From each knot a cone of slopes narrows with each point; where it closes, the piece ends at the point before. Between
-//! two points the truth may leave the line by what the rate can change there: see [`super`].
+//! From each knot, a cone of slopes narrows with each point; where it closes, the piece ends at the point before. For
+//! the uncertainty between points see [`super`].
 
 use super::FitPoint;
 
-/// Straight pieces that join at knots.
 #[derive(Clone, Debug)]
 pub(super) struct Polyline {
     /// Ascending in `t`; the first at 0, the last at 1.
     pub(super) knots: Vec<(f64, f64)>,
-    /// Half-widths that hold the truth, at each point; between two of them the line between theirs.
+    /// Half-widths at each point; linear between them.
     pub(super) margins: Vec<(f64, f64)>,
-    /// How much wider that becomes for each unit of `t` before the first point and behind the last one.
+    /// Growth of the half-width per unit of `t` before the first point and behind the last.
     pub(super) outside: (f64, f64),
 }
 
-/// Share of the mean rate below which no piece falls: time does not stand still.
-const LEAST_RATE: f64 = 1e-3;
+/// Minimum rate of a piece, relative to the mean: time advances.
+const MIN_RATE: f64 = 1e-3;
 
-/// The slopes of a piece that are possible, and where it is.
+/// Range of a piece's slopes, and its extent.
 #[derive(Clone, Copy)]
 struct Rates {
     least: f64,
@@ -28,7 +27,7 @@ struct Rates {
 
 impl Polyline {
     /// Pieces through all points, of a map that advances by `advance` in all; `Err` with the position of the point
-    /// behind which none goes on.
+    /// behind which no piece continues.
     pub(super) fn through(
         points: &[FitPoint],
         advance: f64,
@@ -55,7 +54,7 @@ impl Polyline {
             while piece + 2 < knots.len() && knots[piece + 1].0 <= pair[0].t {
                 piece += 1;
             }
-            // The furthest that a curve of such slopes leaves the chord of its ends.
+            // Largest distance of a curve with such slopes from its chord.
             let Rates { least, most } = rates[piece];
             bumps.push((most - least) * (pair[1].t - pair[0].t) / 4.0);
         }
@@ -76,7 +75,6 @@ impl Polyline {
         })
     }
 
-    /// The line at `t`.
     pub(super) fn at(&self, t: f64) -> f64 {
         value(&self.knots, t)
     }
@@ -94,8 +92,8 @@ fn slope(a: (f64, f64), b: (f64, f64)) -> f64 {
 }
 
 fn knots(points: &[FitPoint], advance: f64) -> Result<Vec<(f64, f64)>, usize> {
-    // Coordinates count from a line that itself advances; so slopes are limited on one side.
-    let limit = -(1.0 - LEAST_RATE) * advance;
+    // Coordinates are relative to a line that itself advances, so slopes have a one-sided limit.
+    let limit = -(1.0 - MIN_RATE) * advance;
     let all = match advance < 0.0 {
         true => (f64::NEG_INFINITY, limit),
         false => (limit, f64::INFINITY),
@@ -130,14 +128,14 @@ fn knots(points: &[FitPoint], advance: f64) -> Result<Vec<(f64, f64)>, usize> {
     Ok(knots)
 }
 
-/// Where a piece ends: as near to the middle of its last point as its cone of slopes allows.
+/// End of a piece: as near to the middle of its last point as the cone allows.
 fn end_of(knot: (f64, f64), point: &FitPoint, cone: (f64, f64)) -> f64 {
     let span = point.t - knot.0;
     let wanted = (point.y - knot.1) / span;
     knot.1 + wanted.max(cone.0).min(cone.1) * span
 }
 
-/// What the rate may be within each piece: as it is in this one and those beside it, and as far again.
+/// Possible rates within each piece: those of the piece and its neighbours, widened by as much again.
 fn rates(knots: &[(f64, f64)], halves: &[f64], wander: f64) -> Vec<Rates> {
     let pieces = knots.len() - 1;
     let own: Vec<Rates> = (0..pieces)

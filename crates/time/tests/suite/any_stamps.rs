@@ -1,12 +1,11 @@
-//! Whatever the stamps say, a clock keeps its promises.
+//! Invariants of a clock under arbitrary stamps.
 
 use isochrony_time::{
     Clock, ClockConfig, Empirical, Fixed, Lookup, Piece, Placement, Point, PointUse, RunId, Stamp,
 };
 use proptest::prelude::*;
 
-/// One append: time since the last one beyond its samples (ns), samples,
-/// whether it is flagged as a leap second.
+/// One append: time since the last one beyond its samples (ns), samples, and leap second flag.
 type Step = (i64, u64, bool);
 
 fn steps() -> impl Strategy<Value = (Vec<Step>, i64, u64, bool, Option<f64>)> {
@@ -44,14 +43,14 @@ fn steps() -> impl Strategy<Value = (Vec<Step>, i64, u64, bool, Option<f64>)> {
     )
 }
 
-struct Fed {
+struct FedClock {
     clock: Clock,
     pieces: Vec<Piece>,
     points: Vec<Point>,
 }
 
-/// As a store does it: place, open runs, leave gaps, keep points and pieces.
-fn feed(fed: &mut Fed, stamps: &[(Stamp, u64)], look_ahead: bool) {
+/// As a store does it: places, opens runs, leaves gaps, keeps points and pieces.
+fn feed(fed: &mut FedClock, stamps: &[(Stamp, u64)], look_ahead: bool) {
     for (k, (stamp, samples)) in stamps.iter().enumerate() {
         let next = stamps.get(k + 1).map(|s| &s.0).filter(|_| look_ahead);
         let mut end = fed.clock.end().unwrap_or(0);
@@ -107,11 +106,11 @@ fn stamps(steps: &[Step], resolution: i64, hz: u64) -> Vec<(Stamp, u64)> {
     out
 }
 
-/// A clock at 1 Hz fed with steps that are no leap seconds, and its metric.
+/// Metric of a clock at 1 Hz fed with steps that are not leap seconds.
 fn metric_of(steps: &[(i64, u64)]) -> Empirical {
     let steps: Vec<Step> = steps.iter().map(|&(off, n)| (off, n, false)).collect();
     let config = ClockConfig::new(isochrony_time::Rate::from_hz(1).unwrap());
-    let mut fed = Fed {
+    let mut fed = FedClock {
         clock: Clock::new(config, RunId(0)).unwrap(),
         pieces: vec![],
         points: vec![],
@@ -126,7 +125,7 @@ fn metric_of(steps: &[(i64, u64)]) -> Empirical {
         .unwrap()
 }
 
-/// Near misses behind the gap had drawn its end before its beginning.
+/// Regression: near misses behind the gap moved its end before its start.
 #[test]
 fn a_gap_keeps_its_duration_whatever_the_stamps_behind_it_say() {
     let year = -1_000_000_000_000_000_000;
@@ -140,9 +139,9 @@ fn a_gap_keeps_its_duration_whatever_the_stamps_behind_it_say() {
     metric_of(&[&steps[..], &after[..]].concat());
 }
 
-/// Sums about a mean that is rounded had become negative, and the uncertainty no number.
+/// Regression: sums about a rounded mean became negative, and the uncertainty NaN.
 #[test]
-fn a_line_that_goes_on_far_from_its_origin_has_an_uncertainty() {
+fn distant_continuations_have_a_finite_uncertainty() {
     let ticks = [(0, 1); 7];
     let steps = [
         (143, 1),
@@ -183,7 +182,7 @@ proptest! {
         let mut config = ClockConfig::new(isochrony_time::Rate::from_hz(hz).unwrap());
         config.gap_slip_ns = slip;
         let stamps = stamps(&steps, resolution, hz);
-        let new = || Fed { clock: Clock::new(config.clone(), RunId(0)).unwrap(), pieces: vec![], points: vec![] };
+        let new = || FedClock { clock: Clock::new(config.clone(), RunId(0)).unwrap(), pieces: vec![], points: vec![] };
         let mut fed = new();
         feed(&mut fed, &stamps, look_ahead);
 
@@ -200,7 +199,7 @@ proptest! {
         let rate = fed.clock.rate();
         prop_assert!(rate.hz.is_finite() && rate.uncertainty_ppm.is_finite() && rate.uncertainty_ppm > 0.0);
 
-        // The same in two parts, with a resume from what was stored in between.
+        // The same in two parts, with a resume between them.
         if !look_ahead {
             let cut = (stamps.len() as f64 * cut) as usize;
             let mut part = new();

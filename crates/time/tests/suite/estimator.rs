@@ -1,11 +1,11 @@
-//! Rates, times and their uncertainties against a simulator that knows the truth.
+//! Rates, times and uncertainties against a simulator with known truth.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Placement};
 
 const SEEDS: u64 = 200;
 
-/// Over all seeds: how often the truth lies outside the stated uncertainty.
+/// How often the truth lies outside the stated uncertainty, over all seeds.
 fn honesty(rec: &Recorder, files: usize, max_pieces: usize, ppm_after: f64) {
     let (mut rate_misses, mut time_misses, mut times) = (0, 0, 0);
     let (mut worst_rate, mut sum_half) = (0f64, 0.0);
@@ -218,8 +218,7 @@ fn the_coarse_fit_goes_through_every_stamp_s_second() {
 
 #[test]
 fn other_rates_and_file_lengths_work_alike() {
-    // Noise of a stamp over the time that the estimate remembers, some 20 files,
-    // with room for the worst of the seeds.
+    // Noise of a stamp over the memory of the estimate, some 20 files, with room for the worst seed.
     for (nominal, samples, noise, ppm_after) in [
         (100.0, 100 * 60, 20e-6, 0.03),
         (10.0, 10 * 600, 1e-3, 0.15),
@@ -242,8 +241,8 @@ fn other_rates_and_file_lengths_work_alike() {
 }
 
 #[test]
-fn short_live_blocks_do_not_shatter_the_fit() {
-    // 100 ms blocks, as a live feed appends them, stamped on arrival.
+fn short_live_blocks_give_few_pieces() {
+    // 100 ms blocks, as in a live feed, stamped on arrival.
     let noise = Noise::Late(150e-6);
     let rec = Recorder {
         file_samples: 200,

@@ -1,4 +1,4 @@
-//! Single lost and repeated samples, against a simulator that knows which.
+//! Single lost and repeated samples, against a simulator that knows them.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Placement};
@@ -26,8 +26,7 @@ fn recorder(
     }
 }
 
-/// One sample lost after each of `at` (or taken twice, `lost` -1): each is found
-/// with its size, and nothing else is.
+/// One sample lost (repeated, for `lost` -1) after each of `at`: each is found with its size, and nothing else.
 fn finds(rec: &Recorder, at: &[usize], lost: i64, look_ahead: impl Fn(u64) -> bool) {
     let (mut outside, mut times) = (0, 0);
     for seed in 0..SEEDS {
@@ -91,7 +90,7 @@ fn stamps_to_a_fifth_of_a_period_tell_a_single_sample() {
         let rec = recorder(nominal, samples, Noise::None, fifth, 0.0);
         finds(&rec, &[5, 9, 30], 1, |seed| seed % 2 == 0);
     }
-    // Records of SEED 2: stamps to 100 us, 512 or 4096 bytes.
+    // SEED 2 records: stamps to 100 us, 512 or 4096 bytes.
     for (nominal, samples) in [(100.0, 412), (100.0, 4000), (200.0, 412), (1000.0, 4000)] {
         let rec = recorder(nominal, samples, Noise::None, 100_000, 0.0);
         finds(&rec, &[0], 1, |_| true);
@@ -101,7 +100,7 @@ fn stamps_to_a_fifth_of_a_period_tell_a_single_sample() {
 
 #[test]
 fn losses_at_every_border_are_found_one_by_one() {
-    // Rows of a table: each stretch has one stamp, the one after a lost row.
+    // Table rows: one stamp per contiguous range, after a lost row.
     let all: Vec<usize> = (0..FILES).collect();
     for (nominal, resolution) in [(1.0, 1_000_000), (1.0 / 3600.0, S), (100.0, 1000)] {
         let rec = recorder(nominal, 99, Noise::None, resolution, 0.0);
@@ -137,7 +136,7 @@ fn jitter_and_drift_alone_lose_nothing() {
 
 #[test]
 fn a_lone_late_stamp_below_a_few_samples_is_no_loss() {
-    // 0.7 of a sample late, whether or not the next stamp is known.
+    // 0.7 of a sample late, with and without the next stamp.
     let rec = recorder(2000.0, 60_000, Noise::Gauss(1e-6), 1000, 20.0);
     for seed in 0..SEEDS {
         let mut files = record(&rec, FILES, seed, no_event);

@@ -1,4 +1,4 @@
-//! Stamps that are left out of the metric, and imports that stop and go on.
+//! Stamps excluded from the metric, and interrupted imports.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Fixed, Placement};
@@ -31,7 +31,7 @@ fn a_lone_wrong_stamp_is_left_out_when_the_next_is_known() {
 }
 
 #[test]
-fn a_wrong_stamp_before_a_real_gap_is_told_from_it() {
+fn a_wrong_stamp_before_a_real_gap_is_recognised() {
     let rec = Recorder::water();
     let event = |k| {
         if k == 20 {
@@ -54,7 +54,7 @@ fn files_from_before_the_lock_keep_their_samples_and_lose_their_stamps() {
     let rec = Recorder::water();
     for (early, look_ahead) in [(1, true), (1, false), (5, true), (200, false)] {
         let mut files = record(&rec, early + 40, 2, no_event);
-        // 1980-01-06, as a GPS receiver without almanac says.
+        // 1980-01-06, as from a GPS receiver without almanac.
         let to_1980 = 315_964_800.0 + 120.0 - START as f64 * 1e-9;
         files[..early].iter_mut().for_each(|f| shift(f, to_1980));
         let im = import(config(&rec), &files, look_ahead);

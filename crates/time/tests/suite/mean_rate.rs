@@ -1,11 +1,11 @@
-//! A run's mean rate and its stated uncertainty, against a simulator that knows how long the samples took.
+//! A run's mean rate and its uncertainty, against a simulator with known durations.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Fixed, MeanRate, Piece, Rate, RunId};
 
 const SEEDS: u64 = 200;
 
-/// Samples per second of true time; gaps are nobody's.
+/// Samples per second of true time, without gaps.
 fn true_mean(files: &[File], next: &File) -> f64 {
     let (mut samples, mut ns) = (0.0, 0.0);
     for (k, file) in files.iter().enumerate() {
@@ -16,7 +16,7 @@ fn true_mean(files: &[File], next: &File) -> f64 {
     samples / ns * 1e9
 }
 
-/// Of all seeds, at most one in a hundred lies outside what is stated; gives the mean of what is stated, ppm.
+/// At most one seed in a hundred lies outside the stated uncertainty; returns its mean, ppm.
 fn honesty(rec: &Recorder, files: usize, event: impl Fn(usize) -> Event + Copy) -> f64 {
     let (mut misses, mut worst, mut stated) = (0, 0f64, 0.0);
     for seed in 0..SEEDS {
@@ -63,7 +63,7 @@ fn the_true_mean_is_within_what_is_stated() {
 
 #[test]
 fn a_day_of_wander_has_the_mean_that_the_samples_had() {
-    // The running estimate ends up to 1 ppm beside the mean; the mean itself is known far better.
+    // The running estimate ends up to 1 ppm beside the mean, which is known far better.
     let rec = Recorder {
         wander: (1.0, 4.0 * 3600.0),
         ..Recorder::water()
@@ -75,7 +75,7 @@ fn a_day_of_wander_has_the_mean_that_the_samples_had() {
 }
 
 #[test]
-fn gaps_take_no_part_in_it() {
+fn gaps_do_not_affect_the_mean_rate() {
     let rec = Recorder::water();
     let outage = |k| match k {
         5 => Event::Gap(0.3),
@@ -138,7 +138,7 @@ fn mean(pieces: Vec<Piece>, run: u32) -> Option<MeanRate> {
 }
 
 #[test]
-fn it_is_samples_over_time_of_one_run_without_its_gaps() {
+fn mean_rate_is_samples_over_gap_free_time() {
     let pieces = vec![
         piece(0, 0, Some(1000), 0, 1_000_000),
         piece(0, 1000, Some(2000), 1_000_000_000, 1_000_100),
@@ -147,7 +147,7 @@ fn it_is_samples_over_time_of_one_run_without_its_gaps() {
     ];
     let first = mean(pieces.clone(), 0).unwrap();
     assert!((first.hz - 1000.0).abs() < 1e-9, "{first:?}");
-    // Two stretches of 2 s and 1 s, each with two ends that are good to 10 ns.
+    // Two ranges of 2 s and 1 s, each with two ends good to 10 ns.
     assert!(
         (first.uncertainty_ppm - 40.0 / 3e9 * 1e6).abs() < 1e-6,
         "{first:?}"
@@ -158,6 +158,6 @@ fn it_is_samples_over_time_of_one_run_without_its_gaps() {
 }
 
 #[test]
-fn a_run_that_grows_has_none_yet() {
+fn growing_runs_have_no_mean_rate() {
     assert_eq!(mean(vec![piece(0, 0, None, 0, 1_000_000)], 0), None);
 }

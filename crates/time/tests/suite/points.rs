@@ -1,4 +1,4 @@
-//! Metrics fitted to pairs of points: the truth lies within what they state, whatever the points.
+//! Point metrics: the truth lies within their stated uncertainty.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn fit(points: &[PointPair]) -> Result<PointFit, TimeError> {
     PointFit::new(points, &PointFitOptions::default())
 }
 
-/// A whole number as pseudo-random as splitmix64 makes it.
+/// Pseudo-random number by splitmix64.
 fn noise(seed: u64) -> f64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,7 +27,7 @@ fn noise(seed: u64) -> f64 {
     (z ^ (z >> 31)) as f64 / u64::MAX as f64 * 2.0 - 1.0
 }
 
-/// A clock that runs fast by `ppm`, in exact arithmetic: `ppb` parts in 10^9.
+/// A clock that is fast by `ppb` parts in 10^9, exact.
 fn skewed(true_ns: i64, ppb: i64) -> i64 {
     true_ns + (i128::from(true_ns) * i128::from(ppb) / 1_000_000_000) as i64
 }
@@ -35,7 +35,7 @@ fn skewed(true_ns: i64, ppb: i64) -> i64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Truth: a straight line of any rate and offset, in whole numbers. Points anywhere within their stated intervals.
+    /// Truth: any straight line in integers; points anywhere within their stated intervals.
     #[test]
     fn a_straight_truth_lies_within_what_a_line_states(
         gaps in prop::collection::vec(1i64..1_000_000, 2..40),
@@ -46,11 +46,11 @@ proptest! {
         seed in any::<u64>(),
         probes in prop::collection::vec(-1.0f64..2.0, 20),
     ) {
-        // The truth is offset + from * num / 1000; where it is a whole number it is exact.
+        // The truth is offset + from * num / 1000, exact if whole.
         let num = if falls { -num } else { num };
         let froms: Vec<i64> = gaps.iter().scan(0, |at, gap| { *at += gap * 1000; Some(*at) }).collect();
         let span = froms[froms.len() - 1] - froms[0];
-        // A rate that is known at all: else the points may turn back.
+        // The rate must be significant, else points may turn back.
         prop_assume!(i128::from(span) * i128::from(num.abs()) / 1000 > 4 * i128::from(width));
         let truth = |from: i64| i128::from(offset) + i128::from(from) * i128::from(num) / 1000;
         let points: Vec<PointPair> = froms.iter().enumerate().map(|(k, &from)| {
@@ -59,14 +59,14 @@ proptest! {
         }).collect();
         let options = PointFitOptions { shape: Some(FitShape::Line), ..PointFitOptions::default() };
         let fit = match PointFit::new(&points, &options) {
-            // Points closer than their intervals may not tell which way the line goes.
+            // Points closer than their intervals may not show the direction.
             Err(TimeError::NotMonotone { .. }) => return Ok(()),
             fit => fit.unwrap(),
         };
         prop_assert!(fit.outliers().is_empty());
         prop_assert_eq!(fit.resolution(), width as f64);
         for share in probes {
-            // Whole thousands, so that the truth is a whole number.
+            // Multiples of a thousand, so that the truth is an integer.
             let from = froms[0] + (share * span as f64 / 1000.0) as i64 * 1000;
             let found = fit.metric().forward(int(from)).unwrap();
             let off = found.checked_sub(Fixed::from_i128(truth(from)).unwrap()).unwrap().to_f64().abs();
@@ -79,12 +79,12 @@ proptest! {
         }
     }
 
-    /// Truth: a clock whose rate swings slowly about its mean. Points anywhere within their stated intervals.
+    /// Truth: a slowly swinging rate; points anywhere within their stated intervals.
     #[test]
     fn a_wandering_truth_lies_within_what_pieces_state(
         count in 8usize..80,
         amplitude_ppm in 0.0f64..50.0,
-        // Points in one swing of the rate.
+        // Points per swing of the rate.
         per_swing in 8.0f64..100.0,
         phase in 0.0f64..6.3,
         skew_ppm in -50.0f64..50.0,
@@ -94,7 +94,7 @@ proptest! {
         let step = 60 * S;
         let swing = per_swing * step as f64;
         let omega = std::f64::consts::TAU / swing;
-        // Deviation of the true time from the recorded one, ns: the integral of the rate's.
+        // Deviation of true from recorded time, ns: the integral of the rate's.
         let deviation = |x: f64| {
             1e-6 * (skew_ppm * x - amplitude_ppm / omega * ((omega * x + phase).cos() - phase.cos()))
         };
@@ -114,13 +114,13 @@ proptest! {
             let found = fit.metric().forward(int(from)).unwrap().checked_sub(int(from)).unwrap().to_f64();
             let off = (found - truth(from)).abs();
             let stated = fit.metric().uncertainty(int(from));
-            // A float of these times is good to a thousandth of a nanosecond.
+            // A float of these times has a precision of a thousandth of a nanosecond.
             prop_assert!(off <= stated + 1e-3, "at {}: off by {off}, stated {stated}", from as f64 / step as f64);
         }
     }
 
     #[test]
-    fn forward_and_back_is_the_same_exactly(
+    fn forward_and_backward_round_trip_exactly(
         steps in prop::collection::vec((1i64..1_000_000, 1i64..1_000_000), 2..30),
         value in -1_000_000i64..40_000_000,
     ) {
@@ -138,7 +138,7 @@ proptest! {
         let there = graph.convert_exact(Time::new(value, a).into(), b).unwrap();
         let back = graph.convert_exact(there, a).unwrap();
         prop_assert_eq!(back.value, int(value).into());
-        // Points that are exact and in use are met exactly.
+        // Exact points in use are met exactly.
         for (position, point) in points.iter().enumerate() {
             if fit.outliers().binary_search(&position).is_err() {
                 let off = fit.metric().forward(point.from).unwrap().checked_sub(point.to).unwrap();
@@ -176,7 +176,7 @@ fn two_comparisons_of_a_recorder_tell_its_skew() {
 
 #[test]
 fn a_log_with_jitter_shows_its_scatter_and_its_outliers() {
-    // A day of fixes each minute, 40 us of jitter, a clock 7 ppm slow; every 200th fix seconds off.
+    // A fix per minute for a day, 40 us of jitter, 7 ppm slow; every 200th fix is seconds off.
     let wrong = |k: i64| k % 200 == 50;
     let points: Vec<PointPair> = (0..1440i64)
         .map(|k| {
@@ -191,7 +191,7 @@ fn a_log_with_jitter_shows_its_scatter_and_its_outliers() {
     let expected: Vec<usize> = (0..1440).filter(|&k| wrong(k as i64)).collect();
     assert_eq!(fit.outliers(), expected);
     assert_eq!(fit.shape(), FitShape::Line);
-    // The jitter's standard deviation is 32.7 us; the interval of a point is five of them.
+    // The jitter's standard deviation is 32.7 us; an interval has five of them.
     assert!(
         (28_000.0..38_000.0).contains(&fit.residual()),
         "{}",
@@ -207,7 +207,7 @@ fn a_log_with_jitter_shows_its_scatter_and_its_outliers() {
         let recorded = int(START + k * 60 * S);
         let off = fit.metric().forward(recorded).unwrap();
         let off = off.checked_sub(int(true_ns)).unwrap().to_f64().abs();
-        // A thousand points average: the line is far better than a point.
+        // A thousand points average out.
         assert!(off < 5_000.0, "{off}");
         assert!(off <= fit.metric().uncertainty(recorded));
     }
@@ -240,7 +240,7 @@ fn a_change_of_rate_is_no_outlier_and_makes_pieces() {
 }
 
 #[test]
-fn a_line_that_was_asked_for_says_how_far_bent_points_are_off_it() {
+fn forced_lines_state_the_distance_of_bent_points() {
     let truth = |x: i64| {
         if x > 20 * S {
             x + (x - 20 * S) / 10_000
@@ -271,7 +271,7 @@ fn a_line_that_was_asked_for_says_how_far_bent_points_are_off_it() {
 }
 
 #[test]
-fn points_that_make_no_metric_are_refused_with_what_to_do() {
+fn rejects_invalid_points_with_a_remedy() {
     let exact = |from: i64, to: i64| PointPair::new(from, to).within(0);
     let code = |points: &[PointPair]| fit(points).unwrap_err().code();
     assert_eq!(code(&[]), "too_few_points");
@@ -313,7 +313,7 @@ fn points_that_make_no_metric_are_refused_with_what_to_do() {
 
 #[test]
 fn a_graph_converts_through_points_and_carries_the_uncertainty() {
-    // Two recorders that share a trigger; civil time is known of the first.
+    // Two recorders share a trigger; civil time is known for the first.
     let mut graph = Graph::new();
     let index = |name: &str| Timebase {
         name: name.into(),
@@ -333,7 +333,7 @@ fn a_graph_converts_through_points_and_carries_the_uncertainty() {
     graph
         .connect(a, TimebaseId::CIVIL, Metric::Empirical(Arc::new(civil)))
         .unwrap();
-    // b counts 500 samples for 1000 of a, from sample 200 on, known to half a sample of a.
+    // b has 500 samples per 1000 of a, from sample 200 on, known to half a sample of a.
     let half = Fixed::from_decimal_str("0.5").unwrap();
     let points = [(0, 200), (250_000, 500_200)].map(|(b, a)| PointPair::new(b, a).within(half));
     let fit = fit(&points).unwrap();
@@ -358,7 +358,7 @@ fn a_graph_converts_through_points_and_carries_the_uncertainty() {
         .unwrap();
     assert_eq!(back.rounded().unwrap().value, int(100_000));
     assert!((0.25..0.26).contains(&off), "{off}");
-    // A second way that disagrees is refused.
+    // A second path that disagrees is an error.
     let wrong = [(0, 300), (250_000, 500_300)].map(|(b, a)| PointPair::new(b, a).within(half));
     let wrong = Metric::Points(Arc::new(
         super::points::fit(&wrong).unwrap().metric().clone(),
@@ -369,7 +369,7 @@ fn a_graph_converts_through_points_and_carries_the_uncertainty() {
     );
 }
 
-/// A recorder at 100 Hz whose clock is 20 ppm fast, with a gap, and the same recorder after a clock step.
+/// A recorder at 100 Hz, 20 ppm fast, with a gap, and again after a clock step.
 fn recorded() -> Empirical {
     let rate = Rate::from_hz(100).unwrap();
     let piece = |run: u32, index: i64, end: i64, ns: i64| Piece {
@@ -420,7 +420,7 @@ fn a_correction_moves_the_times_of_its_run_alone_and_inverts_exactly() {
             recorded.time_of(index).unwrap().value
         );
     }
-    // Behind the last point it is less certain.
+    // Less certain behind the last point.
     assert!(corrected.uncertainty_ns(50_000) < 101.0);
     let short: Vec<PointPair> = points[..2].to_vec();
     let short = super::points::fit(&short).unwrap();
@@ -461,9 +461,9 @@ fn a_correction_measures_what_few_stamps_left_open() {
             .unwrap();
         [1_000, 150_500, 180_000].map(|index| corrected.uncertainty_ns(index).round())
     };
-    // 350 ppm of 2,000 s are open with one stamp; two comparisons tell them.
+    // One stamp leaves 350 ppm of 2,000 s open; two comparisons measure them.
     assert_eq!(with(7e8, 0.0), [100.0, 5_100.0, 100.0]);
-    // Stamps that scatter say that the line is not where samples were, though no more than it states.
+    // Scatter of stamps means that samples may be off the line, within its uncertainty.
     assert_eq!(with(7e8, 1_000.0), [3_600.0, 8_600.0, 3_600.0]);
     assert_eq!(with(500.0, 1_000.0), [600.0, 8_600.0, 600.0]);
 }

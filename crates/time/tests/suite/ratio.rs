@@ -1,4 +1,4 @@
-//! Ratios of grids, and timebases of what was resampled, against arithmetic in wide integers.
+//! Ratios of grids and resampled timebases, against wide integers.
 
 use isochrony_time::{Rate, Ratio, TimeError, TimebaseId};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn places_are_the_floor_and_first_indices_do_not_lie_before(
+    fn positions_round_down_and_first_indices_round_up(
         up in 1u64..1 << 40, down in 1u64..1 << 40, index in -(1i64 << 20)..1 << 20,
     ) {
         let ratio = Ratio::new(up, down).unwrap();
@@ -22,7 +22,7 @@ proptest! {
     }
 
     #[test]
-    fn any_way_by_one_ratio_in_all_is_one_timebase(a in 1u64..50, b in 1u64..50, c in 1u64..50, d in 1u64..50) {
+    fn equal_compositions_share_a_timebase(a in 1u64..50, b in 1u64..50, c in 1u64..50, d in 1u64..50) {
         let step = |up, down| Ratio::new(up, down).unwrap();
         let origin = TimebaseId(5);
         let by_steps = origin.resampled(step(a, b)).unwrap().resampled(step(c, d)).unwrap();

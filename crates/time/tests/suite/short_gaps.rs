@@ -1,20 +1,19 @@
-//! Gaps of a few samples early in a signal, over a grid of rates, resolutions and lengths.
+//! Gaps of a few samples early in a signal, for many rates, resolutions and lengths.
 //!
-//! The oracle is the recorder itself: sample times are sums of whole periods, stamps are those
-//! times rounded down to the resolution. Nothing here uses the estimator.
+//! The oracle is the simulated recorder: sample times are sums of periods, stamps are rounded down to the resolution.
 
 use crate::common::START;
 use isochrony_time::{Clock, ClockConfig, Empirical, Fixed, Placement, Rate, RunId, Stamp};
 
-/// Largest rate error, dimensionless, that the rule for short gaps still tells from lost samples.
+/// Largest relative rate error for which the short-gap rule detects lost samples.
 const CRYSTAL: f64 = 100e-6;
 
-/// One recording with at most one gap.
+/// A recording with at most one gap.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     rate: u32,
     resolution_ns: i64,
-    /// Samples before the gap, and of each of the records that they come in.
+    /// Samples before the gap, and per record.
     before: i64,
     record: i64,
     /// Samples lost.
@@ -28,11 +27,11 @@ struct Case {
     look_ahead: bool,
 }
 
-/// What the clock made of a case.
+/// Result of a case.
 struct Outcome {
-    /// Length of the gap, where one was found between the two parts.
+    /// Length of the gap, if found between the two parts.
     gap: Option<u64>,
-    /// Anything else than a contiguous record elsewhere.
+    /// Any other result for another record.
     spurious: bool,
     metric: Empirical,
     /// Index of the first sample after the gap.
@@ -44,13 +43,13 @@ impl Case {
         1e9 / f64::from(self.rate)
     }
 
-    /// True time of a sample, counted with the lost ones, ns after `START`.
+    /// True time of a sample, lost ones included, ns after `START`.
     fn truth(&self, sample: i64) -> f64 {
         self.phase + sample as f64 * self.period() / (1.0 + self.ppm * 1e-6)
     }
 
     fn stamp(&self, sample: i64) -> Stamp {
-        // A picosecond, for the rounding of the float.
+        // A picosecond against float rounding.
         let units = ((self.truth(sample) + 1e-3) / self.resolution_ns as f64).floor();
         Stamp::new(
             Fixed::from_int(START + units as i64 * self.resolution_ns),
@@ -58,7 +57,7 @@ impl Case {
         )
     }
 
-    /// First sample and length of every record, and whether the gap comes before it.
+    /// First sample and length of every record, and whether the gap precedes it.
     fn records(&self) -> Vec<(i64, i64, bool)> {
         let cut = |from: i64, to: i64| {
             (from..to)
@@ -113,8 +112,7 @@ impl Case {
         }
     }
 
-    /// Whether the stamps tell the lost samples from none: more than half a sample beyond their
-    /// resolution and what a crystal may be off.
+    /// Whether the stamps show the loss: more than half a sample beyond resolution and crystal tolerance.
     fn tells(&self) -> bool {
         let since = (self.before - (self.before - 1) / self.record * self.record) as f64;
         let slack = 0.5 * self.period()
@@ -123,7 +121,7 @@ impl Case {
         self.resolution_ns as f64 <= self.period() && self.lost as f64 * self.period() > slack
     }
 
-    /// Greatest distance of a sample's time from the truth, beyond the stated uncertainty, ns.
+    /// Largest distance of a sample's time from the truth, beyond the stated uncertainty, ns.
     fn excess(&self, outcome: &Outcome) -> f64 {
         let parts = [
             (0, self.before, 0),
@@ -143,7 +141,7 @@ impl Case {
     }
 }
 
-/// All cases with `lost` samples and a clock that is off by `ppm`.
+/// All cases with `lost` samples and a rate error of `ppm`.
 fn grid(lost: i64, ppm: f64) -> impl Iterator<Item = Case> {
     const RATES: [u32; 9] = [1, 10, 100, 200, 500, 1000, 2000, 5000, 10_000];
     const RESOLUTIONS: [i64; 4] = [1, 1000, 100_000, 1_000_000];
@@ -154,7 +152,7 @@ fn grid(lost: i64, ppm: f64) -> impl Iterator<Item = Case> {
     settings.flat_map(move |(rate, resolution_ns)| {
         BEFORE.into_iter().flat_map(move |before| {
             let mut cases = Vec::new();
-            // As one record, as three, as many.
+            // One record, three, many.
             for record in [before, before / 3, before / 20 + 1] {
                 for after in [5, 100] {
                     for phase in [0.0, 0.31, 0.77] {
@@ -189,8 +187,7 @@ fn a_gap_of_one_to_three_samples_is_found_wherever_the_stamps_tell_it() {
             }
             told += 1;
             let outcome = case.import();
-            // Rounding moves all stamps of such a clock alike, also where it is as coarse as a sample: what lies
-            // between two of them is exact.
+            // Rounding moves all stamps of such a clock alike, so differences are exact.
             if outcome.gap != Some(lost.unsigned_abs()) || outcome.spurious {
                 missed.push((outcome.gap, case));
             }
@@ -205,7 +202,7 @@ fn a_gap_of_one_to_three_samples_is_found_wherever_the_stamps_tell_it() {
 }
 
 #[test]
-fn without_a_gap_none_is_found_however_the_clock_is_off() {
+fn no_gap_is_found_without_one_for_any_clock_error() {
     let (mut bad, mut total) = (Vec::new(), 0);
     for ppm in [0.0, 20.0, -40.0, 100.0, -100.0] {
         for case in grid(0, ppm) {
@@ -247,11 +244,11 @@ fn the_truth_lies_within_the_stated_uncertainty_also_where_stamps_cannot_tell() 
     );
 }
 
-/// A recording of exact stamps that lost a few samples several times, with what its records hold.
+/// A recording of exact stamps with several losses of a few samples.
 #[derive(Clone, Debug)]
 struct Losses {
     rate: u32,
-    /// Samples of each record, and how many were lost before it.
+    /// Samples per record, and lost samples before it.
     records: Vec<(i64, i64)>,
     look_ahead: bool,
 }
@@ -276,7 +273,7 @@ impl Losses {
         }
     }
 
-    /// Gaps as the clock finds them, before each record.
+    /// Gaps that the clock finds before each record.
     fn found(&self) -> Vec<i64> {
         let config = ClockConfig::new(Rate::from_hz(self.rate.into()).unwrap());
         let mut clock = Clock::new(config, RunId(0)).unwrap();

@@ -57,7 +57,7 @@ fn fixed_takes_floats_exactly_or_says_why_not() {
 }
 
 #[test]
-fn fixed_refuses_what_is_no_number() {
+fn fixed_rejects_invalid_text() {
     for text in [
         "", ".", "-", "1e5", "1.2.3", "0x10", "١", "1_000", "+-1", " 1",
     ] {
@@ -116,7 +116,7 @@ fn rates_are_read_as_people_write_them() {
 }
 
 #[test]
-fn civil_times_known_by_heart() {
+fn known_civil_times() {
     for (text, s, ns) in [
         ("1970-01-01T00:00:00Z", 0i128, 0i128),
         ("2010-03-01T00:00:07.000128Z", 1_267_401_607, 128_000),
@@ -209,7 +209,7 @@ fn refuses_civil_times_that_do_not_exist() {
 }
 
 #[test]
-fn a_year_or_a_month_is_its_first_instant_but_no_stamp_of_a_file() {
+fn years_and_months_are_their_first_instant_but_no_stamps() {
     for (text, whole) in [
         ("2010", "2010-01-01"),
         (" 2010 ", "2010-01-01"),
@@ -280,7 +280,7 @@ proptest! {
 
     #[test]
     fn calendar_days_follow_one_another(days in -4_371_587i64..2_932_895) {
-        // Counting on by one day is the calendar's own definition.
+        // Counting by single days defines the calendar.
         let (y, m, d) = civil::ymd_from_days(days);
         prop_assert_eq!(civil::days_from_ymd(y as i32, m, d), Some(days));
         let (y2, m2, d2) = civil::ymd_from_days(days + 1);
@@ -344,7 +344,7 @@ fn a_leap_second_is_read_only_where_there_can_be_one() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// The oracle: the shortest decimal of the float as a ratio of big integers.
+    /// Oracle: the shortest decimal of the float as a big rational.
     #[test]
     fn seconds_are_the_decimals_that_they_are_written_as(
         digits in 1u64..10_000_000,

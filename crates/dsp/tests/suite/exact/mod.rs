@@ -1,10 +1,10 @@
-//! Elementary functions by their series in fixed point: slow, obvious, and far more exact than doubles.
+//! Elementary functions by series in fixed point: slow, and far more precise than f64.
 
 use std::sync::LazyLock;
 
 use num_bigint::{BigInt, Sign};
 
-/// Bits after the point while a function is computed.
+/// Fractional bits.
 const PLACES: i64 = 640;
 
 /// `digits * 2^exponent`; exact as an argument, to hundreds of bits as a result.
@@ -14,7 +14,7 @@ pub(crate) struct Exact {
     exponent: i64,
 }
 
-/// A fixed-point number: times 2^-[`PLACES`].
+/// Fixed point, scaled by 2^[`PLACES`].
 type Fixed = BigInt;
 
 fn one() -> Fixed {
@@ -29,7 +29,7 @@ fn over(a: &Fixed, b: &Fixed) -> Fixed {
     (a << PLACES) / b
 }
 
-/// `sum of term(k)`, each made from the one before, until they vanish.
+/// Sum of terms, each computed from the one before, until they vanish.
 fn series(mut term: Fixed, next: impl Fn(&Fixed, u32) -> Fixed) -> Fixed {
     let mut sum = Fixed::from(0);
     let mut k = 0;
@@ -74,11 +74,10 @@ fn atan_of_inverse(n: i64) -> Fixed {
 
 static LN_2: LazyLock<Fixed> = LazyLock::new(|| twice_atanh(&(one() / 3)));
 static LN_10: LazyLock<Fixed> = LazyLock::new(|| &*LN_2 * 3 + twice_atanh(&(one() / 9)));
-/// Half of pi, by Machin's formula.
+/// pi/2 by Machin's formula.
 static HALF_PI: LazyLock<Fixed> =
     LazyLock::new(|| (atan_of_inverse(5) * 4 - atan_of_inverse(239)) * 2);
 
-/// The nearest integer.
 fn rounded(x: &Fixed) -> BigInt {
     (x + (one() >> 1)) >> PLACES
 }
@@ -140,7 +139,7 @@ impl Exact {
     }
 
     pub(crate) fn tanh(&self) -> Self {
-        // By the magnitude, so that nothing cancels.
+        // By magnitude, to avoid cancellation.
         let sign = if self.digits.sign() == Sign::Minus {
             -1
         } else {
@@ -156,7 +155,7 @@ impl Exact {
 
     pub(crate) fn ln(&self) -> Self {
         let k = self.digits.bits() as i64 + self.exponent;
-        // Between a half and one.
+        // From a half to one.
         let m = Self {
             digits: self.digits.clone(),
             exponent: self.exponent - k,
@@ -218,7 +217,7 @@ impl Exact {
         Self::from_fixed(over(&sine, &cosine))
     }
 
-    /// The power of two at or below the magnitude.
+    /// Exponent of the highest bit.
     fn scale(&self) -> i64 {
         self.digits.bits() as i64 - 1 + self.exponent
     }
@@ -231,7 +230,7 @@ impl Exact {
         (-125..127).contains(&self.scale())
     }
 
-    /// Distance from a double, in units of the last of so many digits.
+    /// Distance from an f64, in units of the last of `digits` digits.
     fn distance(&self, x: f64, digits: i64, least: i64) -> f64 {
         let unit = (self.scale() - (digits - 1)).max(least);
         let x = Self::of(x);
@@ -239,7 +238,7 @@ impl Exact {
         let a = &x.digits << (x.exponent - least);
         let b = &self.digits << (self.exponent - least);
         let off = a - b;
-        // Only its first 64 bits matter.
+        // The first 64 bits suffice.
         let drop = (off.bits() as i64 - 64).max(0);
         let first = i128::try_from(off >> drop).unwrap() as f64;
         (first * 2f64.powi((drop + least - unit).clamp(-2000, 2000) as i32)).abs()

@@ -1,7 +1,7 @@
-//! What tests of streams share: noise, and kernels called for a part at a time.
+//! Shared by tests of streams: noise, and kernels called in pieces.
 #![allow(dead_code)] // Not every test needs all of it.
 
-/// Numbers that look random (SplitMix64).
+/// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -18,13 +18,13 @@ impl Random {
         -self.uniform().ln()
     }
 
-    /// Box and Muller's.
+    /// Box-Muller.
     pub(crate) fn gaussian(&mut self) -> f64 {
         (2.0 * self.exponential()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }
 }
 
-/// Results of calls of these lengths, by turns.
+/// Results of calls with these lengths, cyclically.
 pub(crate) fn in_parts(
     values: &[f64],
     cuts: &[usize],

@@ -1,7 +1,6 @@
-//! What NumPy's arithmetic means for one number of each dtype.
+//! NumPy's scalar arithmetic for each dtype.
 //!
-//! Every method is `#[inline(always)]`, so that loops compile it for their instruction set, and
-//! branch-free where vectors have to do it.
+//! Every method is `#[inline(always)]`, to be compiled for an instruction set, and branch-free if vectorised.
 
 mod complex;
 mod real;
@@ -9,7 +8,7 @@ mod whole;
 
 use isochrony_segment::Sample;
 
-/// Sums and products; bools: or, and.
+/// Sums and products; for bools: or, and.
 pub(crate) trait Arith: Sample {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -47,7 +46,7 @@ pub(crate) trait Order: Sample {
     }
 }
 
-/// Bitwise operations; logical ones of bools.
+/// Bitwise operations; logical ones for bools.
 pub(crate) trait Bits: Sample {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
@@ -55,11 +54,10 @@ pub(crate) trait Bits: Sample {
     fn inverted(self) -> Self;
 }
 
-/// Quotient and remainder rounded down, C's remainder, and powers. Some floats are rare: vectors
-/// have no way for them.
+/// Floored quotient and remainder, C's remainder, and powers. Vectors cannot compute some floats, called rare.
 pub(crate) trait Floored: Sample {
-    /// Whether there are such.
-    const SOME_RARE: bool;
+    /// Whether floats can be rare.
+    const HAS_RARE: bool;
     fn floor_div(self, divisor: Self) -> Self;
     fn modulo(self, divisor: Self) -> Self;
     fn remainder(self, divisor: Self) -> Self;
@@ -68,12 +66,11 @@ pub(crate) trait Floored: Sample {
     fn rare_modulo(self, divisor: Self) -> Self;
     fn rare_remainder(self, divisor: Self) -> Self;
     fn power(self, exponent: Self) -> Self;
-    /// Whether the power of an exponent is rare.
+    /// Whether powers with this exponent are rare.
     fn is_steep(self) -> bool;
     fn rare_power(self, exponent: Self) -> Self;
 }
 
-/// True quotients.
 pub(crate) trait Quotient: Sample {
     fn over(self, divisor: Self) -> Self;
 }

@@ -68,7 +68,7 @@ macro_rules! floats {
         }
 
         impl Floored for $type {
-            const SOME_RARE: bool = true;
+            const HAS_RARE: bool = true;
 
             #[inline(always)]
             fn floor_div(self, divisor: Self) -> Self {
@@ -101,8 +101,8 @@ macro_rules! floats {
                 $uneven(self, divisor)
             }
 
-            /// As `npy_floor_divide`: the quotient of what is left without the remainder, because
-            /// `floor(a / b)` is off by one where `a / b` rounds up to an integer.
+            /// As `npy_floor_divide`: subtracts the remainder first, since `floor(a / b)` is off by one if `a / b`
+            /// rounds up to an integer.
             #[inline(always)]
             fn rare_floor_div(self, divisor: Self) -> Self {
                 if divisor == 0.0 {

@@ -83,12 +83,12 @@ macro_rules! integers {
         }
 
         impl Floored for $type {
-            const SOME_RARE: bool = false;
+            const HAS_RARE: bool = false;
 
             #[inline(always)]
             fn floor_div(self, divisor: Self) -> Self {
                 let (quotient, rest) = $divide(self, divisor);
-                #[allow(unused_comparisons)] // unsigned dtypes have no signs that could differ
+                #[allow(unused_comparisons)] // unsigned dtypes have no sign
                 let below = (rest != 0) & ((rest < 0) != (divisor < 0));
                 let floor = quotient.wrapping_sub(Self::from(below));
                 if divisor == 0 { 0 } else { floor }
@@ -97,7 +97,7 @@ macro_rules! integers {
             #[inline(always)]
             fn modulo(self, divisor: Self) -> Self {
                 let (_, rest) = $divide(self, divisor);
-                #[allow(unused_comparisons)] // unsigned dtypes have no signs that could differ
+                #[allow(unused_comparisons)] // unsigned dtypes have no sign
                 let below = (rest != 0) & ((rest < 0) != (divisor < 0));
                 let modulo = if below { rest.wrapping_add(divisor) } else { rest };
                 if divisor == 0 { 0 } else { modulo }
@@ -139,7 +139,7 @@ macro_rules! integers {
                 self.power(exponent)
             }
 
-            /// Wraps. Exponents below zero never come here: expressions with them are refused.
+            /// Wraps. Typing rejects negative exponents.
             #[inline(always)]
             fn power(self, exponent: Self) -> Self {
                 let (mut base, mut left, mut product) = (self, exponent, 1);
@@ -157,9 +157,8 @@ macro_rules! integers {
     )*};
 }
 
-/// Quotient and remainder rounded towards zero, through floats, which vectors can divide: quotients
-/// of 16 bits are so far from the next integer that a float of 24 bits does not reach it, those of
-/// 32 that one of 53 does not. Whatever it gives for zero is not used.
+/// Truncated quotient and remainder through floats, which vectors can divide: rounding of f32 is below the distance of
+/// 16-bit quotients from the next integer, that of f64 for 32 bits. The result for zero is not used.
 macro_rules! through {
     ($type:ident, $float:ident) => {
         |a: $type, b: $type| {
@@ -173,7 +172,7 @@ macro_rules! through {
 integers! {
     i8, through!(i8, f32);
     i16, through!(i16, f32);
-    // The one quotient that does not fit wraps.
+    // The only quotient that overflows wraps.
     i32, |a: i32, b: i32| {
         let quotient = (f64::from(a) / f64::from(b)) as i32;
         let quotient = if b == -1 { a.wrapping_neg() } else { quotient };
@@ -197,7 +196,7 @@ impl Arith for Bool8 {
         self.or(other)
     }
 
-    /// Never asked for: typing refuses it, as NumPy does.
+    /// Never called: typing rejects it, as NumPy does.
     #[inline(always)]
     fn minus(self, other: Self) -> Self {
         self.xor(other)

@@ -1,6 +1,5 @@
-//! What an expression means: a slow evaluator, one window and one sample at a time, written without
-//! a look at the interpreter. Dtypes come from the table that NumPy made, so integers must wrap (`Expr::wrapping`) or
-//! be of 64 bits.
+//! A slow, independent evaluator of expressions, by window and sample. Dtypes come from NumPy's table, so integers must
+//! wrap (`Expr::wrapping`) or have 64 bits.
 
 pub(crate) mod number;
 pub(crate) mod random;
@@ -22,12 +21,12 @@ pub(crate) static TYPES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     table.types
 });
 
-/// A value per sample, or one for the window.
+/// A value per sample, or one per window.
 #[derive(Debug, Clone)]
 pub(crate) struct Values {
     pub(crate) numbers: Vec<Num>,
     pub(crate) per_sample: bool,
-    /// How the table calls its type.
+    /// Its type in the table.
     pub(crate) kind: &'static str,
 }
 
@@ -87,7 +86,7 @@ pub(crate) fn numbers<T: Sample>(samples: &[T]) -> Vec<Num> {
         .collect()
 }
 
-/// The dtype of an operation's result, as NumPy has it.
+/// Dtype of an operation's result in NumPy.
 pub(crate) fn result(name: &str, operands: &[&str]) -> Option<DType> {
     let key = format!("{name}({})", operands.join(", "));
     TYPES.get(&key)?.parse().ok()
@@ -102,15 +101,15 @@ fn number(value: Scalar) -> (Num, &'static str) {
     }
 }
 
-/// What a memory knows, by the place of its node.
+/// State of operations, by node.
 pub(crate) type Memories = BTreeMap<usize, Num>;
 
-/// The expression's values for one window.
+/// Values of the expression for one window.
 pub(crate) fn evaluate(expr: &Expr, window: &[Num], memories: &mut Memories) -> Values {
     evaluate_inputs(expr, &[(window, true)], memories)
 }
 
-/// The same of several inputs: the window of each, and whether its values are samples or the window's one.
+/// For several inputs: the window of each, and whether its values are samples or a single value.
 pub(crate) fn evaluate_inputs(
     expr: &Expr,
     inputs: &[(&[Num], bool)],
@@ -154,7 +153,7 @@ pub(crate) fn evaluate_inputs(
 
 type Apply = dyn Fn(&[Num]) -> Num;
 
-/// Operations on each sample by itself.
+/// Elementwise operations.
 fn each(op: Op, args: &[&Values]) -> Values {
     if let Op::Wrapping(op) = op {
         return each(op.plain(), args);
@@ -179,7 +178,7 @@ fn each(op: Op, args: &[&Values]) -> Values {
             let integers = args.iter().all(|values| values.dtype().is_integer());
             Box::new(move |n| {
                 let own = if dtype == DType::Bool { common } else { dtype };
-                // Python's integers are compared as they are, whether or not they fit.
+                // Python integers are compared as they are, whether or not they fit.
                 let fit = if integers && dtype == DType::Bool {
                     DType::I64
                 } else {
@@ -296,7 +295,7 @@ fn two_operands(name: &str, a: Num, b: Num) -> Num {
     }
 }
 
-/// Adds with the rounding errors carried along (Neumaier).
+/// Neumaier's compensated sum.
 pub(crate) fn accurate_sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0f64, 0.0);
     for value in values {
@@ -345,7 +344,7 @@ fn reduce(name: &str, samples: &[Num]) -> Num {
                 }
             };
             let found = samples[1..].iter().fold(samples[0], better);
-            // The sign of a zero that has equals is left open; ours is plus.
+            // The sign of a zero extreme is undefined; ours is plus.
             let plus = |part: f64| if part == 0.0 { 0.0 } else { part };
             Num {
                 re: plus(found.re),
@@ -423,7 +422,7 @@ fn remember(name: &str, place: usize, args: &[&Values], memories: &mut Memories)
                 Some(mean) if value.is_nan() => mean.re,
                 Some(mean) => mean.re + alpha * (value - mean.re),
             };
-            // A mean that infinities made NaN is forgotten: the next value begins anew.
+            // A mean that infinities made NaN restarts.
             let kept = (!mean.is_nan()).then(|| Num::real(mean, DType::F64));
             if kept.is_none() {
                 memories.remove(&place);

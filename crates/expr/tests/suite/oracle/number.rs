@@ -1,4 +1,4 @@
-//! One number of any dtype, in types wide enough to be exact, rounded or wrapped after each step.
+//! A number of any dtype, in exact wide types, rounded or wrapped after each step.
 
 use isochrony_segment::DType;
 
@@ -41,8 +41,8 @@ fn single(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::C64)
 }
 
-/// Rounds to the precision of a dtype. One operation on f32 done in f64 and rounded then is the
-/// operation in f32, because f64 has more than twice the digits.
+/// Rounds to the precision of a dtype. An f32 operation computed in f64 and rounded is exact, since f64 has more than
+/// twice the digits.
 fn round(value: f64, dtype: DType) -> f64 {
     if single(dtype) {
         f64::from(value as f32)
@@ -126,7 +126,7 @@ impl Num {
         }
     }
 
-    /// Whether NumPy orders this before `other`, or takes them as equal if `or_equal`.
+    /// NumPy's order; equals count if `or_equal`.
     pub(crate) fn before(self, other: Self, or_equal: bool) -> bool {
         if exact(self.dtype) && exact(other.dtype) {
             return self.int < other.int || (or_equal && self.int == other.int);
@@ -201,7 +201,7 @@ pub(crate) fn arithmetic(name: &str, a: Num, b: Num) -> Num {
             "fmod" => x % y,
             "floordiv" if y == 0.0 => x / y,
             "floordiv" => {
-                // What is left without the remainder is a multiple of y, or nearly.
+                // Without the remainder, it is nearly a multiple of y.
                 let rest = x % y;
                 let mut quotient = r(r(x - rest) / y);
                 if rest != 0.0 && (y < 0.0) != (rest < 0.0) {

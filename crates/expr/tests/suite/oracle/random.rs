@@ -1,21 +1,21 @@
-//! Random expressions that NumPy and we both take.
+//! Random expressions that NumPy and this crate support.
 
 use isochrony_expr::{Binary, Expr, Memory, Op, Reduction, Scalar, Unary};
 use isochrony_segment::{Complex64, DType};
 
 use super::result;
 
-/// Which operations may occur.
+/// Allowed operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ops {
-    /// Those whose results have no rounding of their own choice: equal bits are demanded.
+    /// Those with uniquely rounded results: bits must be equal.
     Exact,
     /// All.
     All,
 }
 
 #[derive(Debug, Clone)]
-struct Known {
+struct Subexpression {
     expr: Expr,
     kind: &'static str,
     shape: u8,
@@ -29,7 +29,7 @@ fn name(dtype: DType) -> &'static str {
     dtype.name()
 }
 
-fn constant(choice: u32) -> Known {
+fn constant(choice: u32) -> Subexpression {
     let integers = [0i64, 1, 2, 3, 5, 7, 100, 127];
     let floats = [0.0, 0.5, -1.5, 3.0, 100.25, -0.125, 1e30, f64::INFINITY];
     let value = integers[(choice / 16 % 8) as usize];
@@ -44,7 +44,7 @@ fn constant(choice: u32) -> Known {
             (Expr::typed(Scalar::Int(value), dtype), name(dtype))
         }
     };
-    Known {
+    Subexpression {
         expr,
         kind,
         shape: CONSTANT,
@@ -72,7 +72,7 @@ fn allowed(op: Op, ops: Ops, kinds: &[&str]) -> bool {
         ) => !exact && !complex,
         Op::Unary(Unary::Angle) => !exact,
         Op::Unary(Unary::Round | Unary::Rint) => !complex,
-        // Of integers only with a constant.
+        // Integers only with a constant.
         Op::Binary(Binary::Pow) => !exact && float && !complex,
         Op::Binary(Binary::Arctan2 | Binary::Hypot) => !exact,
         Op::Reduce(Reduction::Sum | Reduction::Mean) => !(exact && (float || complex)),
@@ -95,37 +95,37 @@ fn result_of(op: Op, kinds: &[&str]) -> Option<DType> {
     }
 }
 
-/// An expression for samples of a dtype that takes one step per choice.
+/// An expression for samples of a dtype, one step per choice.
 pub(crate) fn expression(input: DType, ops: Ops, choices: &[u32]) -> Expr {
     expression_of(&[(input, true)], ops, choices)
 }
 
-/// The same of several inputs: the dtype of each, and whether it has a value for each sample or for each window.
+/// For several inputs: dtype of each, and whether it has a value per sample or per window.
 pub(crate) fn expression_of(inputs: &[(DType, bool)], ops: Ops, choices: &[u32]) -> Expr {
-    let input = |(place, &(dtype, per_sample)): (usize, &(DType, bool))| Known {
+    let input = |(place, &(dtype, per_sample)): (usize, &(DType, bool))| Subexpression {
         expr: Expr::input_at(place as u8),
         kind: name(dtype),
         shape: if per_sample { SAMPLE } else { WINDOW },
     };
-    let mut known: Vec<Known> = inputs.iter().enumerate().map(input).collect();
+    let mut subexpressions: Vec<Subexpression> = inputs.iter().enumerate().map(input).collect();
     for &choice in choices {
-        if let Some(next) = step(&known, ops, choice) {
-            known.push(next);
+        if let Some(next) = step(&subexpressions, ops, choice) {
+            subexpressions.push(next);
         }
     }
-    // The last that depends on samples; there is always the input.
-    let last = known
+    // The last that depends on samples; the input always does.
+    let last = subexpressions
         .into_iter()
         .rev()
-        .find(|known| known.shape != CONSTANT);
+        .find(|subexpressions| subexpressions.shape != CONSTANT);
     last.unwrap().expr
 }
 
-fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
-    // Mostly the latest, so that expressions grow deep.
-    let pick = |bits: u32| -> &Known {
+fn step(subexpressions: &[Subexpression], ops: Ops, choice: u32) -> Option<Subexpression> {
+    // Mostly the latest, for deep expressions.
+    let pick = |bits: u32| -> &Subexpression {
         let back = [0, 0, 0, 1, 1, 2, 3, bits as usize / 8][bits as usize % 8];
-        &known[known.len() - 1 - back.min(known.len() - 1)]
+        &subexpressions[subexpressions.len() - 1 - back.min(subexpressions.len() - 1)]
     };
     let a = pick(choice >> 8 & 63);
     let many = choice >> 20;
@@ -149,7 +149,10 @@ fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
         }
         8..11 => {
             let op = Reduction::ALL[many as usize % Reduction::ALL.len()];
-            let sampled = known.iter().rev().find(|known| known.shape == SAMPLE)?;
+            let sampled = subexpressions
+                .iter()
+                .rev()
+                .find(|subexpressions| subexpressions.shape == SAMPLE)?;
             let on = if a.shape == SAMPLE { a } else { sampled };
             apply(Op::Reduce(op), std::slice::from_ref(on), ops)
         }
@@ -168,7 +171,7 @@ fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
             if condition.shape == CONSTANT {
                 return None;
             }
-            Some(Known {
+            Some(Subexpression {
                 expr: condition.expr.select(&a.expr, &b.expr),
                 kind: name(dtype),
                 shape: condition.shape.max(a.shape).max(b.shape),
@@ -178,14 +181,17 @@ fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
             let dtype = DType::ALL[many as usize % DType::ALL.len()];
             let from: DType = a.kind.parse().ok()?;
             let loses = from.is_complex() && !dtype.is_complex() && dtype != DType::Bool;
-            (!loses).then(|| Known {
+            (!loses).then(|| Subexpression {
                 expr: a.expr.astype(dtype),
                 kind: name(dtype),
                 shape: a.shape,
             })
         }
         _ => {
-            let value = known.iter().rev().find(|known| known.shape == WINDOW)?;
+            let value = subexpressions
+                .iter()
+                .rev()
+                .find(|subexpressions| subexpressions.shape == WINDOW)?;
             let complex = value.kind.starts_with("complex");
             let op = Memory::ALL[many as usize % 4];
             let (expr, kind) = match op {
@@ -204,7 +210,7 @@ fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
                 }
                 _ => return None,
             };
-            Some(Known {
+            Some(Subexpression {
                 expr,
                 kind,
                 shape: WINDOW,
@@ -213,21 +219,32 @@ fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
     }
 }
 
-fn apply(op: Op, args: &[Known], ops: Ops) -> Option<Known> {
-    let kinds: Vec<&str> = args.iter().map(|known| known.kind).collect();
+fn apply(op: Op, args: &[Subexpression], ops: Ops) -> Option<Subexpression> {
+    let kinds: Vec<&str> = args
+        .iter()
+        .map(|subexpressions| subexpressions.kind)
+        .collect();
     let weak = |kind: &str| ["int", "float", "complex"].contains(&kind);
-    // Numbers without a dtype among themselves are Python's business.
+    // Without a dtype, numbers are Python's.
     if kinds.iter().all(|kind| weak(kind)) || !allowed(op, ops, &kinds) {
         return None;
     }
     let dtype = result_of(op, &kinds)?;
     let shape = match op {
         Op::Reduce(_) => WINDOW,
-        _ => args.iter().map(|known| known.shape).max()?,
+        _ => args
+            .iter()
+            .map(|subexpressions| subexpressions.shape)
+            .max()?,
     };
-    // The table is that of NumPy, whose integers wrap.
-    let expr = Expr::apply(op.wrapping(), args.iter().map(|known| known.expr.clone())).ok()?;
-    Some(Known {
+    // NumPy's integers wrap.
+    let expr = Expr::apply(
+        op.wrapping(),
+        args.iter()
+            .map(|subexpressions| subexpressions.expr.clone()),
+    )
+    .ok()?;
+    Some(Subexpression {
         expr,
         kind: name(dtype),
         shape,

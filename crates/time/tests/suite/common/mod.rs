@@ -1,7 +1,6 @@
-//! A simulated recorder: a sample clock that drifts, stamps that jitter.
+//! A simulated recorder: a drifting sample clock, and stamps with jitter.
 //!
-//! Independent of the code under test: true times are sums of nominal periods
-//! and a rate that wanders, in whole picoseconds.
+//! Independent of the code under test: true times are sums of nominal periods and a wandering rate.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -26,7 +25,7 @@ impl Rng {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Standard normal (Box and Muller).
+    /// Standard normal (Box-Muller).
     pub fn normal(&mut self) -> f64 {
         let (u, v) = (1.0 - self.uniform(), self.uniform());
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
@@ -38,7 +37,7 @@ pub enum Noise {
     None,
     Gauss(f64),
     Uniform(f64),
-    /// One-sided, exponential: a busy operating system.
+    /// One-sided, exponential: latency of a busy system.
     Late(f64),
 }
 
@@ -77,7 +76,7 @@ impl Recorder {
     }
 
     /// Duration of one sample at `t`, ns, relative to the nominal one.
-    fn stretch(&self, t: f64) -> f64 {
+    fn sample_duration(&self, t: f64) -> f64 {
         1.0 / (1.0 + self.rate_error(t))
     }
 }
@@ -88,18 +87,17 @@ pub enum Event {
     None,
     /// Samples lost, for this long.
     Gap(f64),
-    /// The stamping clock jumps by this much (negative: back); samples go on.
+    /// The stamping clock jumps by this much (negative: back); samples continue.
     Step(f64),
     /// A positive leap second, flagged by the source.
     Leap,
 }
 
-/// A file: true times in ns since `START` (as f64 pairs: whole and fraction
-/// would be overkill, a day is 8.6e13 ns and f64 holds it to 0.02 ns).
+/// A file: true times in ns since `START`. f64 is precise enough: 0.02 ns within a day.
 #[derive(Clone, Copy)]
 pub struct File {
     pub true_start: f64,
-    /// True time by the stamping clock, which steps and leaps.
+    /// True time by the stamping clock, with its steps and leaps.
     pub shown_start: f64,
     pub samples: u64,
     pub stamp: Stamp,
@@ -138,9 +136,9 @@ pub fn record(
             stamp,
             gap_before: gap,
         });
-        // Midpoint of the file's rate: exact to 1e-6 of the wander.
+        // Rate at the file's midpoint: exact to 1e-6 of the wander.
         let nominal = samples as f64 / rec.nominal * 1e9;
-        t += nominal * rec.stretch(t * 1e-9 + nominal * 0.5e-9);
+        t += nominal * rec.sample_duration(t * 1e-9 + nominal * 0.5e-9);
         (gap, leap) = (0.0, false);
         match event(k) {
             Event::None => {}
@@ -160,7 +158,7 @@ pub fn record(
 
 pub struct Imported {
     pub clock: Clock,
-    /// Clocks of earlier runs, as they were left.
+    /// Final clocks of earlier runs.
     pub runs: Vec<Clock>,
     pub placements: Vec<Placement>,
     pub points: Vec<Point>,

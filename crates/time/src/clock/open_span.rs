@@ -1,74 +1,72 @@
-//! [`Stretch`]: the gap-free end of a run, its open piece and what closes it.
+//! [`OpenSpan`]: the gap-free end of a run, with its open piece.
 
 use super::Stamp;
-use super::config::{HARD_SLOPE, WANDER};
-use super::fit::{Fit, FitLine, HiddenGap, Obs, Scatter, Slope};
-use super::learned::Learned;
-use super::left_out::LeftOut;
+use super::config::{MAX_SLOPE, WANDER};
+use super::excluded::ExcludedStamps;
+use super::fit::{Fit, FitLine, HiddenGap, Observation, Scatter, Slope};
+use super::model::ClockModel;
 use crate::{Fixed, Piece, Rate, RunId, TimeError};
 
-/// Samples since the last gap. Coordinates of its fit are relative to `origin`,
-/// a line at the reference rate through the first stamp.
+/// Samples since the last gap. Coordinates are relative to `origin`, a line at the reference rate through the first
+/// stamp.
 #[derive(Clone, Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct OpenSpan {
     origin: Piece,
-    /// First index of the open piece, and its civil time where already fixed.
+    /// First index of the open piece, and its civil time if fixed.
     start: i64,
     start_civil: Option<Fixed>,
     pub(crate) fit: Fit,
-    /// Extremes of the stamps' `y`.
     range: (f64, f64),
-    /// A stamp that the fit refused; the next one tells whether it was alone.
-    pending: Option<Obs>,
-    /// Stamps of the open piece that stay out of the fit: before the last one in it, and behind.
-    left_out: LeftOut,
-    left_out_behind: LeftOut,
+    /// A stamp that the fit rejected; the next one tells whether it is an outlier.
+    pending: Option<Observation>,
+    /// Stamps of the open piece excluded from the fit: before its last stamp, and behind.
+    excluded: ExcludedStamps,
+    excluded_behind: ExcludedStamps,
 }
 
-/// A stamp's facts, as [`Stretch`] needs them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stamped {
+pub(crate) struct StampedBlock {
     pub(crate) index: i64,
     pub(crate) civil: Fixed,
     pub(crate) resolution: Fixed,
 }
 
-impl Stretch {
-    /// Starting with a stamp; `start` precedes it only where earlier stamps of
-    /// the run were thrown out. `not_before`: index and time of the end before a gap.
+impl OpenSpan {
+    /// Starts with a stamp; `start` precedes it only if earlier stamps of the run were discarded. `not_before`: index
+    /// and time of the end before a gap.
     pub(crate) fn new(
         run: RunId,
         reference: Rate,
-        stamp: Stamped,
+        stamp: StampedBlock,
         start: i64,
         not_before: Option<(i64, Fixed)>,
-        learned: &mut Learned,
+        model: &mut ClockModel,
     ) -> Result<Self, TimeError> {
         let origin = Piece::nominal(run, stamp.index, stamp.civil, reference);
-        let first = Obs {
+        let first = Observation {
             index: stamp.index,
             x: 0.0,
             y: 0.0,
             width: stamp.resolution.to_f64(),
         };
         let floor = not_before.map(|(end, t)| {
-            // A gap keeps a tenth of the duration that its indices stand for, or half of
-            // what the stamp says: index is at least a sample, also where time is less.
+            // A gap keeps a tenth of its indices' duration, or half of what the stamp says: it may have an index
+            // without time.
             let samples = (i128::from(stamp.index) - i128::from(end)).max(1) as f64;
             let tenth = 0.1 * samples * origin.ns_per_sample();
             let lasted = stamp.civil.checked_sub(t).map_or(0.0, Fixed::to_f64);
             let half = 0.5 * lasted;
             (if half > 0.0 { tenth.min(half) } else { tenth }) - lasted
         });
-        learned.interrupt();
-        let prior = learned.slope(first.width);
+        model.interrupt();
+        let prior = model.slope(first.width);
         let prior = Slope {
             half: prior.half + WANDER,
             ..prior
         };
-        let fit = Fit::new(first, prior, floor, learned.scatter(first.width));
-        learned.jitter.add(first.x, first.centre());
-        learned.add_rate(&first);
+        let fit = Fit::new(first, prior, floor, model.scatter(first.width));
+        model.jitter.add(first.x, first.centre());
+        model.add_rate(&first);
         Ok(Self {
             origin,
             start,
@@ -76,53 +74,50 @@ impl Stretch {
             fit,
             range: (0.0, 0.0),
             pending: None,
-            left_out: LeftOut::default(),
-            left_out_behind: LeftOut::default(),
+            excluded: ExcludedStamps::default(),
+            excluded_behind: ExcludedStamps::default(),
         })
     }
 
-    /// Let the open piece begin earlier: samples whose own stamps were wrong.
     pub(crate) fn reach_back(&mut self, start: i64) {
         self.start = self.start.min(start);
     }
 
-    /// Nominal duration in ns since the origin.
     pub(crate) fn x_of(&self, index: i64) -> f64 {
         (i128::from(index) - i128::from(self.origin.index)) as f64 * self.origin.ns_per_sample()
     }
 
-    /// Civil time expected of an index after the last stamp.
-    pub(crate) fn predict(&self, index: i64, learned: &Learned) -> Result<Fixed, TimeError> {
+    /// Expected civil time of an index after the last stamp.
+    pub(crate) fn predict(&self, index: i64, model: &ClockModel) -> Result<Fixed, TimeError> {
         let (x, width) = (self.x_of(index), self.fit.last.width);
         let line = self
             .fit
-            .line(learned.scatter(width), self.x_of(self.start), x);
+            .line(model.scatter(width), self.x_of(self.start), x);
         let from = self.fit.last.x;
-        let y = line.at(from) + self.rate(learned).value * (x - from);
+        let y = line.at(from) + self.rate(model).value * (x - from);
         self.civil(index, y)
     }
 
-    /// What a stamp says of its sample's time, to be compared with [`predict`](Self::predict): the middle of its last
-    /// digit, but the stamp itself where the line, too, goes through the stamps and not through their middles. Half a
-    /// resolution between the two would make a gap a sample too long where stamps are as coarse as the samples.
-    pub(crate) fn time_of(&self, stamp: &Stamp, learned: &Learned) -> Result<Fixed, TimeError> {
+    /// Time of a stamped sample, to compare with [`predict`](Self::predict): the middle of its last digit, or the stamp
+    /// itself if the line goes through the stamps. Mixing both would be off by half a resolution, up to a sample.
+    pub(crate) fn time_of(&self, stamp: &Stamp, model: &ClockModel) -> Result<Fixed, TimeError> {
         let width = self.fit.last.width;
         let as_written =
-            stamp.resolution.to_f64() <= width && self.fit.nominal(learned.scatter(width));
+            stamp.resolution.to_f64() <= width && self.fit.nominal(model.scatter(width));
         if as_written {
             return Ok(stamp.civil);
         }
         stamp.centre()
     }
 
-    /// The present slope: the running one, or the corridor's where it is sharper.
-    pub(crate) fn rate(&self, learned: &Learned) -> Slope {
+    /// Current slope: the running one, or the corridor's if that is sharper.
+    pub(crate) fn rate(&self, model: &ClockModel) -> Slope {
         let width = self.fit.last.width;
-        let (running, fit) = (learned.slope(width), self.fit.slope(learned.scatter(width)));
-        let scatter = learned.scatter(width);
+        let (running, fit) = (model.slope(width), self.fit.slope(model.scatter(width)));
+        let scatter = model.scatter(width);
         if !self.fit.coarse(scatter) {
             return Slope {
-                half: (running.half * self.fit.excess(scatter)).min(HARD_SLOPE),
+                half: (running.half * self.fit.excess(scatter)).min(MAX_SLOPE),
                 ..running
             };
         }
@@ -133,19 +128,19 @@ impl Stretch {
         }
     }
 
-    /// A stamp that follows on; pieces that it completes go to `closed`.
+    /// Adds a contiguous stamp; completed pieces go to `closed`.
     pub(crate) fn take(
         &mut self,
-        stamp: Stamped,
+        stamp: StampedBlock,
         hidden: Option<HiddenGap>,
-        learned: &mut Learned,
+        model: &mut ClockModel,
         closed: &mut Vec<Piece>,
     ) -> Result<(), TimeError> {
         let nominal = self.origin.civil_at(Fixed::from_int(stamp.index))?;
         let off = stamp.civil.checked_sub(nominal);
         let y = off.ok_or(TimeError::Overflow { what: "stamp" })?.to_f64();
         let width = stamp.resolution.to_f64();
-        let obs = Obs {
+        let obs = Observation {
             index: stamp.index,
             x: self.x_of(stamp.index),
             y,
@@ -154,16 +149,16 @@ impl Stretch {
         if let Some(gap) = hidden {
             self.fit.suspect(gap, &obs);
         }
-        learned.jitter.add(obs.x, obs.centre());
+        model.jitter.add(obs.x, obs.centre());
         self.range = (self.range.0.min(y), self.range.1.max(y));
         let range = self.range.1 - self.range.0;
-        learned.steady.follow(obs.x, range, width);
-        let scatter = learned.scatter(width);
+        model.steady.follow(obs.x, range, width);
+        let scatter = model.scatter(width);
         let off = self.fit.off(&obs, scatter);
         let Some(refused) = self.pending.take() else {
-            // One stamp far off is a latency or a fault; it waits for the next one.
+            // A single stamp far off may be latency or an error; it waits for the next.
             if off.is_none() && self.fit.add(obs, scatter) {
-                learned.add_rate(&obs);
+                model.add_rate(&obs);
                 self.catch_up();
             } else {
                 self.pending = Some(obs);
@@ -176,53 +171,52 @@ impl Stretch {
         };
         let alone = off.is_none() && self.fit.add(obs, scatter);
         if alone {
-            // The refused stamp stood alone: it stays out.
-            learned.add_rate(&obs);
-            self.left_out_behind.add(&refused);
+            model.add_rate(&obs);
+            self.excluded_behind.add(&refused);
             self.catch_up();
             return Ok(());
         }
         if !together {
-            // One far off to either side: neither says anything about the line.
-            self.left_out_behind.add(&refused);
+            // Off in opposite directions: the line stands.
+            self.excluded_behind.add(&refused);
             self.pending = Some(obs);
             return Ok(());
         }
         if self.fit.add(refused, scatter) {
-            learned.add_rate(&refused);
+            model.add_rate(&refused);
             self.catch_up();
             if self.fit.add(obs, scatter) {
-                learned.add_rate(&obs);
+                model.add_rate(&obs);
             } else {
                 self.pending = Some(obs);
             }
             return Ok(());
         }
-        self.turn(refused, obs, learned, closed)
+        self.turn(refused, obs, model, closed)
     }
 
-    /// The stamps left out so far lie before the fit's last one, or the piece that they are part of begins.
+    /// Excluded stamps so far belong to the fit's range, or to the piece that begins.
     fn catch_up(&mut self) {
-        let behind = std::mem::take(&mut self.left_out_behind);
-        self.left_out.merge(&behind);
+        let behind = std::mem::take(&mut self.excluded_behind);
+        self.excluded.merge(&behind);
     }
 
-    /// Two stamps in a row left the line: it ends, and another goes on from there.
+    /// Two stamps in a row left the line: end it, and start another there.
     fn turn(
         &mut self,
-        refused: Obs,
-        obs: Obs,
-        learned: &mut Learned,
+        refused: Observation,
+        obs: Observation,
+        model: &mut ClockModel,
         closed: &mut Vec<Piece>,
     ) -> Result<(), TimeError> {
-        let scatter = learned.scatter(obs.width);
-        let rate = self.rate(learned);
+        let scatter = model.scatter(obs.width);
+        let rate = self.rate(model);
         let prior = Slope {
             half: rate.half + WANDER,
             ..rate
         };
         let vertex = self.fit.last.index;
-        let anchor = self.close(vertex, learned, closed)?;
+        let anchor = self.close(vertex, model, closed)?;
         self.catch_up();
         let mut fit = Fit::anchored(anchor, prior);
         let reach = (2.0 * scatter.bound + obs.width) / (obs.x - anchor.x).max(1.0);
@@ -234,35 +228,34 @@ impl Stretch {
         } else {
             // A step within the slip: bridge it, and keep it out of the rate.
             let anchor = self.bridge(anchor, refused, rate.value, scatter, closed)?;
-            learned.step_found();
-            let rate = learned.slope(obs.width);
+            model.step_found();
+            let rate = model.slope(obs.width);
             let half = rate.half + WANDER;
             self.fit = Fit::anchored(anchor, Slope { half, ..rate });
             if !self.fit.add(refused, scatter) {
-                self.left_out.add(&refused);
+                self.excluded.add(&refused);
             }
             if !self.fit.add(obs, scatter) {
-                self.left_out_behind.add(&obs);
+                self.excluded_behind.add(&obs);
             }
         }
         for o in [refused, obs] {
-            learned.add_rate(&o);
+            model.add_rate(&o);
         }
         Ok(())
     }
 
-    /// End the open piece before `index`; the next one starts where it ended.
     pub(crate) fn close(
         &mut self,
         index: i64,
-        learned: &Learned,
+        model: &ClockModel,
         closed: &mut Vec<Piece>,
-    ) -> Result<Obs, TimeError> {
-        let piece = self.piece(Some(index), index, learned)?;
+    ) -> Result<Observation, TimeError> {
+        let piece = self.piece(Some(index), index, model)?;
         let civil = piece.civil_at(Fixed::from_int(index))?;
         if index > self.start {
             closed.push(piece);
-            self.left_out = LeftOut::default();
+            self.excluded = ExcludedStamps::default();
         }
         (self.start, self.start_civil) = (index, Some(civil));
         self.obs_at(index, civil)
@@ -270,16 +263,16 @@ impl Stretch {
 
     fn bridge(
         &mut self,
-        from: Obs,
-        to: Obs,
+        from: Observation,
+        to: Observation,
         rate: f64,
         scatter: Scatter,
         closed: &mut Vec<Piece>,
-    ) -> Result<Obs, TimeError> {
-        // Time must not stand still, however large the step within the slip.
+    ) -> Result<Observation, TimeError> {
+        // Time must advance, however large the step.
         let y = to.centre().max(from.y - 0.9 * (to.x - from.x));
         let slope = (y - from.y) / (to.x - from.x).max(1.0);
-        // Nobody knows where between the two the step was.
+        // The step may be anywhere between the two.
         let step = y - from.y - rate * (to.x - from.x);
         let civil = self.civil(from.index, from.y)?;
         let (num, den) = self.ratio(slope);
@@ -290,24 +283,24 @@ impl Stretch {
             num,
             den,
             uncertainty_ns: step.abs() + to.width / 2.0 + scatter.bound,
-            residual_ns: self.left_out.residual(from.y - slope * from.x, slope),
+            residual_ns: self.excluded.residual(from.y - slope * from.x, slope),
             ..self.origin
         };
         let civil = piece.civil_at(Fixed::from_int(to.index))?;
         if to.index > from.index {
             closed.push(piece);
-            self.left_out = LeftOut::default();
+            self.excluded = ExcludedStamps::default();
         }
         (self.start, self.start_civil) = (to.index, Some(civil));
         self.obs_at(to.index, civil)
     }
 
-    fn obs_at(&self, index: i64, civil: Fixed) -> Result<Obs, TimeError> {
+    fn obs_at(&self, index: i64, civil: Fixed) -> Result<Observation, TimeError> {
         let nominal = self.origin.civil_at(Fixed::from_int(index))?;
         let y = civil
             .checked_sub(nominal)
             .ok_or(TimeError::Overflow { what: "piece" })?;
-        Ok(Obs {
+        Ok(Observation {
             index,
             x: self.x_of(index),
             y: y.to_f64(),
@@ -315,14 +308,14 @@ impl Stretch {
         })
     }
 
-    /// The open piece as fitted now; `upto`: how far its uncertainty must hold.
+    /// The open piece as fitted now; its uncertainty must hold up to `upto`.
     pub(crate) fn piece(
         &self,
         end: Option<i64>,
         upto: i64,
-        learned: &Learned,
+        model: &ClockModel,
     ) -> Result<Piece, TimeError> {
-        let scatter = learned.scatter(self.fit.last.width);
+        let scatter = model.scatter(self.fit.last.width);
         let x = self.x_of(self.start);
         let line: FitLine = self.fit.line(scatter, x, self.x_of(upto));
         let civil = match self.start_civil {
@@ -330,11 +323,11 @@ impl Stretch {
             None => self.civil(self.start, line.at(x))?,
         };
         let (num, den) = self.ratio(line.slope.value);
-        let mut left_out = self.left_out;
-        // Stamps behind the fit's last one are part of this piece unless it ends there.
+        let mut excluded = self.excluded;
+        // Excluded stamps behind the fit's last one belong to this piece unless it ends there.
         if end.is_none_or(|end| end > self.fit.last.index) {
-            left_out.merge(&self.left_out_behind);
-            self.pending.iter().for_each(|obs| left_out.add(obs));
+            excluded.merge(&self.excluded_behind);
+            self.pending.iter().for_each(|obs| excluded.add(obs));
         }
         Ok(Piece {
             index: self.start,
@@ -343,7 +336,7 @@ impl Stretch {
             num,
             den,
             uncertainty_ns: line.uncertainty,
-            residual_ns: self.fit.residual_with(&line, &left_out),
+            residual_ns: self.fit.residual_with(&line, &excluded),
             ..self.origin
         })
     }
@@ -354,15 +347,14 @@ impl Stretch {
         civil.ok_or(TimeError::Overflow { what: "civil time" })
     }
 
-    /// Nanoseconds per sample at a slope, as a ratio: the reference's own for
-    /// slope zero, else a float's exact value.
+    /// Nanoseconds per sample at a slope, as a ratio: the reference's for slope zero, else a float's exact value.
     fn ratio(&self, slope: f64) -> (u64, u64) {
         if slope == 0.0 {
             return (self.origin.num, self.origin.den);
         }
         let mut num = self.origin.ns_per_sample() * (1.0 + slope);
         let mut den = 1u64;
-        // Doubling is exact; 53 bits of mantissa are whole below 2^53.
+        // Doubling is exact; the 53-bit mantissa becomes whole.
         while num.fract() != 0.0 && den < 1 << 61 {
             (num, den) = (num * 2.0, den * 2);
         }

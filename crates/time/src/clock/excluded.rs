@@ -1,13 +1,12 @@
-//! [`LeftOut`]: how far stamps that a line did not take lie from it.
+//! [`ExcludedStamps`]: distances of the stamps excluded from a fit.
 //!
-//! They are stored as stamps in use all the same. The residual of a piece counts them, so that it bounds the distance of
-//! each of its stamps, and readers can check the piece against them.
+//! They are stored as used, and a piece's residual includes them, so that it bounds the distance of each of its stamps.
 
-use super::fit::Obs;
+use super::fit::Observation;
 
-/// Centred sums of stamps, from which the squares of their distances to any line follow.
+/// Centred sums of stamps, which give squared distances from any line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LeftOut {
+pub(crate) struct ExcludedStamps {
     pub(crate) count: f64,
     x: f64,
     y: f64,
@@ -16,8 +15,8 @@ pub(crate) struct LeftOut {
     yy: f64,
 }
 
-impl LeftOut {
-    pub(crate) fn add(&mut self, obs: &Obs) {
+impl ExcludedStamps {
+    pub(crate) fn add(&mut self, obs: &Observation) {
         let (x, y) = (obs.x, obs.centre());
         self.merge(&Self {
             count: 1.0,
@@ -43,12 +42,11 @@ impl LeftOut {
         self.count = count;
     }
 
-    /// Root mean square distance from `y = offset + slope * x`; 0 without stamps.
+    /// RMS distance from `y = offset + slope * x`; 0 without stamps.
     pub(crate) fn residual(&self, offset: f64, slope: f64) -> f64 {
         (self.squares(offset, slope) / self.count.max(1.0)).sqrt()
     }
 
-    /// Sum of squared distances from `y = offset + slope * x`.
     pub(crate) fn squares(&self, offset: f64, slope: f64) -> f64 {
         let middle = self.y - offset - slope * self.x;
         let turned = self.yy - 2.0 * slope * self.xy + slope * slope * self.xx;
@@ -62,17 +60,17 @@ mod tests {
 
     #[test]
     fn squares_are_those_of_the_single_distances() {
-        let obs = |k: i32| Obs {
+        let obs = |k: i32| Observation {
             index: k.into(),
             x: 1e9 * f64::from(k),
             y: f64::from(k * k % 7) * 1e3,
             width: 10.0,
         };
-        let (mut early, mut late) = (LeftOut::default(), LeftOut::default());
+        let (mut early, mut late) = (ExcludedStamps::default(), ExcludedStamps::default());
         (0..5).for_each(|k| early.add(&obs(k)));
         (5..9).for_each(|k| late.add(&obs(k)));
         early.merge(&late);
-        early.merge(&LeftOut::default());
+        early.merge(&ExcludedStamps::default());
         let (offset, slope) = (-300.0, 2e-6);
         let expected: f64 = (0..9)
             .map(|k| (obs(k).centre() - offset - slope * obs(k).x).powi(2))

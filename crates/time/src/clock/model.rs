@@ -1,22 +1,22 @@
-//! What a clock has learned and carries over gaps and steps: its rate and the
-//! scatter of its stamps.
+//! Clock properties that survive gaps and steps: rate, and scatter of stamps.
 //!
-//! Everything is relative to the reference rate (initial or nominal): `x` is a
-//! nominal duration in ns, `y` a stamp minus its nominal time in ns, so a slope
-//! is dimensionless (1e-6 is one part per million).
+//! Relative to the reference rate (initial or nominal): `x` is a nominal duration in ns, `y` a stamp minus its nominal
+//! time in ns, a slope is dimensionless (1e-6 is 1 ppm).
 
-use super::config::{COARSE_NS, COVER, FLOOR_SLOPE, GUESS_NS, HARD_SLOPE, PRIOR_SIGMA, ROOM};
-use super::fit::{Obs, Scatter, Slope};
+use super::config::{
+    COARSE_NS, COVERAGE_SIGMAS, GUESS_NS, HIDDEN_LATENCY, MAX_SLOPE, MIN_SLOPE_UNCERTAINTY,
+    PRIOR_SIGMA,
+};
+use super::fit::{Observation, Scatter, Slope};
 
-/// Robust scatter of stamps, from second differences: blind to offset and rate.
+/// Robust scatter of stamps, from second differences: independent of offset and rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
-    /// Half-width assumed before anything is known, ns.
+    /// Half-width until the scatter is known, ns.
     guess: f64,
-    /// The last differences, a ring of [`Jitter::MEMORY`].
     ring: Vec<f64>,
     next: usize,
-    /// The last two stamps of the present stretch, as `(x, y)`.
+    /// Last two stamps since the last gap, as `(x, y)`.
     last: [Option<(f64, f64)>; 2],
     sigma: f64,
     bound: f64,
@@ -25,15 +25,13 @@ pub(crate) struct Jitter {
 
 impl Jitter {
     const MEMORY: usize = 64;
-    /// Differences needed before the scatter is believed.
-    const ENOUGH: usize = 12;
-    /// Differences that small jitter is hardly ever seen in by chance.
-    const FEW: usize = 2;
-    /// No stamp is better than this, ns: rounding of what lies before us.
+    /// Differences needed for a valid scatter.
+    const MIN_DIFFERENCES: usize = 12;
+    /// Differences needed to exclude chance.
+    const MIN_SEEN: usize = 2;
     const FLOOR_NS: f64 = 1.0;
 
-    /// At first a busy operating system's latency is assumed, or a quarter of a
-    /// sample period where that is longer.
+    /// Assumes the latency of a busy system, or a quarter of a sample period if that is longer.
     fn new(period_ns: f64) -> Self {
         let guess = (0.25 * period_ns).max(GUESS_NS);
         Self {
@@ -47,7 +45,7 @@ impl Jitter {
         }
     }
 
-    /// Forget neighbours: the next stamp does not follow on the last one.
+    /// Forgets neighbours: the next stamp is not contiguous.
     pub(crate) fn interrupt(&mut self) {
         self.last = [None; 2];
     }
@@ -78,35 +76,32 @@ impl Jitter {
         let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
         self.sigma = median / 0.6745;
         self.worst = sorted[n - 1];
-        // Heavy tails (one-sided latencies) show in the upper decile. Few
-        // differences make a poor median, so they are widened.
+        // The upper decile shows heavy tails (one-sided latencies). Few differences give a poor median, hence the
+        // margin.
         let tail = 2.0 * sorted[(n * 9 / 10).min(n - 1)];
         self.bound = (5.0 * self.sigma).max(tail) * (1.0 + 12.0 / n as f64);
     }
 
-    /// Whether enough differences were seen for the scatter to be believed.
     pub(crate) fn known(&self) -> bool {
-        self.ring.len() >= Self::ENOUGH
+        self.ring.len() >= Self::MIN_DIFFERENCES
     }
 
-    /// The worst scatter so far, once there is more than a chance; ns.
+    /// Largest scatter so far, if beyond chance; ns.
     pub(crate) fn seen(&self) -> Option<f64> {
-        (self.ring.len() >= Self::FEW).then_some(self.worst.max(Self::FLOOR_NS))
+        (self.ring.len() >= Self::MIN_SEEN).then_some(self.worst.max(Self::FLOOR_NS))
     }
 
-    /// Whether stamps have scattered by more than their resolution.
     pub(crate) fn exceeds(&self, resolution: f64) -> bool {
         self.worst > resolution + Self::FLOOR_NS
     }
 
-    /// Whether rounding to the resolution alone explains every difference: it
-    /// moves a stamp against the middle of its neighbours by less than one
-    /// resolution, which the normalisation divides by the root of 1.5.
+    /// Whether rounding explains every difference: less than one resolution between a stamp and its neighbours' middle,
+    /// divided by sqrt(1.5) in the normalisation.
     pub(crate) fn only_rounding(&self, resolution: f64) -> bool {
         self.worst <= 0.82 * resolution
     }
 
-    /// Standard deviation of the stamps beyond their resolution, ns.
+    /// Standard deviation of stamps beyond their resolution, ns.
     pub(crate) fn sigma(&self, resolution: f64) -> f64 {
         if !self.known() {
             return (self.guess - resolution).max(0.0) / 3.0;
@@ -120,15 +115,13 @@ impl Jitter {
 
     /// Half-width that practically every stamp keeps, beyond its resolution, ns.
     ///
-    /// Coarse stamps that scatter by no more than rounding explains get a little
-    /// room for the latency that it hides: near the turn of a second, a few
-    /// milliseconds decide which second is named, and lines without room would
-    /// take those whims for the finest of measurements. Others get a resolution
-    /// at least, which costs a regression nothing.
+    /// Coarse stamps whose scatter is explained by rounding get some room for hidden latency: near the turn of a
+    /// second, milliseconds decide which second is named, which the corridor would take for a precise measurement.
+    /// Others get at least a resolution, at no cost to a regression.
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
         let few = !self.known();
         if resolution >= COARSE_NS && (few || self.only_rounding(resolution)) {
-            return ROOM * resolution;
+            return HIDDEN_LATENCY * resolution;
         }
         let scatter = if few {
             self.guess
@@ -141,19 +134,17 @@ impl Jitter {
 
 /// How long stamps have kept to the ticks of the reference rate.
 ///
-/// A disciplined digitiser's do, to their last digit; a computer's latency or a
-/// drifting clock's never do for three stamps in a row. So this tells, long
-/// before scatter is measured, that a stamp one sample off means one sample.
+/// Stamps of a disciplined digitiser do, to the last digit; with latency or drift, three in a row never do. So before
+/// the scatter is known, a stamp one sample off means one lost sample.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Steady {
-    /// Stamps that followed on, all on ticks.
+pub(crate) struct TickStreak {
     stamps: u32,
-    /// Longest nominal duration over which they did, ns.
+    /// Longest nominal duration covered, ns.
     span: f64,
 }
 
-impl Steady {
-    /// A stamp at `x` that follows on; `range`: of all offsets since the last gap.
+impl TickStreak {
+    /// A contiguous stamp at `x`; `range` is that of all offsets since the last gap.
     pub(crate) fn follow(&mut self, x: f64, range: f64, width: f64) {
         if range <= width.max(Jitter::FLOOR_NS) {
             self.stamps += 1;
@@ -163,7 +154,7 @@ impl Steady {
         }
     }
 
-    /// Half-width of the rate that ticks this steady leave open; `None`: not steady.
+    /// Half-width of the rate that such ticks allow; `None`: not steady.
     pub(crate) fn slope(&self, width: f64) -> Option<f64> {
         (self.stamps >= 2).then(|| (Jitter::FLOOR_NS + width) / self.span.max(1.0))
     }
@@ -171,22 +162,21 @@ impl Steady {
 
 /// Exponentially weighted regression of stamps on index: the running rate.
 ///
-/// Sums are centred within a stretch; between stretches only the slope's
-/// information survives, so an offset never turns into a rate.
+/// Sums are centred between gaps; only slope information survives a gap, so an offset never becomes a rate.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Running {
+pub(crate) struct RunningRate {
     pub(crate) points: u64,
     weight: f64,
     mean_x: f64,
     mean_y: f64,
     sxx: f64,
     sxy: f64,
-    /// Weighted count behind `sxx`, over all stretches.
+    /// Weighted count of `sxx`, over all gaps.
     count: f64,
 }
 
-impl Running {
-    /// The offset starts anew (gap, step); the slope's evidence stays.
+impl RunningRate {
+    /// After a gap or step the offset is unknown; slope information is kept.
     pub(crate) fn interrupt(&mut self) {
         (self.weight, self.mean_x, self.mean_y) = (0.0, 0.0, 0.0);
     }
@@ -214,8 +204,8 @@ impl Running {
 
     /// Slope and its standard deviation, for stamps of scatter `sigma`.
     ///
-    /// Rounding to a resolution is no independent noise (a slow clock rounds the
-    /// same way for hours), so it counts for all stamps as for one.
+    /// Rounding errors are correlated (a slow clock rounds the same way for hours), so all stamps together count as
+    /// one.
     pub(crate) fn slope(&self, sigma: f64, resolution: f64) -> (f64, f64) {
         let variance = spread(sigma, resolution, self.count);
         let prior = variance / (PRIOR_SIGMA * PRIOR_SIGMA);
@@ -230,34 +220,32 @@ impl Running {
 /// Variance of a stamp in a regression over `count` of them, ns^2.
 pub(crate) fn spread(sigma: f64, resolution: f64, count: f64) -> f64 {
     let rounding = resolution * resolution / 12.0 * count.max(1.0);
-    // Not below what rounding of the arithmetic leaves.
     (rounding + sigma * sigma).max(0.09)
 }
 
-/// Both, with the configured weight of the past.
+/// Running rate and jitter, with the configured weight of the past.
 #[derive(Clone, Debug)]
-pub(crate) struct Learned {
+pub(crate) struct ClockModel {
     pub(crate) alpha: f64,
     pub(crate) jitter: Jitter,
-    pub(crate) running: Running,
-    pub(crate) steady: Steady,
-    /// The same with a third of the memory: where the two differ, the rate is
-    /// wandering and the longer one lags behind.
-    quick: Running,
+    pub(crate) running: RunningRate,
+    pub(crate) steady: TickStreak,
+    /// With a third of the memory: a difference shows a wandering rate, behind which the longer one lags.
+    quick: RunningRate,
 }
 
-impl Learned {
+impl ClockModel {
     pub(crate) fn new(alpha: f64, period_ns: f64) -> Self {
         Self {
             alpha,
             jitter: Jitter::new(period_ns),
-            running: Running::default(),
-            steady: Steady::default(),
-            quick: Running::default(),
+            running: RunningRate::default(),
+            steady: TickStreak::default(),
+            quick: RunningRate::default(),
         }
     }
 
-    /// A gap or a step: neighbours and offset are forgotten.
+    /// After a gap or step, forgets neighbours and offset.
     pub(crate) fn interrupt(&mut self) {
         self.jitter.interrupt();
         self.interrupt_rate();
@@ -268,16 +256,16 @@ impl Learned {
         self.quick.interrupt();
     }
 
-    /// A step hid between stamps that followed on. Two stamps alone had taken it
-    /// for a rate: that evidence goes; more of them have outweighed it.
+    /// A step was found between contiguous stamps. With two stamps it was mistaken for a rate, which is forgotten; more
+    /// have outweighed it.
     pub(crate) fn step_found(&mut self) {
         if self.running.points <= 2 {
-            (self.running, self.quick) = (Running::default(), Running::default());
+            (self.running, self.quick) = (RunningRate::default(), RunningRate::default());
         }
         self.interrupt_rate();
     }
 
-    pub(crate) fn add_rate(&mut self, obs: &Obs) {
+    pub(crate) fn add_rate(&mut self, obs: &Observation) {
         let quick = (1.0 - 3.0 * (1.0 - self.alpha)).max(0.5 * self.alpha);
         self.running.add(self.alpha, obs.x, obs.centre());
         self.quick.add(quick, obs.x, obs.centre());
@@ -290,16 +278,16 @@ impl Learned {
         }
     }
 
-    /// The running slope, with what a clock may wander added to its half-width.
+    /// Running slope; the half-width includes wander.
     pub(crate) fn slope(&self, resolution: f64) -> Slope {
         let scatter = self.scatter(resolution);
         let (value, sd) = self.running.slope(scatter.sigma, resolution);
         let (recent, recent_sd) = self.quick.slope(scatter.sigma, resolution);
         let lag = 2.0 * ((recent - value).abs() - recent_sd).max(0.0);
-        // Stamps of a stepping clock may scatter by any amount. An allowance without limit would make any gap follow on.
+        // Stamps of a stepping clock scatter arbitrarily; an unbounded allowance would accept any gap.
         Slope {
-            value: value.clamp(-HARD_SLOPE, HARD_SLOPE),
-            half: (COVER * sd + lag + FLOOR_SLOPE).min(HARD_SLOPE),
+            value: value.clamp(-MAX_SLOPE, MAX_SLOPE),
+            half: (COVERAGE_SIGMAS * sd + lag + MIN_SLOPE_UNCERTAINTY).min(MAX_SLOPE),
         }
     }
 }

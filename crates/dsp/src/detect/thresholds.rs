@@ -1,13 +1,12 @@
-//! What a detector compares with so that it raises false alarms with a stated probability.
+//! Detection thresholds for a given probability of false alarms.
 //!
-//! All are tails of F distributions: of a ratio of powers each of which is a sum of squares of Gaussian numbers.
-//! They are computed by the incomplete beta function's continued fraction (DLMF 8.17.22), relative error below 1e-11, and
-//! inverted by bisection; once a detector, not once a sample.
+//! All are tails of F distributions, by the continued fraction of the incomplete beta function (DLMF 8.17.22) with a
+//! relative error below 1e-11, inverted by bisection once per detector.
 
 use crate::DspError;
 use crate::math::{exp, ln, ln_1p};
 
-/// Logarithm of the gamma function for x from 0.5: Lanczos' sum with g = 7 and nine terms (Godfrey 2001).
+/// Logarithm of the gamma function for x >= 0.5: Lanczos sum, g = 7, nine terms (Godfrey 2001).
 fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 8] = [
         676.520_368_121_885_1,
@@ -27,14 +26,13 @@ fn ln_gamma(x: f64) -> f64 {
     HALF_LN_TAU + (x + 0.5) * ln(top) - top + ln(0.999_999_999_999_809_9 + sum)
 }
 
-/// The incomplete beta function's continued fraction at x below (a + 1) / (a + b + 2), by Lentz' method.
+/// Continued fraction of the incomplete beta function for x < (a + 1) / (a + b + 2), by Lentz's method.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let away = |value: f64| {
         if value.abs() < 1e-300 { 1e-300 } else { value }
     };
     let (mut c, mut d) = (1.0, 1.0 / away(1.0 - (a + b) * x / (a + 1.0)));
     let mut result = d;
-    // It takes some sqrt(a + b) terms.
     for m in 1..100_000 {
         let m = f64::from(m);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
@@ -66,16 +64,16 @@ fn beta(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     }
 }
 
-/// Probability that a ratio of mean squares, of `above` Gaussian numbers and of `below` others, exceeds `ratio`.
+/// Probability that a ratio of mean squares of `above` and `below` Gaussian numbers exceeds `ratio`.
 #[must_use]
 pub fn f_tail(above: f64, below: f64, ratio: f64) -> f64 {
     let both = below + above * ratio;
     beta(below / 2.0, above / 2.0, below / both, above * ratio / both)
 }
 
-/// The x at which a function that falls from near 1 at 0 reaches `probability`.
-fn falls_to(probability: f64, tail: impl Fn(f64) -> f64) -> f64 {
-    // In logarithms, so that all magnitudes cost alike.
+/// The x at which a decreasing function, near 1 at 0, reaches `probability`.
+fn invert_decreasing(probability: f64, tail: impl Fn(f64) -> f64) -> f64 {
+    // Bisects the logarithm: equal cost for all magnitudes.
     let (mut low, mut high) = (-80.0, 700.0);
     loop {
         let middle = f64::midpoint(low, high);
@@ -102,15 +100,15 @@ fn checked(operator: &'static str, pfa: f64) -> Result<f64, DspError> {
     })
 }
 
-/// By what the mean of `cells` cells is multiplied: a cell of noise is above the product with probability `pfa`.
+/// Factor for the mean of `cells` cells: a noise cell exceeds the product with probability `pfa`.
 ///
-/// A cell is the mean of `degrees` squares of Gaussian numbers: 2 of the power of complex noise or of a bin of a
-/// spectrum, which is exponentially distributed and has N (pfa^(-1/N) - 1); 1 of the square of a real number.
+/// A cell is the mean of `degrees` squares of Gaussian numbers: 2 for the power of complex noise or of a spectral bin
+/// (the factor is N (pfa^(-1/N) - 1)), 1 for the square of a real number.
 ///
 /// Source: Finn and Johnson, *Adaptive detection mode with threshold control* (1968), extended by the F distribution.
 ///
 /// # Errors
-/// [`DspError::Parameter`] of a probability outside 1e-15 to 0.1.
+/// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
 pub fn of_mean(pfa: f64, cells: usize, degrees: u32) -> Result<f64, DspError> {
     let pfa = checked("ca_cfar", pfa)?;
     let cells = cells as f64;
@@ -119,17 +117,17 @@ pub fn of_mean(pfa: f64, cells: usize, degrees: u32) -> Result<f64, DspError> {
         return Ok(cells * crate::math::exp_m1(growth));
     }
     let degrees = f64::from(degrees);
-    Ok(falls_to(pfa, |ratio| {
+    Ok(invert_decreasing(pfa, |ratio| {
         f_tail(degrees, degrees * cells, ratio)
     }))
 }
 
-/// By what the `rank`-th smallest (from 1) of `cells` exponential cells is multiplied, for the probability `pfa`.
+/// Factor for the `rank`-th smallest (from 1) of `cells` exponential cells, for the probability `pfa`.
 ///
 /// Source: Rohling, *Radar CFAR thresholding in clutter and multiple target situations* (1983), equation 37.
 ///
 /// # Errors
-/// [`DspError::Parameter`] of a probability outside 1e-15 to 0.1.
+/// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
 pub fn of_rank(pfa: f64, cells: usize, rank: usize) -> Result<f64, DspError> {
     let pfa = checked("ca_cfar", pfa)?;
     // Product of (N - i) / (N - i + T) over i below the rank.
@@ -137,29 +135,28 @@ pub fn of_rank(pfa: f64, cells: usize, rank: usize) -> Result<f64, DspError> {
         let each = (0..rank).map(|i| ln_1p(factor / (cells - i) as f64));
         exp(-each.sum::<f64>())
     };
-    Ok(falls_to(pfa, tail))
+    Ok(invert_decreasing(pfa, tail))
 }
 
-/// By how many standard deviations a Gaussian number exceeds the mean with probability `pfa`, where mean and deviation
-/// were estimated of as many others as have the weight of `count` (Student's t, of the next number).
+/// Standard deviations by which a Gaussian number exceeds the mean with probability `pfa`, with mean and deviation
+/// estimated from `count` others (Student's t).
 ///
 /// # Errors
-/// [`DspError::Parameter`] of a probability outside 1e-15 to 0.1.
+/// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
 pub fn of_deviation(pfa: f64, count: f64) -> Result<f64, DspError> {
     let pfa = checked("cfar", pfa)?;
-    let square = falls_to(2.0 * pfa, |square| f_tail(1.0, count - 1.0, square));
+    let square = invert_decreasing(2.0 * pfa, |square| f_tail(1.0, count - 1.0, square));
     Ok((square * (1.0 + 1.0 / count)).sqrt())
 }
 
-/// Density of a standard Gaussian number.
 fn density(x: f64) -> f64 {
     0.398_942_280_401_432_7 * exp(-0.5 * x * x)
 }
 
-/// Mean and variance of standard Gaussian numbers of which those above `limit` (positive) were left out.
+/// Mean and variance of standard Gaussian numbers without those above `limit` (positive).
 #[must_use]
 pub fn cut_above(limit: f64) -> (f64, f64) {
-    // The tail of Student's t with very many degrees is the Gaussian's; to 1e-4 of itself, where it counts beside 1.
+    // Student's t with many degrees approximates the Gaussian tail to 1e-4 of itself.
     let above = 0.5 * f_tail(1.0, 1e7, limit * limit);
     let mean = -density(limit) / (1.0 - above);
     (mean, 1.0 + limit * mean - mean * mean)

@@ -1,5 +1,4 @@
-//! Transforms that were planned are kept: planning one of a hundred thousand samples takes longer than ten of them, and plans
-//! that run again and again, a worker each, make their operators anew.
+//! A cache of planned transforms: planning takes longer than ten transforms, and each run and worker would plan anew.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,11 +8,11 @@ use rustfft::{Fft, FftPlanner};
 
 use super::Precision;
 
-/// On processors with other instruction sets, values of transforms of `n` samples differ by at most this many times
-/// `log2(n)` roundings of the largest magnitude that the transform gives.
+/// Bound on the difference of transforms of `n` samples between instruction sets: this times `log2(n)` roundings of the
+/// largest output magnitude.
 pub const FFT_ROUNDINGS: f64 = 4.0;
 
-/// The instruction set that transforms use in this process. Where it is the same, their results have the same bits.
+/// Instruction set of transforms in this process. Equal sets give equal bits.
 #[must_use]
 pub fn fft_instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
@@ -32,22 +31,22 @@ pub fn fft_instruction_set() -> &'static str {
     "scalar"
 }
 
-/// Most samples of all transforms that are kept of one precision; what a planner keeps of a transform takes some 30 bytes a
-/// sample in double precision. A longer one is planned anew each time.
-const KEPT: usize = 1 << 20;
+/// Maximum samples of all cached transforms per precision (about 30 bytes per sample in f64). Longer ones are planned
+/// each time.
+const MAX_CACHED_SAMPLES: usize = 1 << 20;
 
-/// The planners of one precision, which know what they planned.
-pub struct Planners<T: Precision>(Mutex<Option<Known<T>>>);
+/// Cached planners of one precision.
+pub struct Planners<T: Precision>(Mutex<Option<PlannerCache<T>>>);
 
-struct Known<T: Precision> {
+struct PlannerCache<T: Precision> {
     real: RealFftPlanner<T>,
     complex: FftPlanner<T>,
-    /// Of what was planned, samples, and whether they are real; forwards and backwards use most in common.
+    /// Lengths planned, and whether they are real; forward and inverse share most.
     lengths: BTreeSet<(usize, bool)>,
 }
 
-impl<T: Precision> Known<T> {
-    fn none() -> Self {
+impl<T: Precision> PlannerCache<T> {
+    fn new() -> Self {
         Self {
             real: RealFftPlanner::new(),
             complex: FftPlanner::new(),
@@ -57,61 +56,61 @@ impl<T: Precision> Known<T> {
 }
 
 impl<T: Precision> Planners<T> {
-    /// They know nothing.
     pub(super) const fn new() -> Self {
         Self(Mutex::new(None))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Known<T>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<PlannerCache<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans a transform of so many samples, with planners that forget what they know where it would become too much.
-    fn plan<P>(&self, samples: usize, real: bool, plan: impl FnOnce(&mut Known<T>) -> P) -> P {
-        if samples > KEPT {
-            return plan(&mut Known::none());
+    /// Plans a transform; clears the cache first if it would become too large.
+    fn plan<P>(
+        &self,
+        samples: usize,
+        real: bool,
+        plan: impl FnOnce(&mut PlannerCache<T>) -> P,
+    ) -> P {
+        if samples > MAX_CACHED_SAMPLES {
+            return plan(&mut PlannerCache::new());
         }
-        let mut known = self.lock();
-        let known = known.get_or_insert_with(Known::none);
-        let is_new = known.lengths.insert((samples, real));
-        let kept: usize = known.lengths.iter().map(|(samples, _)| samples).sum();
-        if is_new && kept > KEPT {
-            *known = Known::none();
-            known.lengths.insert((samples, real));
+        let mut cache = self.lock();
+        let cache = cache.get_or_insert_with(PlannerCache::new);
+        let is_new = cache.lengths.insert((samples, real));
+        let kept: usize = cache.lengths.iter().map(|(samples, _)| samples).sum();
+        if is_new && kept > MAX_CACHED_SAMPLES {
+            *cache = PlannerCache::new();
+            cache.lengths.insert((samples, real));
         }
-        plan(known)
+        plan(cache)
     }
 
     fn complex_forward(&self, samples: usize) -> Arc<dyn Fft<T>> {
-        self.plan(samples, false, |known| {
-            known.complex.plan_fft_forward(samples)
+        self.plan(samples, false, |cache| {
+            cache.complex.plan_fft_forward(samples)
         })
     }
 
     fn real_forward(&self, samples: usize) -> Arc<dyn RealToComplex<T>> {
-        self.plan(samples, true, |known| known.real.plan_fft_forward(samples))
+        self.plan(samples, true, |cache| cache.real.plan_fft_forward(samples))
     }
 }
 
-/// Of real samples to frequencies.
 pub(super) fn real_forward<T: Precision>(samples: usize) -> Arc<dyn RealToComplex<T>> {
     T::planners().real_forward(samples)
 }
 
-/// From frequencies to real samples.
 pub(super) fn real_inverse<T: Precision>(samples: usize) -> Arc<dyn ComplexToReal<T>> {
-    T::planners().plan(samples, true, |known| known.real.plan_fft_inverse(samples))
+    T::planners().plan(samples, true, |cache| cache.real.plan_fft_inverse(samples))
 }
 
-/// Of complex samples to frequencies.
 pub(crate) fn complex_forward<T: Precision>(samples: usize) -> Arc<dyn Fft<T>> {
     T::planners().complex_forward(samples)
 }
 
-/// From frequencies to complex samples.
 pub(crate) fn complex_inverse<T: Precision>(samples: usize) -> Arc<dyn Fft<T>> {
-    T::planners().plan(samples, false, |known| {
-        known.complex.plan_fft_inverse(samples)
+    T::planners().plan(samples, false, |cache| {
+        cache.complex.plan_fft_inverse(samples)
     })
 }
 
@@ -124,7 +123,7 @@ mod tests {
 
     type Planner<T> = Box<dyn FnMut(usize, FftDirection) -> Arc<dyn Fft<T>>>;
 
-    /// One of each instruction set that this processor has; the first is that of every processor.
+    /// A planner per instruction set of this CPU; the first is the portable one.
     fn planners<T: Precision>() -> Vec<(&'static str, Planner<T>)> {
         let mut scalar = FftPlannerScalar::new();
         let mut all: Vec<(_, Planner<T>)> = vec![(
@@ -151,7 +150,6 @@ mod tests {
                 .wrapping_add(1442695040888963407);
             T::of((state >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
         };
-        // Powers of two, products of small primes, primes, and what is between.
         for samples in [
             2, 3, 7, 16, 60, 97, 100, 101, 256, 500, 1000, 1009, 4096, 4099, 10_000, 65_536,
             65_537, 100_000,
@@ -218,11 +216,11 @@ mod tests {
     }
 
     #[test]
-    fn a_transform_is_planned_once_and_not_kept_for_ever() {
+    fn plans_are_cached_up_to_the_limit() {
         let planners = Planners::<f32>::new();
         let first = planners.complex_forward(4096);
         assert!(Arc::ptr_eq(&first, &planners.complex_forward(4096)));
-        let long = planners.complex_forward(KEPT + 1);
+        let long = planners.complex_forward(MAX_CACHED_SAMPLES + 1);
         assert_eq!(
             Arc::strong_count(&long),
             1,
