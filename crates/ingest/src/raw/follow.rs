@@ -1,7 +1,7 @@
-//! Watching a folder that grows.
+//! Follows a growing folder.
 //!
-//! By polling, which works on every file system: a look lists only folders that changed since the last one, and asks
-//! for the size of the few files that wait to be complete.
+//! By polling, which works on every file system. A poll lists only changed folders and asks for the sizes of the few
+//! files that may be incomplete.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,18 +17,15 @@ use crate::progress::Meter;
 use crate::session::Session;
 use crate::{Catalogue, DiscoverOptions, IngestError, Problem};
 
-/// A file that is not known to be complete, or something that may be no recording.
+/// A file that may be incomplete, or a problem that may pass.
 struct Waiting {
-    /// Folder, name and size of a file whose name fits; what is wrong with it else.
+    /// Folder, name and size of a matching file, else its problem.
     entry: Result<Entry, Problem>,
-    /// Since when it has kept still.
     since: Instant,
-    /// Signal and stamp, for files.
     signal: String,
     ns: i64,
 }
 
-/// Imports what is there, then what comes, until it is interrupted.
 pub(crate) fn follow(
     session: &mut Session,
     root: &Path,
@@ -39,7 +36,7 @@ pub(crate) fn follow(
 ) -> Result<(), IngestError> {
     let mut walk = Walk::repeated(root, discovery)?;
     let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
-    // Hashes of the paths that need not be looked at again.
+    // Hashes of paths that are settled.
     let mut over: HashSet<u64> = HashSet::new();
     let full = follow
         .file_samples
@@ -106,7 +103,7 @@ fn stop_if_interrupted(options: &RawOptions) -> Result<(), IngestError> {
     }
 }
 
-/// Takes out what is complete. What vanished, such as a file under a passing name, is forgotten.
+/// Removes complete files. Vanished ones, such as temporary names, are forgotten.
 fn look(
     root: &Path,
     waiting: &mut BTreeMap<String, Waiting>,
@@ -132,7 +129,7 @@ fn look(
             moved = entry.size != status.len();
             entry.size = status.len();
             complete = full.is_some_and(|full| entry.size >= full);
-            // One look without growth is enough where the recorder has gone on to another file.
+            // One poll without growth is enough once the recorder writes another file.
             let superseded = newest
                 .get(&file.signal)
                 .is_some_and(|newest| *newest > file.ns);

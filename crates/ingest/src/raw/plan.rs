@@ -1,4 +1,4 @@
-//! Which files of a catalogue to import, in which order, and what is known of each one's place.
+//! Plans an import: which files of a catalogue, in which order, with what is known of their positions.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,27 +10,23 @@ use super::order::{Ordered, Span, untangle};
 use crate::session::{Before, Known, Sequence, Session};
 use crate::{Catalogue, IngestError};
 
-/// A file to import.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Planned {
-    /// Its place in the catalogue.
     pub(crate) place: usize,
-    /// The place of the next recording of its signal.
+    /// Index of the signal's next recording.
     pub(crate) next: Option<usize>,
     pub(crate) sequence: Sequence,
 }
 
-/// Files to import, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) files: Vec<Planned>,
-    /// Those that were imported before and grew since, by place.
+    /// Files imported before that have grown, by index.
     pub(crate) grown: HashMap<usize, Before>,
     pub(crate) bytes: u64,
 }
 
 impl Plan {
-    /// Plans the import of what a catalogue lists and the store does not know.
     pub(crate) fn new(
         session: &mut Session,
         catalogue: &Catalogue,
@@ -53,7 +49,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans one signal, whose files have consecutive places.
+    /// Plans one signal, whose files have consecutive indices.
     fn signal(
         &mut self,
         session: &mut Session,
@@ -63,7 +59,7 @@ impl Plan {
         known: &Known,
     ) -> Result<(), IngestError> {
         let order = in_order(catalogue, places, options);
-        // What comes before a known recording in the order is late; what comes after is new, whatever its stamp.
+        // What precedes a known recording in the order is late; what follows is new, whatever its stamp.
         let mut late = 0;
         let mut any_known = false;
         let first = self.files.len();
@@ -72,7 +68,7 @@ impl Plan {
             let Some(file) = catalogue.get(place) else {
                 continue;
             };
-            // What lies beside a recording comes last in the order, but says nothing of what is late.
+            // An overlapping recording comes last in the order, but does not show what is late.
             let seen = |late: &mut usize, any_known: &mut bool, count: usize| {
                 if !overlaps {
                     (*late, *any_known) = (count, true);
@@ -97,7 +93,7 @@ impl Plan {
                     .get(position + 1)
                     .filter(|next| next.overlaps == overlaps)
                     .map(|next| next.member)
-                    // A copy of it, or what a clock stepped back to, says nothing of its own stamp.
+                    // A copy, or what a clock stepped back to, does not confirm this stamp.
                     .filter(|next| start(catalogue, *next) > start(catalogue, place)),
                 sequence: if overlaps {
                     Sequence::Late
@@ -123,12 +119,11 @@ fn start(catalogue: &Catalogue, place: usize) -> Option<i64> {
     Some(catalogue.get(place)?.stamp?.ns)
 }
 
-/// A signal that cannot be fed is reported with each of its files, when they are.
+/// Passes on fatal errors; others are reported for each file of the signal.
 fn only_fatal(error: IngestError) -> Result<(), IngestError> {
     if error.is_fatal() { Err(error) } else { Ok(()) }
 }
 
-/// The order in which files were recorded: by stamp, but for a clock that stepped back.
 fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -> Vec<Ordered> {
     let first = places.start;
     if !options.layout.is_timed() {

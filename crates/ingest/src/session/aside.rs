@@ -1,16 +1,15 @@
-//! Blocks whose stamps lie before the end of what is stored: did the recorder's clock step back, or do they come from
-//! elsewhere, beside a recording that goes on?
+//! Blocks whose stamps lie before the end of what is stored: either the recorder's clock stepped back, or they are from
+//! elsewhere and overlap a recording that continues.
 //!
-//! One block does not tell, but what follows does, by the rule of `raw::order`: a clock that stepped back goes on from
-//! there and past the point where it stepped. Such a block is therefore set *aside*, and with it all that continue it,
-//! until
-//! - they reach past the end of the recording: a step, the clock of which goes on with them;
-//! - a block comes that goes on where the recording ended, or begins anew before that: an overlap, backfilled;
-//! - nothing more comes: the step of a clock where the source is the one that fed the recording, for its blocks come in
-//!   the order in which they were made; else an overlap.
+//! Later blocks decide, by the rule of `raw::order`: after a step back, a clock continues past the point of the step.
+//! So such a block and those that continue it are set *aside* until
+//! - they reach past the end of the recording: a clock step;
+//! - a block continues the recording where it ended, or begins anew before that: an overlap, backfilled;
+//! - the input ends: a clock step if they come from the source that fed the recording, since its blocks are in
+//!   recording order; else an overlap.
 //!
-//! Either way all samples are kept in a run of their own. An overlap is a problem of the source; so is a step between
-//! two sources, of which nobody can say that one recorder made both; a step within a source is only an event.
+//! In both cases all samples are kept in a run of their own. An overlap is a problem of the source, as is a step
+//! between two sources, which may be of different recorders; a step within a source is an event.
 
 use isochrony_time::{Fixed, Placement, Stamp};
 
@@ -18,17 +17,17 @@ use super::target::{Held, Target};
 use super::{Sequence, Session};
 use crate::IngestError;
 
-/// Periods by which a stamp may miss the end that it continues, beside what its resolution allows.
+/// Periods by which a stamp may miss the end that it continues, in addition to its resolution.
 const NEAR_PERIODS: i64 = 3;
 
-/// Blocks of one signal that nothing has decided yet.
+/// Undecided blocks of one signal.
 pub(crate) struct Aside {
     blocks: Vec<Held>,
-    /// Civil time at which the recording ends that they lie before.
+    /// Civil end of the recording, before which they lie.
     recorded: Fixed,
-    /// Where they end so far.
+    /// Their end so far.
     end: Fixed,
-    /// By how much a stamp may miss an end.
+    /// Tolerance of a stamp that continues them.
     slack: Fixed,
     /// Whether they come from the source that fed the recording.
     own: bool,
@@ -36,15 +35,12 @@ pub(crate) struct Aside {
 
 /// Where a held block belongs.
 enum Belongs {
-    /// To what is stored.
     Stored,
-    /// To the blocks that are aside.
     Aside,
     /// To neither: it lies before this end of the recording.
     Before(Fixed),
 }
 
-/// What blocks aside are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Step,
@@ -52,7 +48,6 @@ enum Verdict {
 }
 
 impl Aside {
-    /// Whether the last of these blocks come from a source.
     pub(super) fn is_of(&self, source: u64) -> bool {
         self.blocks.last().is_some_and(|held| held.source == source)
     }
@@ -70,8 +65,8 @@ impl Aside {
         self.end > plus(self.recorded, self.slack)
     }
 
-    /// Whether a stamp continues these blocks rather than the recording. Where both end at the same time it continues
-    /// these: a clock that stepped back has then caught up with itself.
+    /// Whether a stamp continues these blocks rather than the recording. If both end at the same time, it continues
+    /// these: a clock that stepped back has then caught up.
     fn is_continued_by(&self, stamp: &Stamp) -> bool {
         let at = middle(stamp);
         let off = distance(at, self.end);
@@ -80,7 +75,6 @@ impl Aside {
 }
 
 impl Session {
-    /// Stores a block that was held, or sets it aside.
     pub(super) fn judge(
         &mut self,
         signal: &str,
@@ -117,7 +111,7 @@ impl Session {
         }
     }
 
-    /// Whether samples without a stamp follow on blocks that are aside; if so they join them.
+    /// Whether samples without a stamp continue blocks set aside; if so, they join them.
     pub(super) fn joins_aside(&mut self, signal: &str, held: Held) -> Result<(), IngestError> {
         if let Some(source) = self.sources.get_mut(&held.source) {
             source.waiting += 1;
@@ -140,12 +134,11 @@ impl Session {
         Ok(())
     }
 
-    /// Whether something waits for what follows it.
     pub(super) fn is_undecided(&self) -> bool {
         self.targets.values().any(|target| target.aside.is_some())
     }
 
-    /// Nothing more comes that could decide.
+    /// Decides when no more blocks come.
     pub(super) fn decide_at_the_end(&mut self, signal: &str) -> Result<(), IngestError> {
         let aside = self
             .targets
@@ -158,7 +151,7 @@ impl Session {
         }
     }
 
-    /// No more can be held: what went on for so long is the recording itself.
+    /// Decides when memory for held blocks runs out: what lasted so long is the recording itself.
     pub(super) fn decide_for_want_of_memory(&mut self, signal: &str) -> Result<(), IngestError> {
         self.decide(signal, Verdict::Step, None)
     }
@@ -176,7 +169,7 @@ impl Session {
         else {
             return Ok(());
         };
-        // Where samples without a stamp go on, and how exact the stamp was that they follow.
+        // Where samples without a stamp continue, and the precision of the stamp that they follow.
         let mut follows: Option<(i64, Fixed)> = None;
         for (number, held) in aside.blocks.iter().enumerate() {
             let after = aside.blocks.get(number + 1);
@@ -212,7 +205,7 @@ impl Session {
                 self.tell_overlap(held.source, signal, placed.index, shared);
             }
         }
-        // A source is done when its last block is in.
+        // A source is complete once its last block is stored.
         for held in &aside.blocks {
             self.settle(held.source);
         }
@@ -235,7 +228,7 @@ impl Target {
         {
             return Ok(Belongs::Aside);
         }
-        // As a rule a stamp is later than all that was fed, and nothing need be asked.
+        // Fast path: the stamp is usually later than all stored ones.
         if stamp.leap || self.tip.is_none_or(|tip| stamp.civil >= tip) {
             return Ok(Belongs::Stored);
         }
@@ -248,8 +241,8 @@ impl Target {
         };
         let recorded = plus(middle(stamp), by_ns);
         if let Some(next) = next {
-            // A stamp that is merely wrong is followed by one that counts its samples, too; one of a block from
-            // elsewhere by one that goes on as if it were not there.
+            // After a merely wrong stamp, the next stamp counts that block's samples too; after a block from elsewhere,
+            // the next stamp continues as if without it.
             let (duration, slack) = self.reach(samples, stamp)?;
             let without = distance(middle(next), recorded);
             let with = distance(middle(next), plus(recorded, duration));
@@ -286,8 +279,7 @@ impl Target {
         Ok(())
     }
 
-    /// How long samples take, and by how much a stamp may miss where they end: a clock drifts by far less than a
-    /// hundredth.
+    /// Duration of samples, and tolerance of the stamp at their end: clocks drift by far less than a hundredth.
     fn reach(&self, samples: i64, stamp: &Stamp) -> Result<(Fixed, Fixed), IngestError> {
         let duration = self.duration(samples)?;
         let drift = Fixed::from_bits(duration.to_bits() / 100);
@@ -296,7 +288,6 @@ impl Target {
     }
 }
 
-/// The middle of what a stamp states.
 fn middle(stamp: &Stamp) -> Fixed {
     plus(
         stamp.civil,

@@ -1,12 +1,12 @@
-//! What was imported, as events of the signals themselves; and from them, what need not be imported again.
+//! Provenance: import events of each signal, and from them the files that need no import.
 //!
 //! An event of kind `import` covers the samples of up to [`MOST`] consecutive files of one folder. Its fields are
 //! `{"folder": "stn_10/2010/060/pressure", "files": [["stn_10_1267401600.raw", 120000, 0, 60000], ...]}`: per file its
-//! name, bytes, first index, samples and, where the importer tells one, the version of its content. Name, index and
-//! size cost some 45 bytes of a file of 120,000. Stamps are not repeated, since every stamped file has its point, and a
-//! raw file's version *is* its stamp, which the name holds.
+//! name, bytes, first index, samples and, if the importer gives one, the version of its content. That is about 45 bytes
+//! per file. Stamps are not repeated: every stamped file has its point, and the version of a raw file is the stamp in
+//! its name.
 //!
-//! A file is *known* if name, folder (below the imported one, so that it may move), bytes and version agree.
+//! A file is *known* if name, folder (below the imported one, which may move), bytes and version agree.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,29 +15,26 @@ use isochrony_store::Signal;
 use isochrony_store::op::EventRow;
 use serde_json::{Value, json};
 
-/// Kind of the events.
 pub(crate) const KIND: &str = "import";
-/// Most files of one event: enough to share the folder's name, few enough to read one quickly.
+/// Maximum files of an event: enough to share the folder's name, few enough to read one quickly.
 const MOST: usize = 256;
 
-/// Where a file's samples went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Imported {
     /// Folder and name, `/` between components.
     pub(crate) source: String,
     pub(crate) bytes: u64,
     pub(crate) index: i64,
-    /// Index behind its last sample.
     pub(crate) end: i64,
     pub(crate) samples: i64,
     pub(crate) version: Option<i64>,
 }
 
-/// Files of one signal that are imported but not yet told.
+/// Imported files of a signal that have no event yet.
 #[derive(Debug, Default)]
 pub(crate) struct Untold(Vec<Imported>);
 
-/// An event to be written: first index, index after the last, fields.
+/// An event to write: first index, index after the last, fields.
 pub(crate) type Told = (i64, i64, Value);
 
 impl Untold {
@@ -45,7 +42,7 @@ impl Untold {
         self.0.push(file);
     }
 
-    /// Events for all files since the last call.
+    /// Removes the files and returns their events.
     pub(crate) fn tell(&mut self) -> Vec<Told> {
         let files = std::mem::take(&mut self.0);
         let mut events = Vec::new();
@@ -77,8 +74,8 @@ fn split(source: &str) -> (&str, &str) {
     source.rsplit_once('/').unwrap_or(("", source))
 }
 
-/// The path of the file that holds a sample, as a signal's events tell. Files of a signal lie one behind the other, so it
-/// is the last of an event that begins at the sample or before it.
+/// Path of the file that holds a sample. Files of a signal do not interleave, so it is the last one that begins at the
+/// sample or before, by the signal's events.
 pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
     let end = index.checked_add(1)?;
     let events = signal.state().events.within(index..end);
@@ -107,7 +104,6 @@ pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
     found.map(|(_, path)| path)
 }
 
-/// What is known of a file that was imported before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Before {
     pub(crate) bytes: u64,
@@ -116,12 +112,12 @@ pub(crate) struct Before {
     pub(crate) version: Option<i64>,
 }
 
-/// Files imported before, found by the hash of their path: 128 bits, so that two of a billion files do not collide.
+/// Imported files by a 128-bit hash of their path, so that none of a billion collide.
 #[derive(Debug, Default)]
 pub(crate) struct Known(HashMap<u128, Before>);
 
 impl Known {
-    /// Takes in a signal's events; others than imports, and those that other programs wrote badly, say nothing.
+    /// Reads a signal's events; other kinds and malformed ones are ignored.
     pub(crate) fn learn<'a>(&mut self, events: impl IntoIterator<Item = &'a EventRow>) {
         for event in events.into_iter().filter(|event| event.kind == KIND) {
             let Ok(fields) = serde_json::from_str::<Value>(&event.fields) else {
@@ -157,7 +153,7 @@ impl Known {
         }
     }
 
-    /// A file that grew since is told again; the longest is what is stored.
+    /// A file that has grown has several events; the longest is what is stored.
     fn insert(&mut self, key: u128, before: Before) {
         let known = self.0.entry(key).or_insert(before);
         if before.bytes >= known.bytes {
@@ -165,7 +161,6 @@ impl Known {
         }
     }
 
-    /// Takes in one file.
     pub(crate) fn add(&mut self, file: &Imported) {
         let (folder, name) = split(&file.source);
         let before = Before {
@@ -177,7 +172,7 @@ impl Known {
         self.insert(key(folder, name), before);
     }
 
-    /// The file of this path as it was imported last.
+    /// The latest import of a path.
     pub(crate) fn get(&self, source: &str) -> Option<Before> {
         let (folder, name) = split(source);
         self.0.get(&key(folder, name)).copied()

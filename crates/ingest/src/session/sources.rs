@@ -1,4 +1,4 @@
-//! From blocks to stored samples: the sources that are open, the blocks that are held, and what is told of both.
+//! Open sources, held blocks, and their counts and problems.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,15 +11,12 @@ use super::target::{Held, Settled, Target};
 use super::{Next, Placed, Sequence, Session, Spec};
 use crate::{IngestError, Problem};
 
-/// A source of which blocks were fed.
 #[derive(Default)]
 pub(super) struct Source {
     pub(super) name: String,
-    /// Blocks that are held.
     pub(super) waiting: usize,
-    /// Per signal, where its samples went.
+    /// Where its samples are, per signal.
     pub(super) parts: BTreeMap<String, Part>,
-    /// Bytes and version, once it is done.
     pub(super) done: Option<(u64, Option<i64>)>,
     /// More of it follows.
     pub(super) part: bool,
@@ -27,20 +24,18 @@ pub(super) struct Source {
 
 pub(super) struct Part {
     index: i64,
-    /// Index behind the last of its samples: beyond `samples` of them if there are gaps between.
+    /// Index after its last sample; gaps may make it exceed `samples`.
     end: i64,
-    /// How many samples came, also those that are there only once but came twice.
+    /// Samples received, duplicates included.
     samples: i64,
     stored: bool,
-    /// What of it shares time with other samples.
+    /// Its samples that overlap others in time.
     overlap: Option<Shared>,
-    /// What of it was there already, with the same stamps.
+    /// Its samples that were stored already, with the same stamps.
     copied: Option<Shared>,
 }
 
-/// Samples that share time with stored ones.
 struct Shared {
-    /// Where the first of them is stored.
     index: i64,
     samples: i64,
     civil: Range<Fixed>,
@@ -78,7 +73,6 @@ impl Part {
         }
     }
 
-    /// Index behind the last of its samples.
     pub(super) fn end(&self) -> i64 {
         self.end
     }
@@ -89,7 +83,6 @@ impl Part {
         self.end = self.end.max(end);
     }
 
-    /// Takes in a later part of the same source.
     fn add(&mut self, later: Self) {
         self.index = self.index.min(later.index);
         self.end = self.end.max(later.end);
@@ -106,10 +99,10 @@ impl Part {
     }
 }
 
-/// What is to be told of a source at its end: long ones are committed in parts.
+/// What to report of a source at its end, if committed in parts.
 #[derive(Default)]
 pub(super) struct Whole {
-    /// It was imported before, and holds what it gave then.
+    /// It was imported before and still holds that data.
     known: bool,
     parts: BTreeMap<String, Part>,
 }
@@ -125,7 +118,6 @@ impl Whole {
 }
 
 impl Session {
-    /// Counts samples that the store holds already.
     pub(crate) fn count_copied(&mut self, source: u64, signal: &str, samples: i64) {
         let part = self
             .sources
@@ -137,7 +129,7 @@ impl Session {
         }
     }
 
-    /// As if a source had not been begun.
+    /// Discards a source as if it had not begun.
     pub(crate) fn forget(&mut self, source: &str) {
         if let Some(number) = self.open.remove(source)
             && let Some(source) = self.sources.remove(&number)
@@ -146,14 +138,13 @@ impl Session {
         }
     }
 
-    /// Counts a file of a signal that was imported before.
     pub(crate) fn count_known(&mut self, signal: &str, spec: &Spec) -> Result<(), IngestError> {
         self.summary.known += 1;
         self.target(signal, spec)?.known += 1;
         Ok(())
     }
 
-    /// The target of a signal, which is created if it does not exist.
+    /// The target of a signal; creates the signal if it does not exist.
     pub(crate) fn target(&mut self, signal: &str, spec: &Spec) -> Result<&mut Target, IngestError> {
         let target = match self.targets.entry(signal.into()) {
             Entry::Occupied(known) => known.into_mut(),
@@ -180,7 +171,7 @@ impl Session {
         number
     }
 
-    /// Stores the block held for a signal, or sets it aside, knowing the stamp of the next one.
+    /// Stores or sets aside the held block of a signal, given the next stamp.
     pub(super) fn release(
         &mut self,
         signal: &str,
@@ -192,7 +183,7 @@ impl Session {
         }
     }
 
-    /// As [`put`](Self::put), of a block that was held; `None` if it was refused, which is then its source's problem.
+    /// Like [`put`](Self::put), for a held block; `None` if it was refused, which becomes its source's problem.
     pub(super) fn put_held(
         &mut self,
         signal: &str,
@@ -209,7 +200,7 @@ impl Session {
         let stored = self.put(held.source, signal, &held.bytes, stamp, next, sequence);
         match stored {
             Err(error) if !error.is_fatal() => {
-                // The error is of an earlier source than the one being fed.
+                // The error belongs to an earlier source than the current one.
                 if let Some(source) = self.sources.remove(&held.source) {
                     self.open.remove(&source.name);
                     let problem = Problem::new(&*source.name, &error);
@@ -222,14 +213,14 @@ impl Session {
         }
     }
 
-    /// Stores all blocks that are held; those that are aside may wait on.
+    /// Stores held blocks; those set aside may stay.
     pub(super) fn release_held(&mut self) -> Result<(), IngestError> {
         self.waiting(Target::holds)
             .iter()
             .try_for_each(|name| self.release(name, None))
     }
 
-    /// Stores all blocks that are held or aside, since nothing more comes.
+    /// Stores all held blocks and those set aside, at the end.
     pub(super) fn release_all(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
         self.waiting(|target| target.aside.is_some())
@@ -237,7 +228,7 @@ impl Session {
             .try_for_each(|name| self.decide_at_the_end(name))
     }
 
-    /// Stores all blocks that are held or aside, since they take too much memory.
+    /// Stores all held blocks and those set aside, to free memory.
     pub(super) fn release_memory(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
         self.waiting(|target| target.aside.is_some())
@@ -250,7 +241,6 @@ impl Session {
         waiting.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Stores a block of a signal whose target exists.
     pub(crate) fn put(
         &mut self,
         source: u64,
@@ -276,7 +266,7 @@ impl Session {
         Ok(placed)
     }
 
-    /// Counts samples of a source that went into a signal. `civil` matters where they share their time with others.
+    /// Counts a source's stored samples; `civil` matters if they overlap others.
     pub(super) fn note_placed(
         &mut self,
         source: u64,
@@ -304,7 +294,7 @@ impl Session {
         }
     }
 
-    /// Notes that a source's samples from `index` on share a time with what was stored before.
+    /// Notes that a source's samples from `index` overlap stored ones.
     pub(super) fn tell_overlap(
         &mut self,
         source: u64,
@@ -321,7 +311,7 @@ impl Session {
         }
     }
 
-    /// What was told of a source's earlier parts, which is told no more then.
+    /// Takes the report of a source's earlier parts.
     fn whole(&mut self, name: &str) -> Whole {
         let known = self.known.as_ref().and_then(|known| known.get(name));
         self.unfinished.remove(name).unwrap_or(Whole {
@@ -330,7 +320,7 @@ impl Session {
         })
     }
 
-    /// Makes problems of what a source that does not go on shares with what was stored before.
+    /// Reports as problems what a finished source shares with stored samples.
     pub(super) fn report(&mut self, source: Source) {
         let mut whole = self.whole(&source.name);
         for (signal, part) in source.parts {
@@ -339,7 +329,7 @@ impl Session {
         self.report_shared(&source.name, &whole);
     }
 
-    /// The same of sources of which only some parts came.
+    /// Likewise for sources of which only parts came.
     pub(super) fn report_unfinished(&mut self) {
         for (name, whole) in std::mem::take(&mut self.unfinished) {
             self.report_shared(&name, &whole);
@@ -357,7 +347,7 @@ impl Session {
                 };
                 self.summary.problems.push(Problem::new(name, &error));
             }
-            // A source that has grown holds what it gave before.
+            // A source that has grown still holds its earlier data.
             let copied = part.copied.as_ref().filter(|_| part.stored);
             if let Some(shared) = copied.filter(|_| !whole.known) {
                 let error = IngestError::Repeated {
@@ -372,7 +362,7 @@ impl Session {
         }
     }
 
-    /// Passes a finished source, or a part of one, on to the provenance of its signals.
+    /// Passes a finished source, or a part, to the provenance of its signals.
     pub(super) fn settle(&mut self, number: u64) {
         let ready = |source: &Source| source.done.is_some() && source.waiting == 0;
         if !self.sources.get(&number).is_some_and(ready) {
@@ -406,7 +396,7 @@ impl Session {
                 target.settle(file, settled);
             }
         }
-        // Even a duplicate is told, so that it is known the next time.
+        // Duplicates are recorded too, so that they are known next time.
         self.uncommitted += 1;
         if source.part {
             self.unfinished.insert(source.name, whole);
@@ -418,7 +408,7 @@ impl Session {
             return;
         }
         if whole.known {
-            // It was touched, or changed where it holds no samples.
+            // Touched, or changed outside its samples.
             self.summary.known += 1;
             return;
         }

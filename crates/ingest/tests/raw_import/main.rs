@@ -1,4 +1,4 @@
-//! Raw imports end to end, against recordings whose truth is known.
+//! Raw imports end to end, against recordings with known truth.
 
 mod again;
 mod clock;
@@ -23,7 +23,6 @@ fn new_store(folder: &Path) -> Store {
     Store::open(folder.join("water.iso"), Mode::Append).unwrap()
 }
 
-/// All samples of a signal in storage order, without gaps.
 fn samples(signal: &Signal) -> Vec<i16> {
     let selection = signal.select(0..signal.end_index()).unwrap();
     let parts = selection

@@ -1,4 +1,4 @@
-//! Blocks that come together are stored as if they came one by one.
+//! Blocks given together are stored as if given one by one.
 
 use isochrony_ingest::{Block, IngestError, Session, SessionOptions, Spec, StampedBlocks, Summary};
 use isochrony_segment::DType;
@@ -9,22 +9,22 @@ use proptest::prelude::*;
 const START: i64 = 1_267_401_600_000_000_000;
 const SIGNALS: [&str; 2] = ["x", "y"];
 
-/// What happens before a recording.
+/// Event before a recording.
 #[derive(Debug, Clone, Copy)]
 enum Before {
-    /// It follows on, its stamp off by this many ns.
+    /// None; its stamp is off by this many ns.
     Jitter(i64),
-    /// Time passes, or goes back, for all that comes.
+    /// Time passes or steps back from here on.
     Step(i64),
-    /// The clock is off, this once.
+    /// The clock is off once.
     Wrong(i64),
-    /// The recording before comes again.
+    /// The previous recording is repeated.
     Again,
-    /// One long before comes again.
+    /// A much earlier recording is repeated.
     Earlier,
-    /// It lies this many ns before the end of a recording that goes on beside it.
+    /// It lies this many ns before the end of a recording that continues.
     Beside(i64),
-    /// The recorder says that a leap second was inserted.
+    /// The recorder reports an inserted leap second.
     Leap,
 }
 
@@ -44,7 +44,7 @@ fn before() -> impl Strategy<Value = Before> {
         1 => (-5000i64..0).prop_map(|ms| Before::Step(ms * 1_000_000)),
         1 => Just(Before::Step(90 * 86_400_000_000_000)),
         2 => (-3000i64..3000).prop_map(|ms| Before::Wrong(ms * 1_000_000)),
-        // Whole samples, which fine stamps tell apart.
+        // Whole samples, which fine stamps resolve.
         2 => (-3i64..=3).prop_map(|samples| Before::Wrong(samples * 10_000_000)),
         2 => (-3i64..=3).prop_map(|samples| Before::Step(samples * 10_000_000)),
         3 => (1i64..4000).prop_map(|ms| Before::Beside(ms * 1_000_000)),
@@ -54,7 +54,7 @@ fn before() -> impl Strategy<Value = Before> {
     ]
 }
 
-/// Recordings of some files, 100 Hz.
+/// Recordings in several files, 100 Hz.
 fn recordings(
     befores: &[(Before, i64)],
     resolution: i64,
@@ -113,7 +113,7 @@ fn bytes(recordings: &[Recording]) -> Vec<u8> {
     samples.flat_map(i32::to_ne_bytes).collect()
 }
 
-/// Imports files; blocks of one file and signal come together in groups of at most `most`.
+/// Imports files; blocks of one file and signal are given in groups of at most `most`.
 fn import(store: &Store, all: &[Recording], options: &SessionOptions, most: usize) -> Summary {
     let spec = Spec::new(DType::I32, Rate::from_hz(100).unwrap());
     let mut session = Session::new(store, options.clone()).unwrap();
@@ -154,7 +154,7 @@ fn import(store: &Store, all: &[Recording], options: &SessionOptions, most: usiz
     session.finish().unwrap()
 }
 
-/// All that is stored, and what the import says.
+/// The stored content and the summary.
 fn stored(store: &Store, summary: &Summary) -> Vec<String> {
     let mut out = vec![format!(
         "{:?} {} {} {:?}",
@@ -193,7 +193,7 @@ proptest! {
         grows in prop::bool::weighted(0.3),
     ) {
         let all = recordings(&befores, resolution, jitters, file);
-        // Again with more in the last file: what is stored of it is compared with what comes.
+        // Repeated with a longer last file, whose stored part is compared.
         let grown = befores.len() * 2 / 3;
         let begun = &all[..grown.min(all.len())];
         let options = SessionOptions { gap_slip_ns, value_jump, ..SessionOptions::default() };

@@ -1,5 +1,4 @@
-//! Blocks that any importer feeds, which overlap in time what is stored: overlaps and clock steps told apart, copies
-//! skipped, all of them reported.
+//! Blocks that overlap stored ones in time: overlaps and clock steps are distinguished, copies skipped, all reported.
 
 use crate::common::{reasons, samples};
 use isochrony_ingest::{Block, Problem, Session, SessionOptions, Spec, Summary};
@@ -10,10 +9,10 @@ use isochrony_time::{Fixed, Rate, Stamp};
 const SECOND: i64 = 1_000_000_000;
 const START: i64 = 1_267_401_600 * SECOND;
 
-/// Samples of a second each; block `n` of a recorder begins `n` seconds after the recorder.
+/// A recorder at one sample a second; block `n` begins `n` seconds after it.
 struct Recorder {
     source: &'static str,
-    /// Second at which it begins, and value of its first sample.
+    /// Its first second and first value.
     from: i64,
     first: i32,
     blocks: i64,
@@ -73,7 +72,7 @@ fn feed(session: &mut Session, recorder: &Recorder) {
     session.done(recorder.source, 4, Some(1)).unwrap();
 }
 
-/// Feeds sources one after the other, as an importer does that sorts files by their beginning.
+/// Feeds sources in order of their start.
 fn import(recorders: &[&Recorder]) -> (tempfile::TempDir, Summary, Signal) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -111,7 +110,7 @@ fn assert_range(problem: &Problem, from: &str, to: &str) {
 
 #[test]
 fn a_source_beside_a_recording_that_goes_on_is_an_overlap() {
-    // One block of it or many; the recording goes on at once or in another file.
+    // One block or many; the recording continues at once or in another file.
     for blocks in [1, 2, 7] {
         let first = recorder("a", 0, 0, 30);
         let beside = recorder("b", 20, 1_000_000, blocks);
@@ -125,7 +124,7 @@ fn a_source_beside_a_recording_that_goes_on_is_an_overlap() {
             [RunReason::First, RunReason::Overlap, RunReason::Resumed]
         );
         assert_eq!(kinds(&signal), ["overlap"]);
-        // All is kept, in the order of storing; and no gap comes of it.
+        // All is kept in storage order, without a gap.
         let expected = [first.samples(), beside.samples(), after.samples()].concat();
         assert_eq!(samples::<i32>(&signal), expected);
         assert_eq!(signal.gaps().len(), 0);
@@ -226,7 +225,7 @@ fn foreign_blocks_within_one_source_are_an_overlap_where_the_recording_resumes()
 
 #[test]
 fn blocks_without_stamp_go_where_the_block_before_them_goes() {
-    // After a stamp each that lies beside the recording, samples that follow on it.
+    // Samples that follow a stamp within the recording.
     for ends_beside in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -275,7 +274,7 @@ fn repeated_blocks_are_skipped_and_told() {
     );
     assert_eq!(reasons(&signal), [RunReason::First]);
     assert_eq!(samples::<i32>(&signal), (0..5000).collect::<Vec<_>>());
-    // Nothing of it is new.
+    // A pure copy.
     let copy = recorder("b", 5, 500, 10);
     let (_folder, summary, signal) = import(&[&first, &copy]);
     assert_eq!(codes(&summary), [("b", "duplicate")]);
@@ -337,8 +336,8 @@ fn a_later_import_tells_overlaps_as_one_import_does() {
 
 #[test]
 fn a_commit_that_is_due_waits_for_what_decides() {
-    // Of what comes with the second source and the third, a commit is due before the clock that stepped back is past the
-    // end of the first.
+    // With the second and third source, a commit is due before the clock that stepped back has passed the end of the
+    // first.
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = SessionOptions {
@@ -380,7 +379,7 @@ fn a_commit_that_is_due_waits_for_what_decides() {
     assert_eq!(codes(&summary), [("b", "overlap")]);
     assert_eq!(signal.sample_count(), 9000);
     assert_eq!(store.signal("y").unwrap().sample_count(), 12_000);
-    // All four are known from here on.
+    // All four are known now.
     let mut again = Session::new(&store, SessionOptions::default()).unwrap();
     for source in ["a", "b", "c", "d"] {
         assert!(again.known(source, 4, Some(1)).unwrap(), "{source}");

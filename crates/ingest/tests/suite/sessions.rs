@@ -1,4 +1,4 @@
-//! Sessions: what any importer may feed.
+//! Sessions fed as importers may feed them.
 
 use isochrony_ingest::{Block, Problem, Session, SessionOptions, Spec};
 use isochrony_segment::DType;
@@ -56,7 +56,7 @@ fn blocks_of_many_signals_and_sources_become_signals() {
     for file in 0..5 {
         let source = format!("/data/day/file{file}");
         for channel in ["x", "y"] {
-            // Two blocks a file, the second without stamp; a pause of 3 s before file 3.
+            // Two blocks per file, the second without stamp; a pause of 3 s before file 3.
             let at = i64::from(file) * 4 * SECOND + if file >= 3 { 3 * SECOND } else { 0 };
             feed(&mut session, channel, &source, &ramp(file * 400), stamp(at));
             feed(
@@ -104,13 +104,13 @@ fn blocks_of_many_signals_and_sources_become_signals() {
         );
     }
 
-    // All of them are known the next time, unless their content changed.
+    // All are known next time, unless their content changed.
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();
     assert!(session.known("/data/day/file3", 1234, Some(77)).unwrap());
     assert!(!session.known("/data/day/file3", 1234, Some(78)).unwrap());
     assert!(!session.known("/data/day/file3", 1235, Some(77)).unwrap());
     assert!(!session.known("/data/day/file9", 1234, Some(77)).unwrap());
-    // Touched, but the same: its samples are not stored twice.
+    // Touched but equal: not stored twice.
     feed(
         &mut session,
         "x",
@@ -132,7 +132,7 @@ fn blocks_of_many_signals_and_sources_become_signals() {
 
 #[test]
 fn a_held_block_is_judged_by_the_next_stamp() {
-    // The stamp of the second block is 2 s late, those around it agree: it follows on.
+    // The second block's stamp is 2 s late, its neighbours agree: it follows.
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();
@@ -201,7 +201,7 @@ fn rejects_blocks_that_are_not_of_their_signal_and_goes_on() {
     assert_eq!(refused(&|_| (), "x", &[]), "empty_block");
     assert_eq!(refused(&|_| (), "../x", &[0; 8]), "invalid_name");
     assert_eq!(refused(&|_| (), "x/y", &[0; 8]), "signal_inside_signal");
-    // A rate that differs by less than a thousandth is the same clock's.
+    // A rate within a thousandth is equal.
     let close = Spec {
         rate: Rate::new(1_000_001, 10_000).unwrap(),
         ..spec()
@@ -316,7 +316,7 @@ fn an_initial_rate_sizes_the_gap_that_comes_before_stamps_have_told_the_rate() {
     assert_eq!(session.block(&block).unwrap_err().code(), "invalid_option");
 }
 
-/// Imports blocks of one source, each with its stamp in seconds, as a session of its own.
+/// Imports blocks of one source, with stamps in seconds, in a new session.
 fn import(
     store: &Store,
     size: u64,
@@ -352,7 +352,7 @@ fn of_a_source_that_grew_only_the_new_samples_are_stored() {
             &[((0..100).collect(), at(0)), ((100..250).collect(), at(1))],
         )
         .unwrap();
-        // Cut into other blocks now.
+        // Now cut into other blocks.
         import(
             &store,
             2,

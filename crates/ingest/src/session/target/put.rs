@@ -1,4 +1,4 @@
-//! A block on its way into a signal.
+//! Stores a block in its signal.
 
 use std::ops::Range;
 
@@ -13,7 +13,6 @@ use crate::session::edge::edges;
 use crate::session::place::{Event, Next, Placed, Sequence};
 
 impl Target {
-    /// Whether these very samples are stored with this very stamp.
     pub(in crate::session) fn is_copy(
         &self,
         bytes: &[u8],
@@ -29,7 +28,7 @@ impl Target {
         Ok(self.writer.matches(bytes, stamp)?)
     }
 
-    /// Stores a block, and tells what its stamp meant. The source is given by number and name.
+    /// Stores a block and returns how its stamp was interpreted. The source is a number and a name.
     pub(crate) fn put(
         &mut self,
         number: u64,
@@ -76,7 +75,7 @@ impl Target {
         let placed = if late {
             let backfilled = self.writer.backfill(bytes, stamp)?;
             let mut placed = Placed::backfilled(&backfilled);
-            // Also where it only continues a run that was begun for such samples.
+            // Also if it only continues a run begun for such samples.
             placed.overlaps |= match backfilled {
                 Backfilled::Appended(appended) => self.is_overlap(appended.run)?,
                 _ => false,
@@ -110,13 +109,12 @@ impl Target {
         Ok(self.writer.append_following(bytes, recordings, next)?)
     }
 
-    /// Notes samples that were appended, and the latest stamp of them.
     pub(in crate::session) fn note_stored(&mut self, latest: &Stamp, samples: i64) {
         self.latest = self.latest.max(Some(latest.civil));
         self.added += samples;
     }
 
-    /// Whether a stamp is later than all that are stored, and not before what was when the session began.
+    /// Whether a stamp is later than all stored ones, and not before the end at the session's start.
     pub(in crate::session) fn is_new(&self, stamp: &Stamp) -> bool {
         self.latest.is_none_or(|latest| stamp.civil > latest)
             && self.ended.is_none_or(|ended| stamp.civil >= ended)
@@ -132,7 +130,7 @@ impl Target {
         Ok(run.is_some_and(|run| run.reason == RunReason::Overlap))
     }
 
-    /// Whether most of a block lies before what was stored when the session began.
+    /// Whether most of a block lies before the end at the session's start.
     pub(in crate::session) fn is_before_the_end(
         &self,
         bytes: &[u8],
