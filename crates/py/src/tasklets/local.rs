@@ -1,4 +1,4 @@
-//! Functions of tasklets, called in this process.
+//! Calls functions of tasklets in this process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::signal::key_range::KeyRange;
 use crate::signal::selection::Selection;
 use crate::store::handle::OpenStore;
 
-/// Ctrl-C or SystemExit, which ends the whole execution.
+/// Ctrl-C or SystemExit, which end the whole execution.
 #[derive(Default)]
 pub(super) struct EndingError(Mutex<Option<PyErr>>);
 
@@ -24,7 +24,7 @@ impl EndingError {
         error.take()
     }
 
-    /// Stops the execution if the exception is of that kind.
+    /// Stops the execution if the exception is one of these.
     pub(super) fn look_at(&self, py: Python<'_>, error: &PyErr, context: &TaskletContext<'_>) {
         if !error.is_instance_of::<PyException>(py) {
             let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ impl EndingError {
 /// An input's store, and its scratch signal if it is one.
 pub(super) type InputStore = (Arc<OpenStore>, Option<Scratch>);
 
-/// A function and the objects that it is called with.
+/// A function and its arguments.
 pub(super) struct PythonFunction {
     pub(super) function: Arc<Py<PyAny>>,
     /// The tasklet's name and output ranges.

@@ -1,8 +1,7 @@
 //! `isochrony.Executor`: tasklets that are Python functions or plans.
 //!
-//! The Python half wraps functions so that they take selections and return pieces of arrays; this half owns the
-//! execution. Workers attach only while they call Python code. Functions may run in worker processes instead
-//! ([`remote`]).
+//! The Python half adapts functions to selections and arrays; this half executes. Workers attach only to call Python
+//! code. Functions may run in worker processes instead ([`remote`]).
 
 mod description;
 mod local;
@@ -58,8 +57,8 @@ pub(crate) fn explain_tasklets(
 }
 
 /// Executes tasklets. Returned values, and results of plans that no journal can keep, go to `results`. `progress` gets
-/// bytes done and in all, tasklets done and in all; `stop`, beside it, is called where the run ends before its tasklets have: it ends what
-/// functions wait for.
+/// bytes done and in total, tasklets done and in total; `stop` is called if the run ends before its tasklets, and ends
+/// what functions wait for.
 #[pyfunction]
 pub(crate) fn run_tasklets<'py>(
     py: Python<'py>,
@@ -99,7 +98,7 @@ pub(crate) fn run_tasklets<'py>(
             if looked.is_err()
                 && let Some(stop) = &stop
             {
-                // What it raises is less than why it is called.
+                // Its exception matters less than the reason for the call.
                 let _ = crate::interpreter::attach(|py| stop.call0(py));
             }
             raised = looked.err();
@@ -135,7 +134,7 @@ fn executor(
 ) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
     let mut options = settings.options();
-    // A function notices Ctrl-C in the main thread; a plan does not, so it has another thread.
+    // A function notices Ctrl-C in the main thread; a plan does not, so it gets another thread.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);
     let mut executor = Executor::new(options)?.with_thread_wrapper(known_to_python);

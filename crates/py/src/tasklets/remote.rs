@@ -1,7 +1,7 @@
-//! Tasklets' functions in worker processes.
+//! Runs tasklets' functions in worker processes.
 //!
-//! This process reads the inputs, as the execution sees them, and copies them into shared memory; it stages outputs
-//! like any function's. The worker thread attaches only for returned values and exceptions.
+//! This process reads the inputs, as the execution sees them, into shared memory, and stages outputs like any
+//! function's. The worker thread attaches only for returned values and exceptions.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -46,7 +46,7 @@ impl RemoteTasklet {
             RemoteFunction::of_tasklet(processes, function, &self.shown, call_context)
                 .call_tasklet(&call)
         });
-        // Also after a failure: it is not called again.
+        // Also after a failure, since it is not called again.
         self.portable.release();
         let result = match answer? {
             Ok(result) => result,
@@ -144,7 +144,7 @@ fn taken(selection: &Selection) -> Result<TaskletInput, Cause> {
 /// Where functions are called, and why.
 #[derive(Default)]
 pub(super) struct FunctionPlacement {
-    /// Text, and number of functions.
+    /// Text and number of functions.
     lines: Vec<(String, usize)>,
     by_words: HashMap<String, usize>,
 }
@@ -157,7 +157,7 @@ const THREADS: &str = "Python function(s) run in threads of this process, one at
 const MAX_LINES: usize = 20;
 
 impl FunctionPlacement {
-    /// The function for worker processes, if it is to be called there and can be sent.
+    /// The function for worker processes, if it runs there and can be sent.
     pub(super) fn of(
         &mut self,
         on_workers: &str,

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::errors::{Error, PackageError};
 use crate::plan::ProcessFields;
 
-/// Added by bindings.
+/// Added by the bindings.
 pub(super) struct ReportExtras {
     pub(super) places: Vec<String>,
     pub(super) processes: Vec<ProcessReport>,

@@ -109,7 +109,7 @@ impl RunningInstance {
             return Ok(None);
         }
         if let Some(begins) = begins {
-            // Ranges and rows may overlap, but start in order.
+            // Ranges and rows may overlap, but must be ordered by start.
             let least = self.told.max(self.ends[at]);
             if begins < least {
                 return Err(refused(format!(
@@ -171,7 +171,7 @@ fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     Ok(ranges)
 }
 
-/// Rows, with the samples that their start and end columns state.
+/// Rows, with the sample range of their start and end columns.
 fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpError> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;
