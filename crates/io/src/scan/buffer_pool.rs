@@ -1,13 +1,13 @@
-//! A pool of aligned buffers, reused once nobody refers to what was read into them.
+//! A pool of aligned buffers, reused when unreferenced.
 
 use isochrony_segment::{Buffer, BufferMut};
 
 use crate::error::IoError;
 
-/// Buffers kept at least; more while samples are held downstream.
+/// Minimum number of buffers kept; more while samples are held downstream.
 const KEPT: usize = 16;
 
-/// Alignment within a buffer: enough for `O_DIRECT` on any disk.
+/// Alignment of data in a buffer: enough for `O_DIRECT` on any disk.
 pub(crate) const ALIGNED: usize = 4096;
 
 #[derive(Debug)]
@@ -23,7 +23,6 @@ impl Default for BufferPool {
 }
 
 impl BufferPool {
-    /// Keeps so many buffers, or some more.
     pub(crate) fn keeping(buffers: usize) -> Self {
         Self {
             buffers: Vec::new(),
@@ -31,7 +30,7 @@ impl BufferPool {
         }
     }
 
-    /// A buffer that nobody else refers to, with `len` bytes behind its first multiple of [`ALIGNED`].
+    /// An unreferenced buffer with `len` bytes after its first multiple of [`ALIGNED`].
     pub(crate) fn take(&mut self, len: usize) -> Result<Buffer, IoError> {
         let free = |buffer: &mut Buffer| buffer.get_mut().is_some();
         if let Some(at) = self.buffers.iter_mut().position(free) {
@@ -44,7 +43,6 @@ impl BufferPool {
         Ok(BufferMut::zeroed(room)?.freeze())
     }
 
-    /// Others may still refer to it: it is handed out again once nobody does.
     pub(crate) fn release(&mut self, buffer: Buffer) {
         if self.buffers.len() < self.most {
             self.buffers.push(buffer);

@@ -1,5 +1,4 @@
-//! What strategies share: cutting a scan into pieces, finding their files, reading ahead, and handing pieces to
-//! readers.
+//! Shared by strategies: cutting a scan into pieces, finding their files, reading ahead, and passing pieces to readers.
 //!
 //! ```text
 //!  ScanReaders ── begin_task ──▶ PieceReader     one per scan │ one per task, in its thread

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::source::SampleSource;
 
-/// The next piece of a range. An end of at most a quarter of a piece comes with the last one: a request of its own
+/// The next piece of a range. A rest of up to a quarter of a piece is joined to the last one, since its own request
 /// would cost as much as a whole one.
 pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
     let end = rest.start.saturating_add(piece);
@@ -20,7 +20,6 @@ pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
 pub(crate) struct PieceIter {
     source: Arc<dyn SampleSource>,
     parts: Vec<Range<i64>>,
-    /// The current part, and where it continues.
     part: usize,
     at: i64,
     stretch: Range<i64>,

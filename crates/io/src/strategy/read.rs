@@ -1,4 +1,4 @@
-//! `read`: `pread` into buffers that are used again.
+//! `read`: `pread` into reused buffers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Prefetcher for ReadScan {
 #[derive(Debug)]
 struct ReadReader {
     scan: Arc<ReadScan>,
-    /// There until it is dropped.
+    /// Set until dropped.
     copier: Option<Copier>,
 }
 

@@ -1,4 +1,4 @@
-//! What strategies bring into the page cache, as the kernel counts it.
+//! What strategies bring into the page cache, by the kernel's count.
 
 use std::fs::File;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::scan::{PieceIter, PieceReader, PrefetchThread, READ_AHEAD_BYTES, Sour
 use crate::source::SampleSource;
 use crate::test_source::TestSource;
 
-/// Samples of 16 bits: 14 MiB.
+/// 14 MiB of 16-bit samples.
 const SAMPLES: i64 = 7 << 20;
 /// 1 MiB, more than the kernel reads ahead by itself.
 const PIECE: i64 = 1 << 19;
@@ -30,7 +30,7 @@ struct OnDisk {
 }
 
 impl OnDisk {
-    /// None where the system cannot tell or drop what is cached.
+    /// None if the system cannot report or drop cached pages.
     fn new() -> Option<Self> {
         // /tmp may be in memory.
         let folder = tempfile::tempdir_in(".").unwrap();
@@ -55,7 +55,7 @@ impl OnDisk {
         Some(on_disk)
     }
 
-    /// The same samples, in another mapping.
+    /// The same samples in another mapping.
     fn source_of_its_own(&self) -> Arc<dyn SampleSource> {
         TestSource::shared(&self.path, SAMPLES, Vec::new())
     }
@@ -68,7 +68,6 @@ impl OnDisk {
         PieceReader::new(&self.source, &self.parts(), PIECE, strategy).unwrap()
     }
 
-    /// Cached bytes of a range.
     fn cached(&self, range: Range<i64>) -> Option<u64> {
         let files = SourceFiles::new(&self.source);
         let spans: Vec<_> = files.spans(&range).collect();
@@ -118,7 +117,7 @@ fn whole_signal_read_ahead_stays_so_far_ahead_and_no_further() {
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = advise_ahead(&disk.source, pieces, most).unwrap();
     disk.comes(0..4 * PIECE);
-    // Beyond the last request the kernel reads less than a piece.
+    // After the last request the kernel reads less than a piece.
     assert_eq!(disk.cached(6 * PIECE..SAMPLES), Some(0));
     // Repeated ranges are passed once.
     for _ in 0..3 {
@@ -157,7 +156,7 @@ fn populating_brings_all_that_is_not_read_yet_and_stays_so_far_ahead() {
     disk.comes(0..SAMPLES);
     drop((reader, first));
 
-    // The kernel reads around faults as it likes; the thread must wait for the scan.
+    // The kernel reads around faults; the thread must wait for the scan.
     let pieces = PieceIter::new(disk.source.clone(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = populate_ahead(&disk.source, pieces, most).unwrap();
@@ -182,7 +181,6 @@ fn comes_to_its_end(ahead: &PrefetchThread) {
 fn what_a_thread_has_filled_is_touched_without_a_fault() {
     let Some(disk) = OnDisk::new() else { return };
     let touched = |filled: bool| {
-        // Another mapping, of cached pages.
         std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
         let source = disk.source_of_its_own();
         let samples = source.read(0..SAMPLES).unwrap();
@@ -217,7 +215,6 @@ fn touch(samples: &SigSeg) -> u64 {
 fn what_was_populated_is_touched_without_a_fault() {
     let Some(disk) = OnDisk::new() else { return };
     let touched = |strategy| {
-        // Another mapping, of cached pages.
         std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
         let source = disk.source_of_its_own();
         let parts = disk.parts();

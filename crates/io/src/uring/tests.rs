@@ -1,4 +1,4 @@
-//! Reads that stay in flight: of pipes that nobody has written to.
+//! Reads that stay in flight: of pipes without data.
 
 use std::fs::File;
 use std::io::{PipeWriter, Write};
@@ -12,7 +12,7 @@ use crate::scan::BufferPool;
 #[path = "../../tests/uring/mod.rs"]
 mod kernel;
 
-/// More than anything takes on any machine.
+/// Longer than any operation takes on any machine.
 const LONG: Duration = Duration::from_secs(60);
 
 fn reads() -> Option<ReadRing> {

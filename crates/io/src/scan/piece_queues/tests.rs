@@ -1,4 +1,4 @@
-//! Which pieces are requested, and how often, whoever reads and in whatever order.
+//! Which pieces are requested, and how often, for any readers and order.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::test_source::TestSource;
 
 const SAMPLES: i64 = 30_000;
 
-/// A source with a gap and without a file: nothing is read.
+/// A source with a gap and without a file; nothing is read.
 fn source() -> Arc<dyn SampleSource> {
     let gaps = std::iter::once(10_000..15_000).collect();
     TestSource::shared(Path::new("no such file"), SAMPLES, gaps)
@@ -65,7 +65,6 @@ impl QueueModel {
         self.most = self.most.max(self.ahead);
     }
 
-    /// Takes a piece; whether it had been requested.
     fn take(&mut self, queue: u64, piece: &Range<i64>) -> bool {
         let there = self.queues.front(queue, piece).is_some();
         if there {
@@ -99,7 +98,6 @@ proptest! {
         let tasks = tasks(len);
         let mut model = QueueModel::new(&source, piece, readers, tasks.clone());
         let mut next = tasks.iter().enumerate();
-        // Queue and pieces of each reader's task.
         let mut under_way: Vec<Option<(u64, Vec<Range<i64>>)>> = vec![None; readers];
         let mut turns = turns.iter().cycle();
         let (mut read, mut late) = (0, 0);
@@ -170,12 +168,12 @@ fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
     let other = model.begin(2, &parts(4_500..5_000));
     assert!(model.take(other, &(4_500..5_000)));
     model.end(other);
-    // What is out of order was not requested; what follows is.
+    // An unexpected piece was not requested; the following ones are.
     let queue = model.begin(3, &parts(6_000..8_000));
     assert!(!model.take(queue, &(6_500..7_000)));
     assert!(model.take(queue, &(6_000..7_000)) && model.take(queue, &(7_000..8_000)));
     model.end(queue);
-    // Tasks that nobody begins are given up, so that they block none.
+    // Tasks that nobody begins are dropped, so that they block none.
     let mut model = QueueModel::new(&source, 100, 1, tasks(200));
     for number in 40..140 {
         let start = number as i64 * 200;
@@ -207,7 +205,7 @@ fn bytes_ahead_are_bounded_but_for_a_piece_of_whoever_reads() {
         ticket
     });
     assert_eq!(requested.len(), 2, "{requested:?}");
-    // A waiting reader gets one in any case, and no more.
+    // A waiting reader gets one in any case, and only one.
     let (first, _) = queues.begin(0, &parts(15_000..15_000 + most));
     let (second, _) = queues.begin(1, &parts(15_000 + most..15_000 + 2 * most));
     queues.fill(|ticket, piece| {

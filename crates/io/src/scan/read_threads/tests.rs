@@ -11,7 +11,7 @@ fn thousand() -> Arc<dyn SampleSource> {
     TestSource::shared(Path::new("no such file"), 1_000, Vec::new())
 }
 
-/// One that is never asked.
+/// Panics if called.
 struct NoFiller;
 
 impl PieceFiller for NoFiller {
@@ -20,7 +20,7 @@ impl PieceFiller for NoFiller {
     }
 }
 
-/// Threads that are busy with what others read.
+/// Threads that are busy with pieces of others.
 fn busy(parts: &[Range<i64>]) -> ReadThreads {
     let tasks = Box::new(std::iter::once(parts.to_vec()));
     let queues = PieceQueues::new(thousand(), 100, 1, tasks);
@@ -55,7 +55,7 @@ fn who_waits_for_a_piece_is_let_go_when_the_work_is_called_off() {
     assert!(matches!(read, Some((_, Err(IoError::Interrupted)))));
 }
 
-/// A filler that waits until its wait is called off.
+/// A filler that waits until it is cancelled.
 struct Waiting;
 
 impl PieceFiller for Waiting {
