@@ -1,4 +1,4 @@
-//! What a cache takes of memory: a stated bound per piece, and nothing for reading what was read before.
+//! Memory use: a stated bound per piece, and nothing for repeated reads.
 #![allow(unsafe_code)] // A counting allocator is an unsafe trait.
 
 use std::alloc::{GlobalAlloc, Layout, System};

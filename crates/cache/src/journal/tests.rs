@@ -1,4 +1,4 @@
-//! Journals that are cut or flipped, operations that the index refuses, and snapshots that are read back.
+//! Truncated and corrupted journals, invalid operations, and snapshots that are read back.
 
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ fn reserved(object: u64, first: u32, count: u32) -> Op {
     }
 }
 
-/// A journal of several records, and where each of them ends.
+/// A journal of several records, and their ends.
 fn journal() -> (Vec<u8>, Vec<usize>) {
     let header = Header {
         epoch: 3,
@@ -64,7 +64,7 @@ fn journal() -> (Vec<u8>, Vec<usize>) {
     (bytes, ends)
 }
 
-/// Whole records that are read, and whether the rest is damage.
+/// Number of whole records read, and whether the rest is damage.
 fn read(bytes: &[u8]) -> Result<(usize, bool), Unreadable> {
     let (header, base, at) = parse_opening(bytes)?;
     let mut index = Index::load(&base).map_err(|_| Unreadable::Damaged)?;
@@ -105,7 +105,7 @@ fn a_flipped_bit_is_never_read_as_something_else() {
         match read(&flipped) {
             Err(Unreadable::Damaged | Unreadable::Newer { .. }) => assert!(bit / 8 < ends[0]),
             Ok((count, is_damaged)) => {
-                // Padding may be anything, and the last record may pass as torn.
+                // Padding is arbitrary, and the last record may count as torn.
                 let hit = ends.iter().filter(|end| **end <= bit / 8).count();
                 let is_intact = count == ends.len() - 1;
                 assert!(is_intact || count == hit - 1, "bit {bit}");
