@@ -1,12 +1,12 @@
-//! Values of which each process has its own: a forked one makes them anew.
+//! Values that each process has its own copy of: a forked one creates them anew.
 //!
-//! A forked process has one thread, the one that forked it: the other process's runtime does not run there, its
-//! connections are shared with it, and a lock that was held at that moment is held for ever. So what depends on them is
-//! made again, and nothing of the parent's is locked on the way.
+//! A forked process has only the forking thread: the parent's runtime does not run there, its connections are shared,
+//! and a lock that was held stays held for ever. So dependent values are created again, without taking any lock of the
+//! parent.
 
 use std::sync::OnceLock;
 
-/// A list that is never changed but at its end, so that who reads it waits for nobody.
+/// An append-only list, so that readers never wait.
 #[derive(Debug)]
 pub(crate) struct PerProcess<T>(OnceLock<Box<Own<T>>>);
 
@@ -22,8 +22,8 @@ impl<T> PerProcess<T> {
         Self(OnceLock::new())
     }
 
-    /// The value of this process, made when it is first asked for. Two threads that ask first at a time make one each,
-    /// and one of them is kept.
+    /// The value of this process, created on first use. If two threads create one at the same time, one of them is
+    /// kept.
     pub(crate) fn get<E>(&self, mut make: impl FnMut() -> Result<T, E>) -> Result<&T, E> {
         let process = std::process::id();
         let mut link = self;

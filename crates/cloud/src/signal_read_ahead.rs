@@ -1,33 +1,32 @@
-//! `SignalReadAhead` chooses the small objects of signals that are read before they are asked for.
+//! `SignalReadAhead` selects small objects of signals to read ahead.
 //!
-//! The tables of a signal are small objects that are asked for one after another, each with the latency of a request. So
-//! once one of them is asked for, the others are read too. Where signals are opened in the order of their names, as by all
-//! that goes through a whole store, those of the next signals are read as well.
+//! A signal's tables are small objects that are read one after another, each with a request's latency. So the first of
+//! them triggers reading the others. If signals are opened in order of name, as when traversing a store, those of the
+//! next signals are read as well.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::requests::Version;
 
-/// Longest of these objects, how many of one signal are read, and how many bytes at a time.
+/// Maximum size of these objects, number per signal, and total bytes at a time.
 const MAX_OBJECT_BYTES: u64 = 128 << 10;
 const MAX_OBJECTS: usize = 48;
 const MAX_BYTES: u64 = 4 << 20;
-/// Signals that are read ahead.
 const SIGNALS_AHEAD: usize = 8;
-/// Signals between two that are opened in turn: some are left out.
+/// Signals that may be skipped between two that are opened in order.
 const MAX_SKIPPED: usize = 2;
 
-/// What was read ahead in a store.
+/// State of the read-ahead of a store.
 #[derive(Debug, Default)]
 pub(crate) struct SignalReadAhead {
-    /// Folders of signals, of this pass through them.
+    /// Signal folders read in this traversal.
     read: HashSet<String>,
-    /// That of the signal that was opened last.
+    /// Folder of the signal opened last.
     last: String,
 }
 
 impl SignalReadAhead {
-    /// An object was asked for: gives the folders whose small objects are to be read now.
+    /// Notes a read object; returns the folders whose small objects to read now.
     pub(crate) fn folders<V>(&mut self, objects: &BTreeMap<String, V>, name: &str) -> Vec<String> {
         let Some(folder) = signal_folder(objects, name) else {
             return Vec::new();
@@ -36,7 +35,7 @@ impl SignalReadAhead {
             return Vec::new();
         }
         if folder < self.last.as_str() {
-            // Another pass: what was read in the one before may be forgotten.
+            // A new traversal: earlier reads may be evicted.
             self.read.clear();
         }
         let mut following = signals_after(objects, &self.last).take(MAX_SKIPPED + 1);
@@ -50,8 +49,8 @@ impl SignalReadAhead {
     }
 }
 
-/// The small objects below some folders, of at most [`MAX_BYTES`] in all. `object`: name and version of what has the bytes of
-/// a file; None if it is not to be read.
+/// The small objects below some folders, of at most [`MAX_BYTES`] in total. `object`: name and version of the object
+/// with a file's bytes; None to skip it.
 pub(crate) fn small_objects<V>(
     objects: &BTreeMap<String, V>,
     folders: &[String],
@@ -73,7 +72,7 @@ pub(crate) fn small_objects<V>(
     small.take_while(fits).collect()
 }
 
-/// Folders of signals behind that of one, in the order of their names.
+/// Signal folders after a given one, in order of name.
 fn signals_after<'a, V>(
     objects: &'a BTreeMap<String, V>,
     folder: &str,

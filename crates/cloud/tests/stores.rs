@@ -1,4 +1,4 @@
-//! Stores over an object store in memory, which counts requests and can break answers off, refuse them and take its time.
+//! Stores in an in-memory object store that counts requests and can truncate, deny and delay answers.
 
 mod faulty;
 
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 const ROOT: &str = "s3://bucket/water.iso";
 const PREFIX: &str = "some/water.iso";
 
-/// A store on a disk and its copy among objects.
+/// A store on disk and its copy in objects.
 struct StoreCopy {
     folder: TempDir,
     objects: Arc<Faulty>,
@@ -37,7 +37,7 @@ fn samples(count: i64, seed: i64) -> Vec<i16> {
 }
 
 impl StoreCopy {
-    /// Stretches of samples with gaps between them.
+    /// Ranges of samples with gaps between them.
     fn new(stretches: &[(i64, i64)], sealed: bool) -> Self {
         let copy = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -64,7 +64,7 @@ impl StoreCopy {
         self.folder.path().join("water.iso")
     }
 
-    /// Copies what is new or changed; what names the live state last.
+    /// Copies new and changed files, those that name the live state last.
     fn publish(&self) {
         self.objects.publish(&self.local(), PREFIX);
     }
@@ -87,7 +87,7 @@ impl StoreCopy {
             .collect()
     }
 
-    /// By the strategy of remote media, in pieces.
+    /// Scans by the strategy of remote media, in pieces.
     fn scanned(store: &Store, piece: i64, at_once: usize) -> Vec<i16> {
         let signal = store.signal("a/b").unwrap();
         let all = signal.select(0..signal.end_index()).unwrap();
@@ -124,7 +124,7 @@ impl StoreCopy {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever lies where, and whatever breaks off on the way: the same as from the disk.
+    /// With any layout and any faults, a store in objects shows the same as on disk.
     #[test]
     fn a_store_among_objects_shows_what_its_copy_on_a_disk_does(
         stretches in prop::collection::vec((1..90_000i64, 1..40_000i64), 1..6),
@@ -291,7 +291,7 @@ fn a_server_that_goes_on_failing_is_an_error_and_no_end_of_the_file() {
 fn what_is_published_while_a_store_opens_is_not_missed() {
     let copy = StoreCopy::new(&[(30_000, 10)], false);
     let (local, objects) = (copy.local(), copy.objects.clone());
-    // Between whatever is asked for first, and MANIFEST.
+    // Between the first request and MANIFEST.
     copy.objects.before_read("MANIFEST", move || {
         let store = Store::open(&local, Mode::ReadWrite).unwrap();
         let options = CreateOptions::new(DType::I16, Rate::from_hz(1000).unwrap());
@@ -332,7 +332,7 @@ fn a_store_too_large_to_be_listed_is_opened_without_listing_what_is_not_there() 
 
 #[test]
 fn what_a_server_fails_to_give_is_not_asked_for_once_more() {
-    // The first request and its repetitions.
+    // The first request and its retries.
     const TRIES: u64 = 6;
     for sealed in [false, true] {
         let copy = StoreCopy::new(&[(2_000_000, 10)], sealed);
@@ -340,7 +340,7 @@ fn what_a_server_fails_to_give_is_not_asked_for_once_more() {
         let signal = store.signal("a/b").unwrap();
         let read = |range| signal.select(range).unwrap().counts(-1i16);
         read(0..10).unwrap();
-        // What is read ahead comes, too.
+        // Also wait for the read-ahead.
         std::thread::sleep(std::time::Duration::from_millis(200));
         copy.objects.break_off(&(0..10_000).collect::<Vec<_>>());
         copy.objects.requests.store(0, Ordering::Relaxed);

@@ -35,7 +35,7 @@ fn content(len: u64, seed: u64) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Against slices of the whole object.
+    /// Compared with slices of the whole object.
     #[test]
     fn any_parts_in_any_order_are_those_of_the_object(
         len in 1..3 * BLOCK_BYTES,
@@ -95,7 +95,7 @@ fn small_objects_leave_room_for_others() {
 #[test]
 fn blocks_of_a_request_that_cannot_be_made_are_errors_for_everybody_who_waits() {
     let location = location();
-    // No object can have this name, so no request for it is begun.
+    // Invalid name, so that no request for it starts.
     let object = Object::new(
         "a//b",
         put(&location, "a", content(10, 1)).pin.listed.clone(),

@@ -105,7 +105,7 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
     ]
 }
 
-/// A new variant does not compile before it has a place here; then add it to `all`.
+/// Makes a new variant a compile error until it has a place here; then add it to `all`.
 fn place(error: &CloudError) -> usize {
     match error {
         CloudError::BadUrl { .. } => 0,
@@ -237,7 +237,7 @@ fn a_missing_bucket_a_missing_object_and_missing_credentials_are_told_apart() {
         of(unanswered),
         CloudError::NoCredentials { reason, variables }
     );
-    // An address says nothing: a bucket may have any name.
+    // A bucket may have any name, so its address must not matter.
     let named = "Error performing GET https://169.254.example.org/IMDS: Server returned non-2xx status code: 500 ";
     let reason = "500".into();
     assert_eq!(of(generic(named)), CloudError::Server { reason });

@@ -1,4 +1,4 @@
-//! Calls over one connection: blocks, tasklets, exceptions, and processes that die or answer wrongly.
+//! Calls over one connection: blocks, tasklets, exceptions, and processes that die or give invalid answers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Life and death of real processes: shell scripts that speak the protocol.
+//! Start and end of real processes: shell scripts that speak the protocol.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -176,12 +176,12 @@ fn a_function_with_state_is_not_called_again() {
 
 #[test]
 fn processes_that_die_idle_are_replaced_but_not_for_ever() {
-    // Death before the function is sent is no fault of a call.
+    // A death before the function is sent is not the call's fault.
     let pool = pool(format!("{READY}exit 0"));
     let function = pool.function(host_function(PAYLOAD)).unwrap();
     let die_idle = |pool: &ProcessPool| {
         let mut process = pool.take(None).unwrap();
-        // It dies ready, before it is asked for anything.
+        // It dies ready, before any request.
         let died = process.load(&function, &mut || Ok(()));
         assert!(died.is_err());
         pool.bury(process).1
