@@ -1,8 +1,8 @@
-//! A priority queue of groups of tasks whose keys may be out of date.
+//! A priority queue of task groups with lazily corrected keys.
 //!
-//! Keys change far more often than they are looked at, so they are corrected when they are seen. The invariant that
-//! makes this exact: for each group that belongs to a ranking there is an entry with its key or a better one. So
-//! whatever makes a key better pushes, and whatever makes it worse does nothing.
+//! Keys change far more often than they are read, so they are corrected on access. Invariant for exactness: each group
+//! in a ranking has an entry with its key or a better one. So improving a key pushes an entry, and worsening it does
+//! nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,14 +10,14 @@ use std::collections::binary_heap::PeekMut;
 
 use rustc_hash::FxHashSet;
 
-/// The larger the better: bytes that count, then the age of the group's oldest task.
+/// Larger is better: first by bytes, then by age of the group's oldest task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) bytes: u64,
     pub(crate) oldest: Reverse<u64>,
 }
 
-/// Entries a ranking may have beyond twice those it had after it was last compacted.
+/// Allowed entries beyond twice the number after the last compaction.
 const SLACK: usize = 32;
 
 #[derive(Debug, Clone, Default)]
@@ -27,8 +27,7 @@ pub(crate) struct Ranking {
 }
 
 impl Ranking {
-    /// Adds a group, or states that its key has become better. `key` gives the present key of a group, or none if it
-    /// does not belong here.
+    /// Adds a group or improves its key. `present` returns a group's current key, or None if it does not belong here.
     pub(crate) fn push(&mut self, group: u32, key: Key, present: impl Fn(u32) -> Option<Key>) {
         self.entries.push((key, group));
         if self.entries.len() > self.compact_at.max(SLACK) {
@@ -58,7 +57,7 @@ impl Ranking {
         None
     }
 
-    /// Entries, out-of-date ones too.
+    /// Entries, including outdated ones.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

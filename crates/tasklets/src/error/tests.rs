@@ -183,7 +183,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
     ]
 }
 
-/// Does not compile without a new variant.
+/// Makes a new variant a compile error.
 fn position(error: &TaskletError) -> usize {
     match error {
         TaskletError::Option { .. } => 0,

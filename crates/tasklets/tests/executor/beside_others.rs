@@ -1,4 +1,4 @@
-//! Runs that are not alone: others write to the same signals, or have their journals in the same folder.
+//! Concurrent runs: others write to the same signals, or have their journals in the same folder.
 
 use super::*;
 
@@ -52,7 +52,7 @@ fn samples(store: &Store, name: &str) -> Vec<i32> {
 
 #[test]
 fn a_refused_output_takes_back_its_own_samples_and_nobody_elses() {
-    // What another run wrote meanwhile: all of the second output, or the first half of the first.
+    // Written by another run meanwhile: all of the second output, or the first half of the first.
     for (signal, end) in [("sum", 12), ("more", 5)] {
         let folder = tempfile::tempdir().unwrap();
         let store = with_room(&folder);
@@ -101,7 +101,7 @@ fn nothing_is_planned_from_a_journal_that_another_run_writes() {
     ));
     let second = Tasklet::new("second", "run", move |_| {
         let refused = run(&again.lock().unwrap(), false).unwrap_err();
-        // Not that its output is there: that is the other run's, which goes on.
+        // Not because its output exists: the other run, which continues, wrote that.
         assert_eq!(refused.error.code(), "journal_in_use");
         Ok(ReturnValue::Nothing)
     });

@@ -1,4 +1,4 @@
-//! Failures and interrupts, and what is done when the run goes on.
+//! Failures and interrupts, and what a resumed run does.
 
 use super::*;
 
@@ -70,12 +70,12 @@ fn a_failure_costs_what_needs_it_and_resuming_does_only_that() {
         report.tasklets[2 * PARTS as usize].value(),
         Some(expected(0).into())
     );
-    // Once more: nothing is left to do.
+    // Again: nothing is left to do.
     assert_eq!(
         count(&run(&executor, true).unwrap(), "kept"),
         3 * PARTS as usize
     );
-    // Without resuming, what is there is not written over.
+    // Without `resume`, existing samples are not overwritten.
     let refused = run(&executor, false).unwrap_err();
     assert_eq!(
         (refused.error.code(), refused.report.is_none()),
@@ -108,7 +108,7 @@ fn an_interrupted_run_ends_soon_and_goes_on_later() {
     let pressed = Arc::new(AtomicUsize::new(0));
     let (counted, waited) = (ran.clone(), pressed.clone());
     let (executor, _room) = adder(&store, with(2, 1 << 14), move |_| {
-        // Whoever comes later waits, so that the interrupt is in time however busy the machine is.
+        // Later ones wait, so that the interrupt is in time on any machine.
         if counted.fetch_add(1, Ordering::Relaxed) >= 40 {
             std::thread::sleep(Duration::from_millis(20));
             while waited.load(Ordering::Relaxed) == 0 {

@@ -1,4 +1,4 @@
-//! Tasklets over real stores: what is written, kept, refused, and gone on with.
+//! Tasklets over real stores: what is written, kept, refused and resumed.
 
 mod beside_others;
 mod going_on;
@@ -60,7 +60,8 @@ fn range(part: i64) -> Range<i64> {
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Squares of both recordings to scratch, their sums to the output: as the FFT Adder. `before` is called in each tasklet.
+/// Squares of both recordings in scratch, their sums in the output, like the FFT Adder. `before` is called in each
+/// tasklet.
 fn adder(
     store: &Store,
     options: ExecutorOptions,
@@ -192,7 +193,7 @@ fn any_number_of_workers_and_any_budget_give_the_same_samples() {
             report.tasklets.last().unwrap().value(),
             Some(expected(range(PARTS - 1).start).into())
         );
-        // Scratch is free again, and what was written is committed.
+        // Scratch is free again, and outputs are committed.
         for scratch in room {
             assert_eq!(scratch.signal().unwrap().sample_count(), 0);
         }

@@ -1,10 +1,10 @@
-//! Functions see signals that the run does not write as they are when they run, each through the handle that it was given.
+//! Functions see the current state of signals that the run does not write, each through its own handle.
 
 use super::*;
 
 type Seen = Arc<Mutex<Vec<(String, Vec<i32>)>>>;
 
-/// Reads all of a signal; -1 where there is nothing.
+/// Reads all of a signal; -1 without samples.
 fn looking(name: &str, store: &Store, signal: &str, seen: &Seen) -> Tasklet {
     let (signal, seen) = (store.signal(signal).unwrap(), Arc::clone(seen));
     let range = 0..signal.end_index();
@@ -118,7 +118,7 @@ fn what_is_sealed_and_checkpointed_meanwhile_is_read_as_before() {
     let other = Store::open(store.path(), Mode::Read).unwrap();
     let seen = Seen::default();
     let seals = store.clone();
-    // Both before the input was selected and between that and reading.
+    // Both before the input was selected, and between that and reading.
     let during = other.signal("b").unwrap().select(0..PART).unwrap();
     let first = Tasklet::new("seals", "seal", move |_| {
         for name in ["a", "b"] {
@@ -149,7 +149,7 @@ fn a_caller_that_panics_ends_the_run() {
             let folder = tempfile::tempdir().unwrap();
             let store = recorded(&folder.path().join("a.iso"));
             let mut options = with(1, 1 << 30);
-            // The prefetcher waits for tasklets to begin.
+            // The prefetcher waits for started tasklets.
             (options.prefetch, options.in_caller) = (1, in_caller);
             let (executor, _) = adder(&store, options, |_| Ok(()));
             let run = std::panic::AssertUnwindSafe(|| {

@@ -1,4 +1,4 @@
-//! What is refused: before a run, and of what a function wrote.
+//! Refusals: before a run, and of a function's output.
 
 use super::*;
 
@@ -119,11 +119,11 @@ fn filling_sum(store: &Store, options: ExecutorOptions) -> Executor {
     executor
 }
 
-/// Runs a tasklet that writes to `sum`; gives why it was refused.
+/// Runs a tasklet that writes to `sum`; returns why it was refused.
 fn journal_refused(store: &Store, options: ExecutorOptions) -> String {
     let executor = filling_sum(store, options);
     let (send, receive) = std::sync::mpsc::channel();
-    // In a thread: opening a pipe may wait for ever.
+    // In a thread, since opening a pipe may block for ever.
     std::thread::spawn(move || send.send(run(&executor, false).map(|_| ())));
     let done = receive.recv_timeout(Duration::from_secs(60));
     let refused = done.expect("it hangs").unwrap_err();

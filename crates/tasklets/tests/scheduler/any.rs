@@ -1,4 +1,4 @@
-//! Any tasklets, any number of workers, any failures, against what each tasklet's words say.
+//! Random tasklets, numbers of workers and failures, compared with the declarations of the tasklets.
 
 use isochrony_tasklets::{
     Assignment, DependencyGraph, OrderPolicy, SerialOrder, SignalExtent, TaskletError,
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::{extent, signals, spec, stored, written};
 
-/// Any tasklets: each writes a range of scratch, of the output or nothing, reads ranges that earlier ones wrote and of what
-/// is stored, and is to run after some; and they are added in any order.
+/// Random tasklets in random order: each writes a range of scratch, of the output or nothing, reads stored ranges and
+/// ranges written by earlier ones, and has `after` dependencies.
 fn any_specs() -> impl Strategy<Value = Vec<TaskletSpec>> {
     let one = (
         0usize..5,
@@ -53,7 +53,7 @@ fn any_specs() -> impl Strategy<Value = Vec<TaskletSpec>> {
     })
 }
 
-/// What each tasklet needs, from its words alone.
+/// Dependencies of each tasklet, from its declaration alone.
 fn needs(specs: &[TaskletSpec], at: usize) -> Vec<usize> {
     (0..specs.len())
         .filter(|other| {
@@ -89,12 +89,12 @@ proptest! {
         let graph = DependencyGraph::new(&signals(), &specs).unwrap();
         let all: Vec<Vec<usize>> = (0..specs.len()).map(|at| needs(&specs, at)).collect();
         prop_assert_eq!(&graph.dependencies, &all);
-        // Kept is what writes no scratch and needs nothing that is run again.
+        // Tasklets are kept if they write no scratch and depend on none that runs again.
         let mut keep = vec![false; specs.len()];
         for at in 0..specs.len() {
             keep[at] = kept[at] == 0 && scratch_bytes(&specs[at]) == 0 && all[at].is_empty();
         }
-        // The least budget that the order can do with, and a little.
+        // The minimum budget of the order, and a little more.
         let mut budget = spare;
         if let Err(TaskletError::ScratchTooSmall { needed, .. }) = SerialOrder::new(&graph, &keep, how, 0) {
             budget += needed;
@@ -123,7 +123,7 @@ proptest! {
                     }
                     Assignment::Wait => {
                         prop_assert!(!running.is_empty(), "blocked");
-                        // Nobody waits who needs neither room nor a turn.
+                        // A tasklet that needs neither room nor exclusivity does not wait.
                         let turn = running.iter().any(|other| specs[*other].exclusive);
                         let waits = (0..specs.len()).find(|&at| {
                             let ready = all[at].iter().all(|need| keep[*need] || over.contains(need));
@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!((scheduler.assign(), live), (Assignment::Finished, 0));
         prop_assert_eq!(scheduler.peak_scratch(), peak);
         for at in 0..specs.len() {
-            // The same tasklets for any number of workers: all but those that failed and whoever needs them.
+            // The same tasklets for any number of workers: all except failed ones and their dependents.
             let mut lost = failing && fails[at] == 0 && !keep[at];
             let (mut before, mut seen) = (all[at].clone(), vec![]);
             let mut cut_off = false;

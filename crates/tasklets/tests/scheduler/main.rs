@@ -1,4 +1,5 @@
-//! Any tasklets, any number of workers, any failures: each is run once, after what it needs, within the budget.
+//! With any tasklets, number of workers and failures, each tasklet runs once, after its dependencies, within the
+//! budget.
 
 use std::ops::Range;
 
@@ -51,7 +52,7 @@ fn spec(name: &str, inputs: Vec<InputSpec>, outputs: Vec<SignalExtent>) -> Taskl
     }
 }
 
-/// The FFT Adder: spectra of two signals to scratch, added to an output.
+/// The FFT Adder: spectra of two signals in scratch, added to an output.
 fn fft_adder(parts: i64) -> Vec<TaskletSpec> {
     let mut specs = Vec::new();
     let range = |part: i64| part * 100..part * 100 + 100;
@@ -142,7 +143,7 @@ fn where_the_disk_is_known_its_bytes_are_the_order_and_else_the_index() {
     let mut graph = DependencyGraph::new(&signals(), &specs).unwrap();
     let by_index = ["0 0", "0 1", "0 2", "0 3", "1 0", "1 1", "1 2", "1 3"];
     assert_eq!(names(&graph), by_index);
-    // One of which nothing is known is enough.
+    // One unknown position is enough.
     assert!(
         !graph.use_disk_positions(|signal, index| (index != 300).then(|| bytes(signal, index)))
     );
@@ -164,7 +165,7 @@ fn scratch_is_drained_before_more_of_it_is_written() {
             "add 2"
         ]
     );
-    // Half of the budget holds two parts: they are read side by side.
+    // Half of the budget holds two parts, which are read side by side.
     assert_eq!(
         order(&fft_adder(3), OrderPolicy::Disk, 2400).unwrap(),
         [
@@ -285,7 +286,7 @@ fn a_slow_tasklet_at_the_front_does_not_hold_others_up() {
 
 #[test]
 fn those_in_turn_leave_workers_to_others() {
-    // Two in turn first, then two that are not, then one more in turn.
+    // Two exclusive ones first, then two that are not, then another exclusive one.
     let mut specs: Vec<TaskletSpec> = (0..5)
         .map(|at| spec(&at.to_string(), vec![stored(0, at..at + 1)], vec![]))
         .collect();
@@ -303,7 +304,7 @@ fn those_in_turn_leave_workers_to_others() {
         Assignment::Wait,
     ];
     assert_eq!(begun, expected);
-    // One that is not in turn gives nobody a turn; one that failed does.
+    // A non-exclusive one does not let an exclusive one start; a failed one does.
     scheduler.complete(2);
     assert_eq!(scheduler.assign(), Assignment::Wait);
     scheduler.fail(0);
