@@ -1,11 +1,11 @@
 //! Reorder buffer: releases frames in index order within a jitter window and reports losses. Pure: callers pass the
 //! time.
 //!
-//! A frame is a range of indices, including a gap right before its samples, with a payload. It is released at once if
-//! it continues the last one; otherwise when the missing frames arrive, after `wait`, or once more than `samples` are
-//! buffered. What is missing then is [`ReorderOutput::Lost`] and refused later: each index is released at most once, in
-//! order. The first frame to arrive need not be the first sent: unless it starts at index 0, the buffer waits for
-//! earlier ones.
+//! A frame is a range of indices, including a gap right before its samples, with a payload. It is released immediately
+//! if it continues the last one; otherwise when the missing frames arrive, after `wait`, or once more than `samples`
+//! are buffered. What is missing then is [`ReorderOutput::Lost`] and refused later: each index is released at most
+//! once, in order. The first frame to arrive need not be the first sent: unless it starts at index 0, the buffer waits
+//! for earlier ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -16,27 +16,27 @@ use std::time::Duration;
 pub struct JitterWindow {
     /// Zero: late frames are lost.
     pub wait: Duration,
-    /// Most samples buffered.
+    /// Maximum buffered samples.
     pub samples: u64,
 }
 
-/// What is released next.
+/// A released frame or loss.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReorderOutput<F> {
     /// A frame.
     Frame {
-        /// Its indices, skipped ones included.
+        /// Its indices, including skipped ones.
         range: Range<u64>,
-        /// How many of the first indices were released before.
+        /// Number of its first indices that were released before.
         skip: u64,
-        /// What was pushed with it.
+        /// The pushed payload.
         payload: F,
     },
     /// Indices that did not arrive in time.
     Lost(Range<u64>),
 }
 
-/// Why a frame is not taken.
+/// Why a frame is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushError {
     /// All of it was released or buffered before.
@@ -57,14 +57,14 @@ struct BufferedFrame<F> {
 #[derive(Debug)]
 pub struct ReorderBuffer<F> {
     window: JitterWindow,
-    /// First index not yet released. None before the first frame.
+    /// First index not yet released; None before the first frame.
     next: Option<u64>,
     first_released: u64,
     frames: BTreeMap<u64, BufferedFrame<F>>,
     /// Arrival times and first indices; some may be released already.
     arrivals: VecDeque<(Duration, u64)>,
     buffered_samples: u64,
-    /// The latest ranges given up, to tell late frames from duplicates.
+    /// The latest ranges given up, to distinguish late frames from duplicates.
     lost_ranges: Vec<Range<u64>>,
 }
 
@@ -97,10 +97,10 @@ impl<F> ReorderBuffer<F> {
         self.buffered_samples
     }
 
-    /// Takes a frame of so many samples. `now` never decreases.
+    /// Adds a frame of the given samples. `now` never decreases.
     ///
     /// # Errors
-    /// Why it is not taken, and its payload.
+    /// Why it is refused, with its payload.
     pub fn push(
         &mut self,
         range: Range<u64>,
@@ -145,7 +145,7 @@ impl<F> ReorderBuffer<F> {
         Ok(())
     }
 
-    /// What is released at `now`, if anything. At `end` nothing is waited for.
+    /// The next release at `now`, if any. At `end` nothing is waited for.
     pub fn pop(&mut self, now: Duration, end: bool) -> Option<ReorderOutput<F>> {
         loop {
             let (&first, _) = self.frames.first_key_value()?;
@@ -173,7 +173,7 @@ impl<F> ReorderBuffer<F> {
             self.drop_stale_arrivals();
             let end = frame.end;
             if end <= next {
-                continue; // A longer one overtook it.
+                continue; // Overtaken by a longer one.
             }
             self.next = Some(end);
             return Some(ReorderOutput::Frame {
@@ -196,7 +196,7 @@ impl<F> ReorderBuffer<F> {
         Some(arrived.saturating_add(self.window.wait))
     }
 
-    /// Gives up what precedes `upto`, of a buffer without frames.
+    /// Gives up what precedes `upto`, in a buffer without frames.
     pub(crate) fn give_up(&mut self, upto: u64) {
         let Some(next) = self
             .next
@@ -218,7 +218,7 @@ impl<F> ReorderBuffer<F> {
         self.lost_ranges.push(range);
     }
 
-    /// Parts that were given up, as far as remembered.
+    /// Ranges given up, as far as they are kept.
     pub(crate) fn lost_within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let parts = self.lost_ranges.iter();
         let parts = parts.map(|lost| lost.start.max(range.start)..lost.end.min(range.end));
@@ -229,7 +229,7 @@ impl<F> ReorderBuffer<F> {
         self.next.is_some() && range.end <= self.first_released
     }
 
-    /// These indices arrived late: once more, and they are duplicates.
+    /// Marks indices that arrived late, so that repetitions are duplicates.
     pub(crate) fn note_late(&mut self, range: &Range<u64>) {
         for lost in std::mem::take(&mut self.lost_ranges) {
             let before = lost.start..lost.end.min(range.start);

@@ -41,7 +41,7 @@ fn ramp(from: i32, count: i32) -> Vec<i32> {
     (from..from + count).collect()
 }
 
-/// Frames of a hundred samples, made without a sender.
+/// Frames of a hundred samples, built without a sender.
 fn frame(session: u32, first: u64, from: i32, change: impl FnOnce(&mut FrameHeader)) -> Vec<u8> {
     let mut header = FrameHeader::new(DType::I32, session, first);
     change(&mut header);
@@ -141,7 +141,7 @@ fn one_that_stops_in_the_midst_of_a_frame_gives_way_and_may_go_on() {
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&frame(2, 0, 100, |_| {})).unwrap();
     drop(other);
-    // It is read once the first one was silent for five seconds.
+    // It is read once the first one has been silent for five seconds.
     while listener.counts().samples < 200 {
         assert!(!got.is_finished());
         sleep(Duration::from_millis(20));
@@ -169,7 +169,7 @@ fn more_peers_than_are_kept_are_turned_away_and_the_sender_is_not() {
     while listener.counts().foreign < 100 {
         sleep(Duration::from_millis(5));
     }
-    // A refused peer is told.
+    // A refused peer is notified.
     peers[0]
         .set_read_timeout(Some(Duration::from_secs(5)))
         .unwrap();

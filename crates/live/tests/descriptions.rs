@@ -1,4 +1,4 @@
-//! What a listener makes of descriptions, true and false.
+//! How a listener handles true and false descriptions.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -66,7 +66,7 @@ fn receivers_that_know_no_descriptions_find_frames_of_theirs_and_one_of_another_
     assert_eq!(
         frames,
         [
-            // By this one a waiting connection is told from a stranger's.
+            // Distinguishes a waiting connection from a stranger's.
             (DType::I16, 0, 0, 0, false),
             (DType::U8, 0, text, 0, false),
             (DType::I16, 7, 3, 7, false),
@@ -136,7 +136,7 @@ fn only_what_the_session_that_is_heard_says_three_times_counts() {
     let sending = std::thread::spawn(move || {
         let send = |frame: &[u8]| socket.send(frame).unwrap();
         send(&described_by(3, described("lie")));
-        // One datagram can come from anybody; three equal ones are trusted.
+        // One datagram may come from anybody; three equal ones are trusted.
         send(&described_by(7, described("lie")));
         (0..3).for_each(|_| _ = send(&described_by(7, described("Pa"))));
         for number in 0..40u64 {

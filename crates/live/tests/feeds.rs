@@ -1,4 +1,4 @@
-//! Feeds over real sockets: what a plan receives against what was sent.
+//! Feeds over real sockets: received samples compared with sent ones.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -98,7 +98,7 @@ fn what_is_lost_is_a_gap_what_is_late_is_put_in_order_and_what_comes_twice_is_gi
     let got = collected(&plan).to_vec::<i32>().unwrap();
     let (sent, counts) = (sent.join().unwrap(), listener.counts());
     assert!(sent.dropped_samples > 0 && sent.doubled_frames > 0 && counts.reordered_frames > 0);
-    // The first and last frames may be those that are dropped: nothing was lost before the beginning.
+    // If the first or last frames are dropped, nothing is counted as lost.
     let missing = sent.dropped_samples - counts.lost_samples;
     assert!(
         missing <= 300 && counts.late_frames == 0,
@@ -313,7 +313,7 @@ fn a_flood_of_what_is_no_frame_does_not_keep_a_run_from_being_stopped() {
     assert!(listener.counts().malformed_frames > 1000);
 }
 
-/// Rows wait for others to be processed together; while a feed is silent there are none to wait for.
+/// Rows wait to be processed in batches, but not in a silence.
 #[test]
 fn rows_that_wait_go_on_while_the_feed_is_silent() {
     use std::sync::Arc;

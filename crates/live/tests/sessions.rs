@@ -1,4 +1,4 @@
-//! Feeds that change: senders and devices that restart, connections that replace others, and drivers.
+//! Feeds that change: restarted senders and devices, replaced connections, and drivers.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -80,7 +80,7 @@ fn a_sender_without_stamps_behind_one_with_them_has_the_times_of_its_arrival() {
     const LONG_AGO: i64 = 1_000_000_000_000_000_000;
     let mut stamped = Sender::connect(&listener.address(), DType::I32, rate()).unwrap();
     stamped.send(&[1i32; 100], Some(LONG_AGO)).unwrap();
-    // It goes without an end frame.
+    // It ends without an end frame.
     drop(stamped);
     sleep(Duration::from_millis(200));
     let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -106,7 +106,7 @@ fn half_a_sample_of_a_connection_is_dropped_and_counted_when_another_takes_its_p
     let mut silent = TcpStream::connect(at(&listener)).unwrap();
     silent.write_all(&bytes([1, 2, 3])).unwrap();
     silent.write_all(&[9, 9]).unwrap();
-    // A connection that is silent for five seconds gives way.
+    // A connection that is silent for five seconds yields.
     sleep(Duration::from_millis(5300));
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&bytes([4, 5, 6])).unwrap();
@@ -198,11 +198,11 @@ fn what_a_driver_pushes_is_put_in_order_and_what_it_leaves_out_is_a_gap() {
     assert_eq!(got, expected);
     let counts = listener.counts();
     assert_eq!(counts.reordered_frames, 1);
-    // Whether a duplicate was released already depends on how far the run is.
+    // Whether a duplicate was already released depends on the run's progress.
     assert_eq!(counts.duplicate_frames + counts.late_frames, 1);
     assert_eq!((counts.lost_samples, counts.clock_steps), (100, 1));
     assert_eq!(*pushes.0.stopped.lock().unwrap(), 1);
-    // The next run starts over, with its indices.
+    // The next run restarts its indices.
     assert_eq!(collecting(&listener).join().unwrap(), expected);
 }
 

@@ -1,4 +1,4 @@
-//! Frames, written and read.
+//! Writing and reading frames.
 
 use super::*;
 use proptest::prelude::*;

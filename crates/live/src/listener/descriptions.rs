@@ -44,7 +44,7 @@ impl DescriptionState {
 
 impl SessionDescriptions {
     fn lock(&self) -> MutexGuard<'_, DescriptionState> {
-        // Each change leaves the state whole.
+        // Each change is atomic, so a poisoned state is valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +90,7 @@ impl SessionDescriptions {
         let Some(before) = state.current_session.replace(session) else {
             return;
         };
-        // A later description does not hold for samples without one.
+        // A later description does not apply to earlier samples without one.
         let was_described = state.trusted(before).is_some();
         state.had_undescribed_session |= before != session && !was_described;
     }

@@ -1,6 +1,6 @@
 //! Bounded queue of packets, which reuses their memory.
 //!
-//! One lock is enough: it is held for a short copy, at most some hundred thousand times a second.
+//! One lock is enough: it is held for a short copy, at most some hundred thousand times per second.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ struct QueueState {
     ended: bool,
     stopped: bool,
     waker: Option<Waker>,
-    /// The reader found nothing then: what comes has arrived no earlier.
+    /// When the reader last found it empty: later packets have arrived no earlier.
     empty_at: Duration,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct PacketQueue {
 }
 
 impl PacketQueue {
-    /// Holds so many bytes, or one larger packet.
+    /// Capacity in bytes; a single packet may be larger.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             state: Mutex::default(),

@@ -1,4 +1,4 @@
-//! The clock of a run: only here feeds read the time.
+//! The clock of a run, through which feeds read the time.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -195,7 +195,7 @@ fn what_comes_twice_as_often_as_the_feed_is_not_believed_and_a_jump_among_late_f
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for k in 0..200 {
         seen.push(&mut screen, claim(7, 10 * k), 10 * k);
-        // Before, nobody can tell who the feed is.
+        // Before, the feed cannot be identified.
         let twice = [2 * k, 2 * k + 1].into_iter().filter(|_| k > 5);
         for far in twice.map(|far| claim(7, (1 << 30) + 10 * far)) {
             screen.push(far, u64::MAX, 100, ms(10 * k), &mut seen.out);
@@ -370,7 +370,7 @@ proptest! {
         }
         for (at, k) in (0..).zip(order) {
             seen.push(&mut screen, claim(7, 10 * k), at);
-            // Before, nobody can tell who the feed is.
+            // Before, the feed cannot be identified.
             for (_, session, number, time, end) in noise.iter().filter(|(when, ..)| *when == at && at > 3) {
                 let far = number.saturating_mul(1 << 30).min(MAX_COUNT - 100);
                 let noise = FrameClaim {

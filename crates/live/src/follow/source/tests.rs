@@ -10,7 +10,7 @@ use isochrony_time::Rate;
 use super::*;
 use crate::{FollowOptions, FollowedSignal};
 
-/// Samples up to idle or end, and whether it has ended.
+/// Number of samples up to idle or end, and whether it has ended.
 fn read(source: &mut dyn Source) -> (u64, bool) {
     let mut samples = 0;
     loop {
@@ -75,7 +75,7 @@ impl Written {
         self.end += samples as i64;
     }
 
-    /// Looks every 10 ms.
+    /// Polls every 10 ms.
     fn wait(&mut self, ms: u64) {
         for _ in 0..ms / 10 {
             self.pull();
@@ -125,7 +125,7 @@ fn a_writer_that_pauses_and_does_not_catch_up_is_read_on_from_what_was_given_up(
     let mut written = Written::new(0, 0, &patient(500, 3500));
     written.append_at_rate(7);
     written.wait(3000);
-    // The last part began with 60 at 600 ms; at 3700 ms what was due 500 ms before is given up.
+    // The last part began with 60 at 600 ms; at 3700 ms samples due 500 ms earlier are given up.
     let given_up = *written.marks.last().unwrap();
     assert_eq!((written.indices.len(), given_up), (70, 320));
     // Silent for 3.1 s, and 2.5 s behind from then on: neither ends it.
@@ -218,7 +218,7 @@ fn a_range_that_ends_in_a_gap_ends_once_samples_follow_the_gap() {
     assert_eq!(read(&mut *source), (0, true));
     assert_eq!(followed.counts().commits, 1);
 
-    // All samples are there from the start.
+    // All samples exist from the start.
     let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
     assert_eq!(read(&mut *source), (100, true));
 }

@@ -1,4 +1,4 @@
-//! The start and end of a feed: description, outer gaps, and when it is over.
+//! Start and end of a feed: description, outer gaps, and when it is over.
 
 use std::sync::atomic;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl FeedSource {
         if gap.is_empty() || !self.is_gap(all) {
             return;
         }
-        // In a silence its first index was passed on as lost.
+        // In a silence its first index was reported as lost.
         let from = self.next - i64::from(self.silent_from.is_some());
         let range = from..from.saturating_add_unsigned(all);
         let described = &self.listener.0.descriptions;
