@@ -158,7 +158,6 @@ impl Cache {
         Ok(table.map(|table| self.share(locked, table)))
     }
 
-    /// An object already pinned by this handle.
     fn pinned(&self, digest: &[u8; 32], bytes: u64) -> Result<Option<PinnedObject>, CacheError> {
         let mut state = self.inner.peek()?;
         let Some(id) = state.index.find(digest) else {
@@ -288,7 +287,6 @@ impl StateGuard<'_> {
         }
     }
 
-    /// Creates a pinned object without pieces.
     fn create(
         &mut self,
         key: &ObjectKey,
@@ -331,7 +329,6 @@ impl StateGuard<'_> {
     }
 }
 
-/// Creates a sparse file with a shared lock.
 fn create_file(path: &Path, bytes: u64) -> Result<File, CacheError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).at("create", folder)?;

@@ -10,7 +10,6 @@ use crate::journal::{Op, Piece};
 use crate::key::ObjectKey;
 use crate::ranges::runs;
 
-/// Number of changes that a process keeps.
 const MAX_CHANGES: usize = 1 << 14;
 
 /// A position in a cache's history.

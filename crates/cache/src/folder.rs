@@ -136,7 +136,6 @@ impl Folder {
         (self.object(&digest) == path).then_some(digest)
     }
 
-    /// Ids of open caches and of dead processes' caches.
     pub(crate) fn owner_ids(&self) -> Result<Vec<OwnerId>, CacheError> {
         let id = |path: &PathBuf| {
             let id = u64::from_str_radix(path.file_name()?.to_str()?, 16).ok()?;
@@ -172,7 +171,6 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>, CacheError> {
         .collect()
 }
 
-/// Deletes a file, if it exists.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

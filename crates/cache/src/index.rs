@@ -14,7 +14,6 @@ pub(crate) const PIECE_BYTES: Range<u64> = BLOCK_BYTES..(1 << 30) + 1;
 /// Replayed uses per object of a snapshot, so that loading takes linear time.
 const MAX_REPLAYED_USES: u64 = 64;
 
-/// Objects, their usage and eviction order.
 #[derive(Debug, Clone)]
 pub(crate) struct Index {
     pub(crate) settings: Settings,
@@ -111,7 +110,6 @@ impl Index {
         assert_eq!(self.queue.in_order().len(), self.objects.len());
     }
 
-    /// Changes the eviction policy.
     pub(crate) fn set_eviction(&mut self, policy: EvictionPolicy) {
         if policy != self.queue.policy() {
             let order = self.queue.in_order();
@@ -124,7 +122,6 @@ impl Index {
         self.by_digest.get(digest).copied()
     }
 
-    /// Owners with reservations.
     pub(crate) fn owners(&self) -> Vec<OwnerId> {
         if self.usage.reserved == 0 {
             return Vec::new();

@@ -43,7 +43,6 @@ pub(crate) fn unlock(file: &File) {
     let _ = flock(file, FlockOperation::Unlock);
 }
 
-/// Whether an open file could be locked exclusively.
 pub(crate) fn is_unlocked(file: &File) -> io::Result<bool> {
     let is_locked = try_lock(file, true)?;
     if is_locked {
@@ -68,7 +67,6 @@ pub(crate) fn lock_pinned(file: &File, path: &Path) -> Result<(), CacheError> {
     Ok(())
 }
 
-/// The lock that serialises changes of the index.
 #[derive(Debug)]
 pub(crate) struct IndexLock {
     file: File,
@@ -122,7 +120,6 @@ impl IndexLock {
     }
 }
 
-/// Whether the path is that of the open file.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match std::fs::metadata(path) {

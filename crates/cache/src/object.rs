@@ -11,7 +11,6 @@ use crate::ranges::{Extent, runs};
 pub(crate) const MAX_PIECES: u64 = 1 << 22;
 /// Maximum pieces reserved at once, which bounds the entries of a journal record.
 pub(crate) const MAX_RESERVED: u32 = 1 << 14;
-/// Allocation unit of files.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// Pieces per metadata block of the file system. (ext4: 340 extents per block.)
 const PIECES_PER_BLOCK: u64 = 256;
@@ -24,11 +23,9 @@ pub(crate) struct Object {
     /// Seconds since 1970.
     pub(crate) created: u64,
     pub(crate) pieces: BTreeMap<u32, Piece>,
-    /// Quota that it uses.
     pub(crate) allocated: u64,
 }
 
-/// Bytes of all objects, by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     /// Bytes counted against the quota.
@@ -43,7 +40,6 @@ impl Object {
         BLOCK_BYTES * (1 + extent.pieces() / PIECES_PER_BLOCK)
     }
 
-    /// Quota of a piece.
     pub(crate) fn charge(extent: &Extent, piece: u32) -> u64 {
         let range = extent.piece(piece);
         (range.end - range.start).next_multiple_of(BLOCK_BYTES)
@@ -78,7 +74,6 @@ impl Object {
         }
     }
 
-    /// Sets a piece's state and updates `usage`.
     pub(crate) fn set(&mut self, piece: u32, state: Piece, usage: &mut Usage) {
         let len = self.len_of(piece);
         match self.pieces.insert(piece, state) {

@@ -16,7 +16,6 @@ use crate::locks::unlock;
 use crate::object::Object;
 use crate::ranges::Extent;
 
-/// The piece's CRC-32C.
 const CHECKSUM: u64 = u32::MAX as u64;
 const PRESENT: u64 = 1 << 32;
 const VERIFIED: u64 = 1 << 33;
@@ -135,7 +134,6 @@ impl PieceTable {
             .is_some_and(|word| word.load(Ordering::Acquire) & VERIFIED != 0)
     }
 
-    /// Marks a present piece that this process has just written.
     pub(crate) fn set_verified(&self, piece: u32) {
         if let Some(word) = self.states.words.get(piece as usize) {
             // Only with `PRESENT`: another process may have dropped it.
@@ -153,7 +151,6 @@ impl PieceTable {
         self.states.clear(piece);
     }
 
-    /// Marks a present piece with a checksum mismatch.
     pub(crate) fn set_damaged(&self, piece: u32) {
         if let Some(word) = self.states.words.get(piece as usize) {
             let known = word.load(Ordering::Acquire);

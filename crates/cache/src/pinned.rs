@@ -15,7 +15,6 @@ use crate::state::CacheInner;
 
 /// Initial and maximum time between polls of another process's fetch.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// Buffer for hashing.
 const DIGEST_BYTES: u64 = 1 << 20;
 
 /// An object that is not evicted while this, a clone, a [`Reservation`] or a [`Mapping`](crate::Mapping) of it lives.

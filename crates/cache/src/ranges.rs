@@ -14,7 +14,6 @@ pub(crate) fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<Range<u32>> {
     runs
 }
 
-/// Division of an object of some length into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) bytes: u64,

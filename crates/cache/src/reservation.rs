@@ -239,13 +239,11 @@ impl PinnedObject {
     }
 }
 
-/// Which pieces can be reserved.
 struct Survey {
     extent: Extent,
     free: Vec<u32>,
     /// Those of `free` that the index has as present but are damaged.
     damaged: Vec<u32>,
-    /// Owners that fetch others.
     owners: Vec<OwnerId>,
 }
 

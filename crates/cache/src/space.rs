@@ -13,7 +13,6 @@ use crate::state::StateGuard;
 pub(crate) const MIN_EVICTED_BYTES: u64 = 64 << 10;
 
 impl StateGuard<'_> {
-    /// Makes room for `needed` more bytes within the quota.
     pub(crate) fn make_room(&mut self, needed: u64) -> Result<(), CacheError> {
         let quota = self.inner.settings.quota_bytes;
         let excess = |locked: &Self| {
@@ -166,7 +165,6 @@ impl StateGuard<'_> {
         }
     }
 
-    /// Converts a system error for a full disk to that error.
     pub(crate) fn disk_error(&self, error: CacheError, needed: u64) -> CacheError {
         match &error {
             CacheError::Io { source, .. } if is_full(source) => CacheError::DiskFull {

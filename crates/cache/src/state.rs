@@ -20,7 +20,6 @@ use crate::space::is_full;
 /// Number of used objects after which uses are reported without another change.
 const MAX_UNTOLD_USES: usize = 256;
 
-/// Shared by all handles of an open cache.
 #[derive(Debug)]
 pub(crate) struct CacheInner {
     pub(crate) folder: Folder,
@@ -42,7 +41,6 @@ pub(crate) struct State {
     pub(crate) journal: JournalFile,
     pub(crate) index: Index,
     pub(crate) changes: ChangeLog,
-    /// Objects pinned by this process.
     pub(crate) tables: HashMap<ObjectId, Weak<PieceTable>>,
     /// Piece states of objects that this process has pinned.
     pub(crate) piece_states: KnownPieces,
@@ -329,7 +327,6 @@ impl StateGuard<'_> {
         }
     }
 
-    /// Records the use of an object.
     pub(crate) fn touch(&mut self, object: ObjectId) -> Result<(), CacheError> {
         self.used.insert(object);
         match self.used.len() > MAX_UNTOLD_USES {

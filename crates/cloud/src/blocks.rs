@@ -18,12 +18,10 @@ mod table;
 pub(crate) const BLOCK_BYTES: u64 = 256 << 10;
 /// Maximum bytes kept or in flight. Each reader holds at most one more block.
 pub(crate) const CACHE_BYTES: u64 = 32 << 20;
-/// Maximum blocks of a request.
 const REQUEST_BLOCKS: u64 = 16;
 /// Maximum requests in flight for read-ahead.
 const MAX_PREFETCHES: usize = 16;
 
-/// The blocks of one store.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockCache {
     table: Arc<Mutex<BlockTable>>,
@@ -42,7 +40,6 @@ impl Default for BlockCache {
     }
 }
 
-/// An object in one version.
 #[derive(Debug, Clone)]
 pub(crate) struct Object {
     pub(crate) name: Arc<str>,
@@ -102,12 +99,10 @@ impl BlockCache {
         Ok(())
     }
 
-    /// Drops all blocks.
     pub(crate) fn forget(&self) {
         *lock(&self.table) = BlockTable::default();
     }
 
-    /// Starts reading a whole small object.
     pub(crate) fn prefetch(
         &self,
         location: &StoreLocation,
@@ -118,7 +113,6 @@ impl BlockCache {
         self.request(location, object, blocks, permits).map(drop)
     }
 
-    /// Starts reading the first and last block of an object.
     pub(crate) fn prefetch_ends(
         &self,
         location: &StoreLocation,

@@ -17,10 +17,8 @@ use crate::credentials::MarkedProvider;
 use crate::error::CloudError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum time without a byte.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The service of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Service {
     S3,
@@ -59,7 +57,6 @@ impl Service {
     }
 }
 
-/// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) service: Service,
@@ -163,7 +160,6 @@ impl Location {
     }
 }
 
-/// A boolean variable.
 #[derive(Debug)]
 struct Permission {
     variable: &'static str,

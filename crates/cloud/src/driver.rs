@@ -40,7 +40,6 @@ impl Drop for Task {
     }
 }
 
-/// Starts a task.
 pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Result<Task, CloudError> {
     Ok(Task(DRIVER.get(start)?.spawn(work)))
 }
@@ -72,7 +71,6 @@ fn receive_and_report<T>(from: &Receiver<T>, report: &mut dyn FnMut()) -> Result
     }
 }
 
-/// Runs a task and waits for its result.
 pub(crate) fn wait<T: Send + 'static>(
     work: impl Future<Output = Result<T, CloudError>> + Send + 'static,
 ) -> Result<T, CloudError> {

@@ -40,7 +40,6 @@ impl CloudFile {
         }
     }
 
-    /// Number of `bytes` that exist after `offset`.
     fn within(&self, offset: u64, bytes: &[u8]) -> usize {
         let left = self.object.size().saturating_sub(offset);
         usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())
@@ -104,7 +103,6 @@ enum PartEvent {
 }
 
 impl PartRequest {
-    /// Copies received bytes to `at`; returns their end.
     fn receive(&self, bytes: &mut [u8], mut at: usize) -> Result<usize, CloudError> {
         loop {
             match driver::receive(&self.from)? {

@@ -17,7 +17,6 @@ use crate::requests::{Requests, Version};
 /// Maximum objects of a store that is listed as a whole: some 20 requests, and 4 MB of memory.
 const MAX_LISTED_OBJECTS: usize = 20_000;
 
-/// The entry of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
     File(Version),
@@ -137,7 +136,6 @@ impl StoreLocation {
 }
 
 impl Listing {
-    /// Looks up a name.
     pub(crate) fn find(
         &mut self,
         location: &StoreLocation,
@@ -162,7 +160,6 @@ impl Listing {
         Ok(self.folder(location, folder)?.get(own).cloned())
     }
 
-    /// Names in a folder.
     pub(crate) fn names(
         &mut self,
         location: &StoreLocation,

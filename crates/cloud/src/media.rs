@@ -19,7 +19,6 @@ use crate::per_process::PerProcess;
 use crate::requests::Requests;
 use crate::session::Session;
 
-/// Folder of the engine's own files.
 pub(crate) const ENGINE: &str = ".isochrony/";
 /// Bytes requested at a time of a long object: less than the block cache.
 const WHOLE_READ_BYTES: usize = 16 << 20;

@@ -114,7 +114,6 @@ pub fn put_object(url: &str, file: &Path) -> Result<ObjectVersion, CloudError> {
     Ok(version.into())
 }
 
-/// A request in flight.
 struct PendingRequest<T> {
     result: oneshot::Receiver<Result<T, CloudError>>,
     _task: Box<dyn Send>,
@@ -151,7 +150,6 @@ impl<T: Send + 'static> PendingRequest<T> {
 pub struct ObjectReader {
     requests: Requests,
     object: Object,
-    /// Not yet requested.
     rest: Range<u64>,
     begun: VecDeque<PendingRequest<Vec<u8>>>,
     part: Vec<u8>,

@@ -29,7 +29,6 @@ pub(crate) struct ActiveReaders {
 }
 
 impl ActiveReaders {
-    /// The window of a reader that reads now.
     fn window(&self, id: u64, now: Instant) -> u64 {
         let mut last_read = self
             .last_read
@@ -42,11 +41,9 @@ impl ActiveReaders {
     }
 }
 
-/// The readers of one file.
 #[derive(Debug, Default)]
 pub(crate) struct ReadAhead(Mutex<Vec<Stream>>);
 
-/// Consecutive reads of one reader.
 #[derive(Debug)]
 struct Stream {
     id: u64,

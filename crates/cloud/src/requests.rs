@@ -15,7 +15,6 @@ use tokio::time::sleep;
 use crate::client::Service;
 use crate::error::CloudError;
 
-/// Maximum retries of an answer that ended early or broke off.
 const MAX_RETRIES: u32 = 5;
 /// Delay before the first retry; doubled each time.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
@@ -30,7 +29,6 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// The version in a service's metadata.
     pub(crate) fn of(meta: &ObjectMeta, service: Service) -> Self {
         Self {
             size: meta.size,
@@ -118,13 +116,11 @@ impl Version {
         self.e_tag.as_deref()
     }
 
-    /// In whole seconds since 1970; 0 if unknown.
     pub(crate) fn modified(&self) -> i64 {
         self.modified
     }
 }
 
-/// Makes requests to one service.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
     pub(crate) client: Arc<dyn ObjectStore>,

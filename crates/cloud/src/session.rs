@@ -66,7 +66,6 @@ impl Session {
         Ok(found)
     }
 
-    /// Drops the listing, as it is out of date.
     pub(crate) fn forget_listing(&self) {
         self.forget(&mut self.state());
     }
@@ -104,7 +103,6 @@ impl Session {
         self.prefetch(small);
     }
 
-    /// Starts reading whole small objects.
     pub(crate) fn prefetch(&self, objects: Vec<(String, Version)>) {
         for (name, version) in objects {
             let object = Object::new(&name, version);

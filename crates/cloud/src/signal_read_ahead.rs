@@ -16,12 +16,10 @@ const SIGNALS_AHEAD: usize = 8;
 /// Signals that may be skipped between two that are opened in order.
 const MAX_SKIPPED: usize = 2;
 
-/// State of the read-ahead of a store.
 #[derive(Debug, Default)]
 pub(crate) struct SignalReadAhead {
     /// Signal folders read in this traversal.
     read: HashSet<String>,
-    /// Folder of the signal opened last.
     last: String,
 }
 

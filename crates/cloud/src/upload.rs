@@ -19,14 +19,12 @@ use crate::requests::{Requests, Version};
 
 /// Minimum bytes of a part; smaller objects take one request.
 const PART_BYTES: u64 = 8 << 20;
-/// Maximum parts of an object in all services.
+/// Limit of all services.
 const MAX_PARTS: u64 = 10_000;
 /// Concurrent parts and small objects: 64 MiB of memory at [`PART_BYTES`].
 const PARTS: usize = 8;
-/// Concurrent objects.
 const OBJECTS: usize = 16;
 
-/// Content of an object.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// A file of the given length.

@@ -181,7 +181,6 @@ impl IsoStamp {
         self
     }
 
-    /// The stamp, or why it is impossible.
     pub(crate) fn stamp(&self) -> Result<CivilStamp, &'static str> {
         let stamp = self.calendar.stamp()?;
         let ns = stamp.ns.checked_sub(self.offset * SECOND).ok_or(RANGE)?;

@@ -29,7 +29,6 @@ struct Entry<K> {
     key: K,
     bytes: u64,
     pins: u32,
-    /// Number of insertions and touches.
     uses: u64,
     /// Eviction key of the policy: smallest first.
     rank: (u64, u64),

@@ -51,7 +51,6 @@ impl Journal {
         Ok(parse_lines(&text).0)
     }
 
-    /// Appends records durably.
     pub(crate) fn append(
         &mut self,
         records: impl IntoIterator<Item = JournalRecord>,
@@ -79,7 +78,6 @@ impl Drop for LockedFile {
     }
 }
 
-/// A locked journal with its previous records.
 pub(crate) struct LockedJournal {
     location: JournalLocation,
     file: LockedFile,

@@ -150,7 +150,6 @@ impl SerialOrder {
 /// Signal or device, index or byte, tasklet.
 type SortKey = (usize, i64, usize);
 
-/// The first pass.
 struct OrderBuilder<'a> {
     graph: &'a DependencyGraph,
     policy: OrderPolicy,

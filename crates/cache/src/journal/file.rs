@@ -15,7 +15,6 @@ const MIN_COMPACTED_BYTES: u64 = 1 << 20;
 /// A journal is compacted at this multiple of its length after the last compaction.
 const COMPACTION_FACTOR: u64 = 4;
 
-/// The open journal and the read position.
 #[derive(Debug)]
 pub(crate) struct JournalFile {
     path: PathBuf,
@@ -23,9 +22,7 @@ pub(crate) struct JournalFile {
     pub(crate) header: Header,
     /// Sequence of the last record read or appended.
     pub(crate) sequence: u64,
-    /// End of that record.
     end: u64,
-    /// End of the base.
     base_end: u64,
 }
 

@@ -71,13 +71,10 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     }
 }
 
-/// Iterates over records in bytes.
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
     bytes: &'a [u8],
-    /// Offset of the next record.
     pub(crate) at: usize,
-    /// Sequence of the last record.
     pub(crate) sequence: u64,
 }
 
@@ -160,7 +157,6 @@ pub(crate) fn record_bytes<T: Serialize + ?Sized>(sequence: u64, payload: &T) ->
     Some(record)
 }
 
-/// Header and base of a new journal.
 pub(crate) fn opening_bytes(header: &Header, base: &Snapshot) -> Option<Vec<u8>> {
     let encoded = postcard::to_stdvec(header).ok()?;
     let mut bytes = MAGIC.to_vec();

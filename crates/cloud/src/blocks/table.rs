@@ -57,7 +57,6 @@ struct TableEntry {
 
 #[derive(Debug, Default)]
 pub(super) struct BlockTable {
-    /// Use counter.
     now: u64,
     bytes: u64,
     entries: HashMap<BlockKey, TableEntry>,
@@ -142,7 +141,6 @@ impl BlockFetch {
         self.blocks.push((key, block));
     }
 
-    /// Number of the block after the last one.
     pub(super) fn next(&self) -> Option<u64> {
         self.blocks.last().map(|(key, _)| key.block + 1)
     }

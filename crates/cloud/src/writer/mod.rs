@@ -33,7 +33,6 @@ use tree::Tree;
 
 /// Staged bytes after which shards are uploaded.
 const SPILL_BYTES: u64 = 512 << 20;
-/// Maximum size of a marker.
 const MARKER_BYTES: u64 = 64 << 10;
 
 /// Files outside a published store: the lock, and what is under construction.
@@ -44,9 +43,7 @@ fn is_unpublished(name: &str) -> bool {
 
 struct WriterState {
     tree: Tree,
-    /// Names of existing objects.
     objects: BTreeSet<String>,
-    /// The version of this push's marker.
     marker: Option<Version>,
     read_ahead: SignalReadAhead,
 }

@@ -15,7 +15,6 @@ use crate::file::CloudFile;
 use crate::media::Remote;
 use crate::requests::Version;
 
-/// Bytes fetched of an object at a time.
 const FETCH_BYTES: usize = 32 << 20;
 
 /// Local files with unpublished content. The folder is removed with the writer.
@@ -41,7 +40,6 @@ impl Staging {
         })
     }
 
-    /// Total bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -202,7 +200,6 @@ impl Node {
         }
     }
 
-    /// Name of the object with its bytes.
     pub(super) fn object(&self) -> Option<String> {
         match &*self.content() {
             Content::Published { name, .. } => Some(name.clone()),
@@ -235,7 +232,6 @@ impl Node {
         };
     }
 
-    /// Deletes the staged file of a published node.
     pub(super) fn release(&self) {
         let mut content = self.content();
         if let Content::Staged { published, .. } = &mut *content

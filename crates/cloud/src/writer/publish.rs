@@ -27,7 +27,6 @@ use isochrony_store::RESERVED;
 /// Name of the file that marks a store as a copy, below its root.
 pub(super) const MARKER: &str = ".isochrony/BACKUP";
 
-/// Position of an object in the upload order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// Whether the copy may be opened.

@@ -38,7 +38,6 @@ impl Tree {
             || has_folder(&self.folders, name)
     }
 
-    /// Adds a file to an existing folder.
     pub(super) fn add(&mut self, name: &str, node: Arc<Node>) -> io::Result<()> {
         self.check_parent(name)?;
         self.files.insert(name.to_owned(), node);

@@ -128,7 +128,6 @@ impl Walk {
         Ok(())
     }
 
-    /// The next file or problem; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<Result<Entry, Problem>> {
         loop {
             let Some((folder, list)) = &mut self.current else {

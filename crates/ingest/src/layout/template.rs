@@ -43,7 +43,6 @@ struct Parser<'a> {
     template: &'a str,
     names: Vec<String>,
     tokens: Vec<Token>,
-    /// Character positions, from 1.
     at: Vec<usize>,
 }
 

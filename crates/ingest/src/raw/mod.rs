@@ -165,7 +165,6 @@ pub fn import_raw(
     session.finish()
 }
 
-/// Bytes of the whole samples in a file.
 fn whole(size: u64, sample: u64, partial: bool) -> Result<u64, IngestError> {
     let rest = size % sample;
     match size - rest {

@@ -13,7 +13,6 @@ use crate::{Catalogue, IngestError};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Planned {
     pub(crate) place: usize,
-    /// Index of the signal's next recording.
     pub(crate) next: Option<usize>,
     pub(crate) sequence: Sequence,
 }

@@ -96,7 +96,6 @@ impl ReadAhead {
         })
     }
 
-    /// The next piece or error; `None` after the last file.
     pub(crate) fn next(&self) -> Option<Message> {
         self.pieces.as_ref()?.recv().ok()
     }

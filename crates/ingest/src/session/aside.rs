@@ -25,7 +25,6 @@ pub(crate) struct Aside {
     blocks: Vec<Held>,
     /// Civil end of the recording, before which they lie.
     recorded: Fixed,
-    /// Their end so far.
     end: Fixed,
     /// Tolerance of a stamp that continues them.
     slack: Fixed,
@@ -33,7 +32,6 @@ pub(crate) struct Aside {
     own: bool,
 }
 
-/// Where a held block belongs.
 enum Belongs {
     Stored,
     Aside,

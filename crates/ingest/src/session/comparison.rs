@@ -13,7 +13,6 @@ use crate::IngestError;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceComparison {
-    /// Next stored index.
     index: i64,
     left: i64,
     same: i64,

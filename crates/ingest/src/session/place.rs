@@ -40,9 +40,7 @@ pub(crate) struct Placed {
     pub(crate) samples: i64,
     /// `false`: it was stored already.
     pub(crate) stored: bool,
-    /// Whether it was backfilled.
     pub(crate) late: bool,
-    /// Whether it continues the sample at the index before.
     pub(crate) follows: bool,
     /// Whether stored samples have the same time, so that these have their own run.
     pub(crate) overlaps: bool,

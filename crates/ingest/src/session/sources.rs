@@ -15,7 +15,6 @@ use crate::{IngestError, Problem};
 pub(super) struct Source {
     pub(super) name: String,
     pub(super) waiting: usize,
-    /// Where its samples are, per signal.
     pub(super) parts: BTreeMap<String, Part>,
     pub(super) done: Option<(u64, Option<i64>)>,
     /// More of it follows.
@@ -266,7 +265,6 @@ impl Session {
         Ok(placed)
     }
 
-    /// Counts a source's stored samples; `civil` matters if they overlap others.
     pub(super) fn note_placed(
         &mut self,
         source: u64,

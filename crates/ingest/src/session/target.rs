@@ -48,7 +48,6 @@ pub(crate) struct Held {
     pub(crate) stamp: Option<Stamp>,
 }
 
-/// Result for a source's samples of one signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
     /// More of it follows, and it is counted then.
@@ -117,7 +116,6 @@ impl Target {
         })
     }
 
-    /// Checks that a block's spec agrees with the signal.
     pub(crate) fn check(&mut self, spec: &Spec) -> Result<(), IngestError> {
         if self.checked.as_ref() == Some(spec) {
             return Ok(());
@@ -263,7 +261,6 @@ impl Target {
         Ok(self.writer.placement(samples, stamp, next)?)
     }
 
-    /// Counts a file that is stored, now or before.
     pub(crate) fn settle(&mut self, file: Imported, settled: Settled) {
         match settled {
             Settled::Part => {}

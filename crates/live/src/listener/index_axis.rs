@@ -27,7 +27,6 @@ pub struct SamplingClock {
 #[derive(Debug, Default)]
 struct AxisState {
     shared: bool,
-    /// Number of runs reading a feed.
     scans: usize,
     /// End of all feeds' indices.
     end: i64,

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[derive(Debug, Clone)]
 pub(crate) enum RunClock {
-    /// Of this machine.
     System(Instant),
     /// Set by a test, in ns.
     #[cfg(test)]

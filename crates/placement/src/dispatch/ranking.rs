@@ -42,7 +42,6 @@ impl Ranking {
         }
     }
 
-    /// The best group.
     pub(crate) fn top(&mut self, present: impl Fn(u32) -> Option<Key>) -> Option<(u32, Key)> {
         while let Some(mut top) = self.entries.peek_mut() {
             let (key, group) = *top;
@@ -57,7 +56,6 @@ impl Ranking {
         None
     }
 
-    /// Entries, including outdated ones.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

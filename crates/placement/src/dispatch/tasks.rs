@@ -36,7 +36,6 @@ impl State {
 pub(crate) struct Task {
     generation: u32,
     pub(crate) state: State,
-    /// Admission number.
     pub(crate) number: u64,
     /// When it entered the window.
     pub(crate) entered: u64,
@@ -45,7 +44,6 @@ pub(crate) struct Task {
     pub(crate) objects: Objects,
 }
 
-/// A list of tasks in order of admission, linked through the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct List {
     pub(crate) first: u32,
@@ -83,7 +81,6 @@ pub(crate) fn link(list: &mut List, links: &mut Links, number: impl Fn(u32) -> u
     }
 }
 
-/// Removes a task from its list.
 pub(crate) fn unlink(list: &mut List, links: &mut Links, task: u32) {
     let [before, after] = links[task as usize];
     match before {
@@ -101,7 +98,6 @@ pub(crate) struct TaskTable {
     pub(crate) tasks: Vec<Task>,
     free: Vec<u32>,
     next_number: u64,
-    /// Tasks behind the window.
     backlog: VecDeque<u32>,
     /// Number of those not cancelled.
     backlog_count: usize,
@@ -129,7 +125,6 @@ impl TaskTable {
         }
     }
 
-    /// Adds a task behind the window.
     pub(crate) fn admit(&mut self, objects: &[ObjectId]) -> TaskId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.tasks.push(Task {

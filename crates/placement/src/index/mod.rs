@@ -12,7 +12,6 @@ pub use reports::{Change, Reply};
 
 use crate::{HostId, ObjectId, PlacementError};
 
-/// One host's copy of an object.
 #[derive(Debug, Clone, Copy)]
 struct Holder {
     host: u32,
@@ -34,16 +33,13 @@ struct Object {
 struct Host {
     /// Objects held or being fetched, with bytes once ready.
     objects: FxHashSet<ObjectId>,
-    /// Bytes reported by the host.
     ready_bytes: u64,
-    /// Number of the next delta.
     next_delta: u64,
     /// A delta was missed, so only a manifest is accepted.
     awaits_manifest: bool,
     removed: bool,
 }
 
-/// Effect of an index change on locality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// A host became a holder.

@@ -12,7 +12,6 @@ use crate::{
     Provisioner,
 };
 
-/// Type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// The next task is admitted.
@@ -38,7 +37,6 @@ pub(crate) enum Event {
 /// A task on a host.
 pub(crate) struct Run {
     pub(crate) decision: Decision,
-    /// Its current input.
     pub(crate) at: usize,
     pub(crate) source: Source,
     pub(crate) pinned: Vec<ObjectId>,
@@ -181,7 +179,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Runs until all tasks have ended.
     pub(crate) fn run_all(&mut self) -> Result<(), PlacementError> {
         let tasks = self.workload.tasks.len() as u64;
         while self.ended < tasks {

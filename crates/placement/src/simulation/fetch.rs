@@ -3,7 +3,6 @@
 use super::engine::{Engine, Event};
 use crate::{HostId, ObjectId, Policy};
 
-/// Source of a run's current input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Local,
@@ -12,7 +11,6 @@ pub(crate) enum Source {
 }
 
 impl Engine<'_> {
-    /// Continues with a run's next input.
     pub(crate) fn next_input(&mut self, run: u32) {
         let state = self.run(run);
         let Some(input) = state.decision.inputs.get(state.at) else {
@@ -122,7 +120,6 @@ impl Engine<'_> {
         self.watch_disk(host);
     }
 
-    /// A transfer from a peer has ended.
     pub(crate) fn peer_read(&mut self, run: u32) {
         let state = self.run(run);
         let object = state.decision.inputs[state.at].object;
@@ -135,7 +132,6 @@ impl Engine<'_> {
         self.after(2 * self.cluster.network_latency, Event::Fetched(run));
     }
 
-    /// An object has arrived and is unpacked.
     pub(crate) fn fetched(&mut self, run: u32) {
         if !self.caches() {
             self.run(run).at += 1;
@@ -158,7 +154,6 @@ impl Engine<'_> {
         }
     }
 
-    /// The local disk has delivered an input.
     pub(crate) fn local_read(&mut self, run: u32) {
         self.run(run).at += 1;
         self.next_input(run);

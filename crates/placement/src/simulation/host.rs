@@ -6,7 +6,6 @@ use super::ClusterModel;
 use super::rate::SharedRate;
 use crate::{Change, Eviction, ObjectId};
 
-/// A host's cache, disk and link.
 pub(crate) struct Host {
     pub(crate) cache: Eviction<ObjectId>,
     pub(crate) disk: SharedRate,

@@ -29,7 +29,6 @@ impl SharedRate {
         }
     }
 
-    /// Bytes per second of each flow.
     fn speed(&self) -> f64 {
         self.flow_rate.min(self.rate / self.flows.len() as f64)
     }
@@ -51,14 +50,12 @@ impl SharedRate {
         self.flows.push(Reverse((end.to_bits(), what)));
     }
 
-    /// When the next flow ends.
     pub(crate) fn next_end(&self) -> Option<u64> {
         let Reverse((end, _)) = *self.flows.peek()?;
         let left = (f64::from_bits(end) - self.received).max(0.0);
         Some(self.at + (left / self.speed() * 1e9).ceil() as u64)
     }
 
-    /// Removes the flow that ends now.
     pub(crate) fn end(&mut self, now: u64) -> Option<u32> {
         self.advance(now);
         let Reverse((_, what)) = self.flows.pop()?;

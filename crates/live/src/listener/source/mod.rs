@@ -39,7 +39,6 @@ pub(super) struct FeedSource {
     clock: RunClock,
     decoder: FrameDecoder,
     reorder: ReorderBuffer<ReceivedFrame>,
-    /// Highest index of the session.
     highest: u64,
     /// Feed index of the session's index 0, once known.
     session_base: Option<i64>,
