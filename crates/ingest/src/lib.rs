@@ -23,7 +23,9 @@ mod raw;
 mod session;
 mod stamp;
 
-pub use discover::{Catalogue, DiscoverOptions, Found, Problem, Problems, Symlinks, discover};
+pub use discover::{
+    Catalogue, DiscoverOptions, FoundRecording, Problem, Problems, Symlinks, discover,
+};
 pub use error::IngestError;
 pub use gap_edges::{GapEdge, GapEdges, gap_edges};
 pub use isochrony_runtime::{Interrupt, Progress};

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_call_says_that_all_is_done() {
+    fn the_last_call_reports_completion() {
         let mut seen = Vec::new();
         let mut report = |now: &ImportProgress| {
             let all = |one: &Progress| (one.done(), one.total());

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_of_an_epoch_tell_unit_and_resolution() {
+    fn digits_of_an_epoch_determine_unit_and_resolution() {
         let base = 1_267_401_600 * SECOND;
         for (text, ns, resolution) in [
             ("1267401600", base, SECOND),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_that_are_no_zone_are_none() {
+    fn digits_that_are_no_zone_are_not_parsed_as_one() {
         for text in [
             "20100301T003005-0040",
             "20100301T003005-1500",

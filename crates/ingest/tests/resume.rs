@@ -15,7 +15,7 @@ use isochrony_store::{Mode, Signal, Store};
 const FOLDER: &str = "ISOCHRONY_RESUME_TEST";
 /// Number of kills after which more must be committed than before.
 const PARTS: u32 = 6;
-const MOST_KILLS: u32 = 300;
+const MAX_KILLS: u32 = 300;
 const SIGNALS: [&str; 2] = ["a/p", "b/p"];
 
 fn options() -> RawOptions {
@@ -153,7 +153,7 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_killed_import_goes_on_where_it_stopped() {
+fn a_killed_import_resumes_after_its_last_commit() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("src");
     let recorders = write_recordings(&source);
@@ -166,7 +166,7 @@ fn a_killed_import_goes_on_where_it_stopped() {
     let (mut kills, mut parts, mut kept) = (0, 0, 0);
     let mut delay = Duration::from_millis(1);
     while parts < PARTS {
-        assert!(kills < MOST_KILLS, "{parts} of {kills} kills left a part");
+        assert!(kills < MAX_KILLS, "{parts} of {kills} kills left a part");
         if killed_after(folder.path(), delay) {
             kills += 1;
         }

@@ -115,7 +115,7 @@ pub struct DiscoverOptions {
 
 /// One recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found<'a> {
+pub struct FoundRecording<'a> {
     /// Name of its signal.
     pub signal: &'a str,
     /// Number of its signal in [`Catalogue::signals`].
@@ -266,13 +266,13 @@ impl Catalogue {
 
     /// The recording at a position of the order.
     #[must_use]
-    pub fn get(&self, place: usize) -> Option<Found<'_>> {
+    pub fn get(&self, place: usize) -> Option<FoundRecording<'_>> {
         let record = self.records.get(place)?;
         let stamp = record.resolution.unpack().map(|resolution_ns| CivilStamp {
             ns: record.ns,
             resolution_ns,
         });
-        Some(Found {
+        Some(FoundRecording {
             signal: &self.signals[record.signal as usize],
             signal_number: record.signal as usize,
             path: self.path(record),
@@ -282,7 +282,7 @@ impl Catalogue {
     }
 
     /// The recordings, sorted by signal, time and path.
-    pub fn iter(&self) -> impl Iterator<Item = Found<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = FoundRecording<'_>> {
         (0..self.records.len()).filter_map(|place| self.get(place))
     }
 

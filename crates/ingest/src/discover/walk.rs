@@ -32,17 +32,17 @@ pub(crate) struct Walk {
     waiting: VecDeque<Folder>,
     current: Option<(Folder, ReadDir)>,
     /// Folders as listed, so that a repeated walk skips unchanged ones; `None` for a single walk.
-    remembered: Option<HashMap<Arc<str>, Remembered>>,
+    listed: Option<HashMap<Arc<str>, ListedFolder>>,
 }
 
-struct Remembered {
+struct ListedFolder {
     modified: SystemTime,
     listed: SystemTime,
     folders: Vec<Folder>,
 }
 
 /// A folder may change within this time and keep its modification time: FAT counts in two-second ticks.
-const TICK: Duration = Duration::from_secs(3);
+const MTIME_TICK: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]
 struct Folder {
@@ -78,14 +78,14 @@ impl Walk {
                 .and_then(|path| path.canonicalize().ok()),
             waiting: VecDeque::new(),
             current: Some((folder, list)),
-            remembered: None,
+            listed: None,
         })
     }
 
     /// A walk that can be repeated with [`again`](Self::again).
     pub(crate) fn repeated(root: &Path, options: &DiscoverOptions) -> Result<Self, IngestError> {
         let mut walk = Self::new(root, options)?;
-        walk.remembered = Some(HashMap::new());
+        walk.listed = Some(HashMap::new());
         walk.again();
         Ok(walk)
     }
@@ -101,28 +101,28 @@ impl Walk {
 
     fn enter(&mut self, folder: Folder) -> std::io::Result<()> {
         let full = self.root.join(&*folder.path);
-        if let Some(remembered) = &mut self.remembered {
+        if let Some(listed) = &mut self.listed {
             let modified = fs::metadata(&full)?
                 .modified()
                 .unwrap_or_else(|_| SystemTime::now());
-            let before = remembered.get(&folder.path);
-            let same = |before: &&Remembered| {
+            let before = listed.get(&folder.path);
+            let same = |before: &&ListedFolder| {
                 before.modified == modified
                     && before
                         .listed
                         .duration_since(modified)
-                        .is_ok_and(|age| age > TICK)
+                        .is_ok_and(|age| age > MTIME_TICK)
             };
             if let Some(before) = before.filter(same) {
                 self.waiting.extend(before.folders.iter().cloned());
                 return Ok(());
             }
-            let now = Remembered {
+            let now = ListedFolder {
                 modified,
                 listed: SystemTime::now(),
                 folders: Vec::new(),
             };
-            remembered.insert(Arc::clone(&folder.path), now);
+            listed.insert(Arc::clone(&folder.path), now);
         }
         self.current = Some((folder, fs::read_dir(full)?));
         Ok(())
@@ -190,7 +190,7 @@ impl Walk {
                     through,
                 };
                 let parent = self
-                    .remembered
+                    .listed
                     .as_mut()
                     .and_then(|known| known.get_mut(&folder.path));
                 if let Some(parent) = parent {

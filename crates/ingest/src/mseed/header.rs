@@ -9,14 +9,14 @@ use std::ops::RangeInclusive;
 
 use isochrony_time::civil;
 
-pub(super) const FIXED: usize = 48;
-const FIXED_3: usize = 40;
-const LONGEST_3: u64 = 10 << 20;
+pub(super) const FIXED_BYTES: usize = 48;
+const FIXED_BYTES_V3: usize = 40;
+const MAX_BYTES_V3: u64 = 10 << 20;
 /// Blockettes begin before this offset.
 pub(super) const LAST_BLOCKETTE: usize = 8192;
 const LENGTH_EXPONENTS: RangeInclusive<u8> = 6..=20;
 /// Maximum of a stamp's 100 µs ticks: the manual allows 9999, but some writers round up to a whole second.
-const MOST_TICKS: u16 = 20_000;
+const MAX_TICKS: u16 = 20_000;
 const TICK_NS: i64 = 100_000;
 const NS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -84,11 +84,11 @@ impl Fields<'_> {
             && self.u8(24)? <= 23
             && self.u8(25)? <= 59
             && self.u8(26)? <= 60
-            && self.u16(28)? < MOST_TICKS;
+            && self.u16(28)? < MAX_TICKS;
         let (data, blockette): (usize, usize) = (self.u16(44)?.into(), self.u16(46)?.into());
-        let is_place = (data == 0 || data >= FIXED)
-            && (blockette == 0 || (FIXED..LAST_BLOCKETTE).contains(&blockette));
-        Some(is_time && is_place)
+        let is_offset = (data == 0 || data >= FIXED_BYTES)
+            && (blockette == 0 || (FIXED_BYTES..LAST_BLOCKETTE).contains(&blockette));
+        Some(is_time && is_offset)
     }
 
     /// Time of the first sample, ns since 1970, without microseconds.
@@ -107,7 +107,7 @@ impl Fields<'_> {
 
 /// The fields of a version 2 header, in the byte order in which all are valid.
 fn fields(head: &[u8]) -> Option<Fields<'_>> {
-    let fixed: &[u8; FIXED] = head.first_chunk()?;
+    let fixed: &[u8; FIXED_BYTES] = head.first_chunk()?;
     // Writers without sequence numbers leave blanks or zeros.
     let is_sequence = |byte: &u8| matches!(byte, 0 | b' '..=b'~');
     if !matches!(fixed[6], b'D' | b'R' | b'Q' | b'M')
@@ -136,7 +136,7 @@ impl Header {
             (None, None, None, false);
         let mut little_endian = fields.little_endian;
         let mut at = usize::from(fields.u16(46)?);
-        while (FIXED..=LAST_BLOCKETTE - 8).contains(&at) {
+        while (FIXED_BYTES..=LAST_BLOCKETTE - 8).contains(&at) {
             if at + 8 > bytes.len() {
                 if is_all {
                     break;
@@ -192,7 +192,7 @@ pub(super) fn is_data(head: &[u8]) -> bool {
 fn is_version_3(head: &[u8]) -> Option<bool> {
     let fields = Fields {
         bytes: head
-            .first_chunk::<FIXED_3>()
+            .first_chunk::<FIXED_BYTES_V3>()
             .filter(|head| head.starts_with(b"MS\x03"))?,
         little_endian: true,
     };
@@ -201,11 +201,11 @@ fn is_version_3(head: &[u8]) -> Option<bool> {
         && fields.u8(13)? <= 59
         && fields.u8(14)? <= 60
         && fields.u32(4)? < 1_000_000_000;
-    let length = FIXED_3 as u64
+    let length = FIXED_BYTES_V3 as u64
         + u64::from(fields.u8(33)?)
         + u64::from(fields.u16(34)?)
         + u64::from(fields.u32(36)?);
-    Some(is_time && length <= LONGEST_3)
+    Some(is_time && length <= MAX_BYTES_V3)
 }
 
 pub(super) fn is_control(head: &[u8]) -> bool {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use isochrony_segment::{Buffer, BufferMut, DType};
 
 use super::EncodedSamples;
-use super::header::{FIXED, Header, is_control, is_data};
+use super::header::{FIXED_BYTES, Header, is_control, is_data};
 
 /// Records of a channel begin at multiples of this.
 const FRAME: usize = 64;
@@ -149,11 +149,11 @@ fn whole_record(window: &[u8], at: usize, is_all: bool) -> Option<Header> {
         return None;
     }
     let behind = window.get(at + header.length..)?;
-    if behind.len() < FIXED && !is_all {
+    if behind.len() < FIXED_BYTES && !is_all {
         return None;
     }
     let is_followed = behind.is_empty() || is_data(behind) || is_control(behind);
-    let stretch = &window[at..window.len().min(at + header.length + FIXED)];
+    let stretch = &window[at..window.len().min(at + header.length + FIXED_BYTES)];
     (is_followed && !holds_header(stretch, header.length)).then_some(header)
 }
 

@@ -10,7 +10,7 @@ use isochrony_segment::{Buffer, BufferMut, DType, Sample};
 /// Bytes of a Steim frame: one word of codes, fifteen of differences.
 const FRAME: usize = 64;
 const WORDS: usize = FRAME / 4;
-const MOST_PER_WORD: usize = 7;
+const MAX_PER_WORD: usize = 7;
 
 /// The payload of a record and what its header states of it.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ impl EncodedSamples<'_> {
             1 => self.payload.len() / 2,
             3 | 4 => self.payload.len() / 4,
             5 => self.payload.len() / 8,
-            _ => self.payload.len() / 4 * MOST_PER_WORD,
+            _ => self.payload.len() / 4 * MAX_PER_WORD,
         };
         self.count <= most
     }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use isochrony_dsp::convert::swap_bytes;
 use isochrony_time::{Fixed, Stamp};
 
-use super::plan::{Plan, Planned};
+use super::plan::{Plan, PlannedFile};
 use super::read_ahead::{Job, Piece, ReadAhead};
 use super::{RawOptions, whole};
 use crate::progress::Meter;
-use crate::session::{Before, Next, Placed, Sequence, Session};
+use crate::session::{EarlierImport, NextStamp, PlacedBlock, Sequence, Session};
 use crate::stamp::CivilStamp;
 use crate::{Catalogue, IngestError};
 
@@ -47,13 +47,13 @@ struct Feed<'a, 'm> {
     catalogue: Arc<Catalogue>,
     options: &'a RawOptions,
     meter: &'a mut Meter<'m>,
-    grown: HashMap<usize, Before>,
-    current: Option<Current>,
+    grown: HashMap<usize, EarlierImport>,
+    current: Option<CurrentFile>,
     /// Files whose beginning is stored already but whose rest differs.
-    again: Vec<Planned>,
+    again: Vec<PlannedFile>,
 }
 
-struct Current {
+struct CurrentFile {
     number: usize,
     path: String,
     signal: String,
@@ -68,7 +68,7 @@ struct Current {
 
 #[derive(Clone, Copy)]
 enum State {
-    /// Before the first piece.
+    /// EarlierImport the first piece.
     Begin,
     /// The next piece follows the one before.
     FollowsOn,
@@ -81,7 +81,7 @@ enum State {
 }
 
 impl Feed<'_, '_> {
-    fn all(&mut self, files: &Arc<Vec<Planned>>) -> Result<(), IngestError> {
+    fn all(&mut self, files: &Arc<Vec<PlannedFile>>) -> Result<(), IngestError> {
         let sample = self.options.spec.format.size() as u64;
         let partial = self.options.partial;
         let catalogue = Arc::clone(&self.catalogue);
@@ -119,7 +119,7 @@ impl Feed<'_, '_> {
         Ok(())
     }
 
-    fn begin(&self, number: usize, file: &Planned) -> Result<Current, IngestError> {
+    fn begin(&self, number: usize, file: &PlannedFile) -> Result<CurrentFile, IngestError> {
         if self.options.interrupt.is_requested() {
             return Err(IngestError::Cancelled);
         }
@@ -128,7 +128,7 @@ impl Feed<'_, '_> {
             .catalogue
             .get(file.place)
             .ok_or(IngestError::Cancelled)?;
-        Ok(Current {
+        Ok(CurrentFile {
             number,
             signal: found.signal.into(),
             stamp: found.stamp.map(stamp),
@@ -142,8 +142,8 @@ impl Feed<'_, '_> {
 
     fn piece(
         &mut self,
-        current: &mut Current,
-        file: &Planned,
+        current: &mut CurrentFile,
+        file: &PlannedFile,
         piece: &mut Piece,
     ) -> Result<(), IngestError> {
         let format = self.options.spec.format;
@@ -178,7 +178,7 @@ impl Feed<'_, '_> {
                 let next = next.and_then(|next| next.stamp).map(stamp);
                 // The stamp after a file determines the precision of its own, in one piece or many.
                 let samples = (piece_file / format.size() as u64).cast_signed();
-                let next = next.as_ref().map(|stamp| Next {
+                let next = next.as_ref().map(|stamp| NextStamp {
                     stamp,
                     samples: Some(samples),
                 });
@@ -223,7 +223,7 @@ impl Feed<'_, '_> {
                 } else {
                     // All of it is stored again, like any overlapping recording.
                     let sequence = Sequence::LateCertain;
-                    self.again.push(Planned { sequence, ..*file });
+                    self.again.push(PlannedFile { sequence, ..*file });
                     session.forget(&current.path);
                     State::Over
                 }
@@ -235,7 +235,7 @@ impl Feed<'_, '_> {
 
     fn after(
         &mut self,
-        current: &mut Current,
+        current: &mut CurrentFile,
         piece: &Piece,
         fed: Result<(), IngestError>,
     ) -> Result<(), IngestError> {
@@ -265,7 +265,11 @@ impl Feed<'_, '_> {
     }
 
     /// A file cannot be read to its end; what was read stays and is known.
-    fn failed(&mut self, current: &mut Current, error: &IngestError) -> Result<(), IngestError> {
+    fn failed(
+        &mut self,
+        current: &mut CurrentFile,
+        error: &IngestError,
+    ) -> Result<(), IngestError> {
         self.meter
             .file(current.listed.saturating_sub(current.counted));
         if matches!(current.state, State::FollowsOn | State::Late { .. }) {
@@ -277,11 +281,11 @@ impl Feed<'_, '_> {
     }
 }
 
-fn after(placed: &Placed) -> State {
+fn after(placed: &PlacedBlock) -> State {
     let end = placed.index + placed.samples;
     match placed {
-        Placed { stored: false, .. } => State::Copy { end },
-        Placed { late: true, .. } => State::Late { end },
+        PlacedBlock { stored: false, .. } => State::Copy { end },
+        PlacedBlock { late: true, .. } => State::Late { end },
         _ => State::FollowsOn,
     }
 }

@@ -19,14 +19,14 @@ pub(crate) struct Span {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ordered {
+pub(crate) struct OrderedSpan {
     pub(crate) member: usize,
     /// Whether it lies within the time of a longer chain.
     pub(crate) overlaps: bool,
 }
 
 /// Maximum number of chains that can be continued at a time; more than real folders have.
-const MAX_ALIVE: usize = 64;
+const MAX_OPEN_CHAINS: usize = 64;
 
 struct Chain {
     end_ns: i64,
@@ -36,7 +36,7 @@ struct Chain {
 }
 
 /// The import order of spans sorted by start.
-pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<Ordered> {
+pub(crate) fn recording_order(spans: impl IntoIterator<Item = Span>) -> Vec<OrderedSpan> {
     let mut chains: Vec<Chain> = Vec::new();
     // Chains that may be continued; the last one ends latest.
     let mut alive: Vec<usize> = Vec::new();
@@ -84,7 +84,7 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<Ordered> {
         };
         let latest = alive.last().copied();
         alive.retain(|chain| Some(*chain) == latest || !dead(&chains[*chain]));
-        if alive.len() > MAX_ALIVE {
+        if alive.len() > MAX_OPEN_CHAINS {
             alive.remove(0);
         }
     }
@@ -92,7 +92,7 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<Ordered> {
     let (mut recorded, mut beside) = (Vec::new(), Vec::new());
     for chain in chains {
         let overlaps = chain.end_ns.saturating_add(chain.slack_ns) < latest;
-        let ordered = |member| Ordered { member, overlaps };
+        let ordered = |member| OrderedSpan { member, overlaps };
         let place = if overlaps {
             &mut beside
         } else {
@@ -119,7 +119,7 @@ mod tests {
             resolution_ns: SECOND,
             duration_ns: duration * SECOND,
         };
-        untangle(starts.iter().map(span))
+        recording_order(starts.iter().map(span))
             .into_iter()
             .map(|ordered| starts[ordered.member])
             .collect()
@@ -131,7 +131,7 @@ mod tests {
             resolution_ns: 1,
             duration_ns: duration * SECOND,
         });
-        let ordered = untangle(spans).into_iter();
+        let ordered = recording_order(spans).into_iter();
         ordered
             .filter(|ordered| ordered.overlaps)
             .map(|ordered| starts[ordered.member])
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_a_recording_that_goes_on_overlaps_it() {
+    fn a_recording_within_the_time_of_a_longer_one_overlaps_it() {
         assert_eq!(overlapping(&[0, 30, 45, 60, 90, 120], 30), [45]);
         assert_eq!(overlapping(&[0, 30, 40, 60, 70, 90, 120], 30), [40, 70]);
         assert_eq!(overlapping(&[0, 30, 60, 60, 90, 120], 30), [60]);
     }
 
     #[test]
-    fn a_clock_that_goes_on_after_its_step_overlaps_nothing() {
+    fn a_clock_that_continues_after_its_step_is_no_overlap() {
         assert_eq!(overlapping(&[0, 30, 60, 75, 90, 105, 135, 300], 30), [0; 0]);
         assert_eq!(overlapping(&[0, 30, 60, 80, 110], 30), [0; 0]);
         // Copies end where their originals do.
@@ -169,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn a_short_backward_step_needs_no_untangling() {
+    fn a_short_backward_step_keeps_the_sorted_order() {
         assert_eq!(order(&[0, 30, 60, 80, 110], 30), [0, 30, 60, 80, 110]);
     }
 
     #[test]
-    fn two_copies_of_a_recording_come_one_after_the_other() {
+    fn two_copies_of_a_recording_are_adjacent() {
         assert_eq!(order(&[0, 0, 30, 30, 60, 60], 30), [0, 30, 60, 0, 30, 60]);
     }
 
@@ -184,7 +184,7 @@ mod tests {
         /// Truth: gapless recordings of 30 s whose clock at times steps back by 33 to 45 s, more than the stamps'
         /// resolution.
         #[test]
-        fn the_order_of_recording_is_found(parts in prop::collection::vec((5_usize..20, 33_i64..45), 1..6)) {
+        fn the_order_of_recording_is_restored(parts in prop::collection::vec((5_usize..20, 33_i64..45), 1..6)) {
             let (mut truth, mut clock) = (Vec::new(), 0);
             for (files, step) in parts {
                 for _ in 0..files {
@@ -201,7 +201,7 @@ mod tests {
         }
 
         #[test]
-        fn every_recording_comes_once(mut starts in prop::collection::vec(0_i64..300, 0..200), duration in 1_i64..60) {
+        fn every_recording_occurs_once_in_the_order(mut starts in prop::collection::vec(0_i64..300, 0..200), duration in 1_i64..60) {
             starts.sort_unstable();
             let mut got = order(&starts, duration);
             got.sort_unstable();

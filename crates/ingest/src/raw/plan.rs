@@ -6,12 +6,12 @@ use std::ops::Range;
 use isochrony_time::Rate;
 
 use super::RawOptions;
-use super::order::{Ordered, Span, untangle};
-use crate::session::{Before, Known, Sequence, Session};
+use super::order::{OrderedSpan, Span, recording_order};
+use crate::session::{EarlierImport, KnownFiles, Sequence, Session};
 use crate::{Catalogue, IngestError};
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedFile {
     pub(crate) place: usize,
     pub(crate) next: Option<usize>,
     pub(crate) sequence: Sequence,
@@ -19,9 +19,9 @@ pub(crate) struct Planned {
 
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    pub(crate) files: Vec<Planned>,
+    pub(crate) files: Vec<PlannedFile>,
     /// Files imported before that have grown, by index.
-    pub(crate) grown: HashMap<usize, Before>,
+    pub(crate) grown: HashMap<usize, EarlierImport>,
     pub(crate) bytes: u64,
 }
 
@@ -55,7 +55,7 @@ impl Plan {
         catalogue: &Catalogue,
         options: &RawOptions,
         places: Range<usize>,
-        known: &Known,
+        known: &KnownFiles,
     ) -> Result<(), IngestError> {
         let order = in_order(catalogue, places, options);
         // What precedes a known recording in the order is late; what follows is new, whatever its stamp.
@@ -86,7 +86,7 @@ impl Plan {
                 seen(&mut late, &mut any_known, self.files.len());
             }
             self.bytes += file.size;
-            self.files.push(Planned {
+            self.files.push(PlannedFile {
                 place,
                 next: order
                     .get(position + 1)
@@ -123,10 +123,10 @@ fn only_fatal(error: IngestError) -> Result<(), IngestError> {
     if error.is_fatal() { Err(error) } else { Ok(()) }
 }
 
-fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -> Vec<Ordered> {
+fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -> Vec<OrderedSpan> {
     let first = places.start;
     if !options.layout.is_timed() {
-        let ordered = |member| Ordered {
+        let ordered = |member| OrderedSpan {
             member,
             overlaps: false,
         };
@@ -142,9 +142,9 @@ fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -
             duration_ns: duration_ns(options.spec.rate, samples),
         })
     });
-    untangle(spans)
+    recording_order(spans)
         .into_iter()
-        .map(|ordered| Ordered {
+        .map(|ordered| OrderedSpan {
             member: first + ordered.member,
             ..ordered
         })

@@ -1,9 +1,9 @@
 //! Reads files in order on a separate thread, a bounded number of pieces ahead of the writer.
 //!
-//! Files up to [`WHOLE`] bytes come in one piece, since the clock judges a whole file by the stamp of the next; longer
-//! ones in pieces of [`PIECE`] bytes. A pool of [`POOL`] buffers bounds the memory, and most pieces are still in the
-//! CPU cache when written. A file begins with its first piece or its error and ends with the piece marked `last`;
-//! pieces of files are not interleaved.
+//! Files up to [`MAX_WHOLE_BYTES`] come in one piece, since the clock judges a whole file by the stamp of the next;
+//! longer ones in pieces of [`PIECE_BYTES`]. A pool of [`POOL_BUFFERS`] buffers bounds the memory, and most pieces are
+//! still in the CPU cache when written. A file begins with its first piece or its error and ends with the piece marked
+//! `last`; pieces of files are not interleaved.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -15,10 +15,10 @@ use isochrony_segment::BufferMut;
 
 use crate::IngestError;
 
-pub(crate) const WHOLE: usize = 32 << 20;
+pub(crate) const MAX_WHOLE_BYTES: usize = 32 << 20;
 /// Bytes of a piece; whole samples of every type.
-pub(crate) const PIECE: usize = 4 << 20;
-const POOL: usize = 4;
+pub(crate) const PIECE_BYTES: usize = 4 << 20;
+const POOL_BUFFERS: usize = 4;
 
 pub(crate) struct Job {
     pub(crate) number: usize,
@@ -70,9 +70,9 @@ impl ReadAhead {
         jobs: impl Iterator<Item = Job> + Send + 'static,
         whole: impl Fn(u64) -> Result<u64, IngestError> + Send + 'static,
     ) -> Result<Self, IngestError> {
-        let (send, pieces) = sync_channel(POOL);
+        let (send, pieces) = sync_channel(POOL_BUFFERS);
         let (home, pool) = channel();
-        for _ in 0..POOL {
+        for _ in 0..POOL_BUFFERS {
             let _ = home.send(None);
         }
         let reader = Reader { send, home, pool };
@@ -142,10 +142,10 @@ impl Reader {
             file.seek(SeekFrom::Start(offset))
                 .map_err(|error| io("read", &job.path, error))?;
         }
-        let most = if size - offset.min(size) <= WHOLE as u64 {
-            WHOLE
+        let most = if size - offset.min(size) <= MAX_WHOLE_BYTES as u64 {
+            MAX_WHOLE_BYTES
         } else {
-            PIECE
+            PIECE_BYTES
         };
         while offset < size {
             let length = usize::try_from(size - offset).map_or(most, |rest| rest.min(most));
@@ -154,7 +154,7 @@ impl Reader {
             };
             let buffer = match buffer.filter(|buffer| buffer.len() >= length) {
                 Some(buffer) => Ok(buffer),
-                None => BufferMut::zeroed(length.next_power_of_two().max(PIECE / 4)),
+                None => BufferMut::zeroed(length.next_power_of_two().max(PIECE_BYTES / 4)),
             };
             let mut buffer = match buffer {
                 Ok(buffer) => buffer,
@@ -211,9 +211,15 @@ mod tests {
     }
 
     #[test]
-    fn files_come_in_order_and_whole_whatever_their_size() {
+    fn files_of_any_size_arrive_in_order_and_complete() {
         let folder = tempfile::tempdir().unwrap();
-        let sizes = [3, WHOLE + 2 * PIECE + 7, 0, WHOLE, 2];
+        let sizes = [
+            3,
+            MAX_WHOLE_BYTES + 2 * PIECE_BYTES + 7,
+            0,
+            MAX_WHOLE_BYTES,
+            2,
+        ];
         let jobs: Vec<Job> = (0..sizes.len())
             .map(|number| Job {
                 number,
@@ -261,7 +267,7 @@ mod tests {
     fn stopping_early_ends_the_thread() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
-        std::fs::write(&path, vec![1; WHOLE + 9 * PIECE]).unwrap();
+        std::fs::write(&path, vec![1; MAX_WHOLE_BYTES + 9 * PIECE_BYTES]).unwrap();
         let jobs = (0..).map(move |number| Job {
             number,
             path: path.clone(),

@@ -9,20 +9,20 @@
 //! - a commit holds either all of a source with its provenance or nothing of it, so the known sources are exactly the
 //!   committed ones: an import that was killed continues there when repeated;
 //! - the clock sees each block with the next one's stamp if there is one: the last block of a signal is held until the
-//!   next comes, and blocks before the end of what is stored until later ones decide ([`aside`]); at most [`MOST_HELD`]
-//!   bytes in all.
+//!   next comes, and blocks before the end of what is stored until later ones decide ([`undecided`]); at most
+//!   [`MAX_HELD_BYTES`] bytes in all.
 
-mod aside;
 mod comparison;
-mod describe;
-mod edge;
-mod following;
-mod place;
+mod edge_values;
+mod input;
+mod placement;
 pub(crate) mod provenance;
 mod separation;
 mod sources;
+mod stamped_blocks;
 mod summary;
 mod target;
+mod undecided;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -33,15 +33,15 @@ use isochrony_time::Stamp;
 use crate::{IngestError, Problem, Problems};
 
 use comparison::SourceComparison;
-pub use describe::{Block, SessionOptions, Spec, StampedBlocks};
-pub(crate) use place::{Next, Placed, Sequence};
-pub(crate) use provenance::{Before, Known};
-use sources::{Source, Whole};
+pub use input::{Block, SessionOptions, Spec, StampedBlocks};
+pub(crate) use placement::{NextStamp, PlacedBlock, Sequence};
+pub(crate) use provenance::{EarlierImport, KnownFiles};
+use sources::{Source, SourceReport};
 pub use summary::{SignalSummary, Summary};
-use target::{Held, Target};
+use target::{HeldBlock, Target};
 
 /// Maximum bytes of held blocks.
-const MOST_HELD: usize = 64 << 20;
+const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// An import into a store.
 ///
@@ -79,13 +79,13 @@ pub struct Session {
     /// Comparisons of sources imported before, by source and signal.
     comparisons: HashMap<(u64, String), SourceComparison>,
     /// Sources committed in part, with more to come.
-    unfinished: BTreeMap<String, Whole>,
+    unfinished: BTreeMap<String, SourceReport>,
     next_source: u64,
     held_bytes: usize,
     /// Provenance of all signals, once read.
-    known: Option<Known>,
+    known: Option<KnownFiles>,
     /// Provenance of signals that are asked for repeatedly.
-    kept: HashMap<String, Known>,
+    kept: HashMap<String, KnownFiles>,
     summary: Summary,
     uncommitted: u64,
     committed_at: Instant,
@@ -138,9 +138,9 @@ impl Session {
         version: Option<i64>,
     ) -> Result<bool, IngestError> {
         if self.known.is_none() {
-            let mut known = Known::default();
+            let mut known = KnownFiles::default();
             for name in self.store.names()? {
-                known.learn(self.store.signal(&name)?.events());
+                known.add_events(self.store.signal(&name)?.events());
             }
             self.known = Some(known);
         }
@@ -193,13 +193,13 @@ impl Session {
         let target = self.targets.get(block.signal);
         let joins = |target: &Target| {
             target
-                .aside
+                .undecided
                 .as_ref()
-                .is_some_and(|aside| aside.is_of(source))
+                .is_some_and(|undecided| undecided.is_of(source))
         };
         if block.stamp.is_none() && target.is_some_and(joins) {
-            let held = Held::new(source, block.bytes, None);
-            return self.joins_aside(block.signal, held);
+            let held = HeldBlock::new(source, block.bytes, None);
+            return self.join_undecided(block.signal, held);
         }
         self.separate(source, block)?;
         if block.stamp.is_none() {
@@ -213,10 +213,10 @@ impl Session {
             )?;
             return Ok(());
         }
-        if self.held_bytes + block.bytes.len() > MOST_HELD {
+        if self.held_bytes + block.bytes.len() > MAX_HELD_BYTES {
             self.release_memory()?;
         }
-        if block.bytes.len() > MOST_HELD {
+        if block.bytes.len() > MAX_HELD_BYTES {
             self.put(
                 source,
                 block.signal,
@@ -232,7 +232,7 @@ impl Session {
             source.waiting += 1;
         }
         if let Some(target) = self.targets.get_mut(block.signal) {
-            target.hold(Held::new(source, block.bytes, block.stamp));
+            target.hold(HeldBlock::new(source, block.bytes, block.stamp));
         }
         Ok(())
     }
@@ -322,7 +322,7 @@ impl Session {
             return Ok(());
         }
         for target in self.targets.values_mut() {
-            target.tell()?;
+            target.queue_provenance()?;
         }
         self.store.commit(true)?;
         self.uncommitted = 0;
@@ -351,25 +351,27 @@ impl Session {
         Ok(summary)
     }
 
-    pub(crate) fn take_known(&mut self, signal: &str) -> Result<Known, IngestError> {
+    pub(crate) fn take_known(&mut self, signal: &str) -> Result<KnownFiles, IngestError> {
         if let Some(known) = self.kept.remove(signal) {
             return Ok(known);
         }
-        let mut known = Known::default();
+        let mut known = KnownFiles::default();
         if self.store.contains(signal)? {
-            known.learn(self.store.signal(signal)?.events());
+            known.add_events(self.store.signal(signal)?.events());
         }
         Ok(known)
     }
 
     /// Keeps it updated until taken again.
-    pub(crate) fn keep_known(&mut self, signal: &str, known: Known) {
+    pub(crate) fn keep_known(&mut self, signal: &str, known: KnownFiles) {
         self.kept.insert(signal.into(), known);
     }
 
     /// From now on, blocks before the present end are late.
-    pub(crate) fn look_again(&mut self) -> Result<(), IngestError> {
-        self.targets.values_mut().try_for_each(Target::look_again)
+    pub(crate) fn set_late_boundary(&mut self) -> Result<(), IngestError> {
+        self.targets
+            .values_mut()
+            .try_for_each(Target::set_late_boundary)
     }
 
     pub(crate) fn problems(&mut self) -> &mut Problems {

@@ -1,10 +1,10 @@
 //! Provenance: import events of each signal, and from them the files that need no import.
 //!
-//! An event of kind `import` covers the samples of up to [`MOST`] consecutive files of one folder. Its fields are
-//! `{"folder": "stn_10/2010/060/pressure", "files": [["stn_10_1267401600.raw", 120000, 0, 60000], ...]}`: per file its
-//! name, bytes, first index, samples and, if the importer gives one, the version of its content. That is about 45 bytes
-//! per file. Stamps are not repeated: every stamped file has its point, and the version of a raw file is the stamp in
-//! its name.
+//! An event of kind `import` covers the samples of up to [`MAX_FILES_PER_EVENT`] consecutive files of one folder. Its
+//! fields are `{"folder": "stn_10/2010/060/pressure", "files": [["stn_10_1267401600.raw", 120000, 0, 60000], ...]}`:
+//! per file its name, bytes, first index, samples and, if the importer gives one, the version of its content. That is
+//! about 45 bytes per file. Stamps are not repeated: every stamped file has its point, and the version of a raw file is
+//! the stamp in its name.
 //!
 //! A file is *known* if name, folder (below the imported one, which may move), bytes and version agree.
 
@@ -15,12 +15,12 @@ use isochrony_store::Signal;
 use isochrony_store::op::EventRow;
 use serde_json::{Value, json};
 
-pub(crate) const KIND: &str = "import";
+pub(crate) const EVENT_KIND: &str = "import";
 /// Maximum files of an event: enough to share the folder's name, few enough to read one quickly.
-const MOST: usize = 256;
+const MAX_FILES_PER_EVENT: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Imported {
+pub(crate) struct ImportedFile {
     /// Folder and name, `/` between components.
     pub(crate) source: String,
     pub(crate) bytes: u64,
@@ -30,27 +30,31 @@ pub(crate) struct Imported {
     pub(crate) version: Option<i64>,
 }
 
-/// Imported files of a signal that have no event yet.
+/// ImportedFile files of a signal that have no event yet.
 #[derive(Debug, Default)]
-pub(crate) struct Untold(Vec<Imported>);
+pub(crate) struct UnrecordedFiles(Vec<ImportedFile>);
 
 /// An event to write: first index, index after the last, fields.
-pub(crate) type Told = (i64, i64, Value);
+pub(crate) type ImportEvent = (i64, i64, Value);
 
-impl Untold {
-    pub(crate) fn push(&mut self, file: Imported) {
+impl UnrecordedFiles {
+    pub(crate) fn push(&mut self, file: ImportedFile) {
         self.0.push(file);
     }
 
     /// Removes the files and returns their events.
-    pub(crate) fn tell(&mut self) -> Vec<Told> {
+    pub(crate) fn take_events(&mut self) -> Vec<ImportEvent> {
         let files = std::mem::take(&mut self.0);
         let mut events = Vec::new();
         let mut rest = files.as_slice();
         while let Some(first) = rest.first() {
             let (folder, _) = split(&first.source);
-            let same = |file: &&Imported| split(&file.source).0 == folder;
-            let count = rest.iter().take(MOST).take_while(same).count();
+            let same = |file: &&ImportedFile| split(&file.source).0 == folder;
+            let count = rest
+                .iter()
+                .take(MAX_FILES_PER_EVENT)
+                .take_while(same)
+                .count();
             let (now, later) = rest.split_at(count);
             rest = later;
             let start = now.iter().map(|file| file.index).min().unwrap_or(0);
@@ -62,7 +66,7 @@ impl Untold {
     }
 }
 
-fn row(file: &Imported) -> Value {
+fn row(file: &ImportedFile) -> Value {
     let (_, name) = split(&file.source);
     match file.version {
         Some(version) => json!([name, file.bytes, file.index, file.samples, version]),
@@ -80,7 +84,7 @@ pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
     let end = index.checked_add(1)?;
     let events = signal.state().events.within(index..end);
     let mut found: Option<(i64, String)> = None;
-    for event in events.filter(|event| event.kind == KIND) {
+    for event in events.filter(|event| event.kind == EVENT_KIND) {
         let Ok(fields) = serde_json::from_str::<Value>(&event.fields) else {
             continue;
         };
@@ -105,21 +109,21 @@ pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Before {
+pub(crate) struct EarlierImport {
     pub(crate) bytes: u64,
     pub(crate) index: i64,
     pub(crate) samples: i64,
     pub(crate) version: Option<i64>,
 }
 
-/// Imported files by a 128-bit hash of their path, so that none of a billion collide.
+/// ImportedFile files by a 128-bit hash of their path, so that none of a billion collide.
 #[derive(Debug, Default)]
-pub(crate) struct Known(HashMap<u128, Before>);
+pub(crate) struct KnownFiles(HashMap<u128, EarlierImport>);
 
-impl Known {
+impl KnownFiles {
     /// Reads a signal's events; other kinds and malformed ones are ignored.
-    pub(crate) fn learn<'a>(&mut self, events: impl IntoIterator<Item = &'a EventRow>) {
-        for event in events.into_iter().filter(|event| event.kind == KIND) {
+    pub(crate) fn add_events<'a>(&mut self, events: impl IntoIterator<Item = &'a EventRow>) {
+        for event in events.into_iter().filter(|event| event.kind == EVENT_KIND) {
             let Ok(fields) = serde_json::from_str::<Value>(&event.fields) else {
                 continue;
             };
@@ -142,7 +146,7 @@ impl Known {
                 ) else {
                     continue;
                 };
-                let before = Before {
+                let before = EarlierImport {
                     bytes,
                     index,
                     samples,
@@ -154,16 +158,16 @@ impl Known {
     }
 
     /// A file that has grown has several events; the longest is what is stored.
-    fn insert(&mut self, key: u128, before: Before) {
+    fn insert(&mut self, key: u128, before: EarlierImport) {
         let known = self.0.entry(key).or_insert(before);
         if before.bytes >= known.bytes {
             *known = before;
         }
     }
 
-    pub(crate) fn add(&mut self, file: &Imported) {
+    pub(crate) fn add(&mut self, file: &ImportedFile) {
         let (folder, name) = split(&file.source);
-        let before = Before {
+        let before = EarlierImport {
             bytes: file.bytes,
             index: file.index,
             samples: file.samples,
@@ -173,7 +177,7 @@ impl Known {
     }
 
     /// The latest import of a path.
-    pub(crate) fn get(&self, source: &str) -> Option<Before> {
+    pub(crate) fn get(&self, source: &str) -> Option<EarlierImport> {
         let (folder, name) = split(source);
         self.0.get(&key(folder, name)).copied()
     }
@@ -192,8 +196,8 @@ fn key(folder: &str, name: &str) -> u128 {
 mod tests {
     use super::*;
 
-    fn file(source: &str, index: i64, version: Option<i64>) -> Imported {
-        Imported {
+    fn file(source: &str, index: i64, version: Option<i64>) -> ImportedFile {
+        ImportedFile {
             source: source.into(),
             bytes: 20,
             index,
@@ -204,9 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn told_files_are_known_again() {
-        let mut untold = Untold::default();
-        let files: Vec<Imported> = (0..600)
+    fn recorded_files_are_known() {
+        let mut unrecorded = UnrecordedFiles::default();
+        let files: Vec<ImportedFile> = (0..600)
             .map(|n| {
                 file(
                     &format!("a/{}/f{n}.raw", n / 300),
@@ -216,11 +220,14 @@ mod tests {
             })
             .chain([file("top.raw", 6000, None)])
             .collect();
-        files.iter().for_each(|file| untold.push(file.clone()));
-        let told = untold.tell();
-        assert!(untold.tell().is_empty());
+        files.iter().for_each(|file| unrecorded.push(file.clone()));
+        let events = unrecorded.take_events();
+        assert!(unrecorded.take_events().is_empty());
         // 300 files of each folder in parts of at most 256, and one without folder.
-        let ranges: Vec<(i64, i64)> = told.iter().map(|(start, end, _)| (*start, *end)).collect();
+        let ranges: Vec<(i64, i64)> = events
+            .iter()
+            .map(|(start, end, _)| (*start, *end))
+            .collect();
         assert_eq!(
             ranges,
             [
@@ -231,19 +238,19 @@ mod tests {
                 (6000, 6010)
             ]
         );
-        let rows: Vec<EventRow> = told
+        let rows: Vec<EventRow> = events
             .into_iter()
             .enumerate()
             .map(|(id, (start, end, fields))| EventRow {
                 id: id as u64,
                 start,
                 end,
-                kind: KIND.into(),
+                kind: EVENT_KIND.into(),
                 fields: fields.to_string(),
             })
             .collect();
-        let mut known = Known::default();
-        known.learn(&rows);
+        let mut known = KnownFiles::default();
+        known.add_events(&rows);
         for file in &files {
             let before = known.get(&file.source).unwrap();
             assert_eq!(
@@ -256,15 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn events_of_others_say_nothing() {
-        let mut known = Known::default();
+    fn foreign_and_malformed_events_are_ignored() {
+        let mut known = KnownFiles::default();
         for (kind, fields) in [
             ("note", "{}"),
-            (KIND, "not json"),
-            (KIND, "[]"),
-            (KIND, r#"{"files":[[1,2],7]}"#),
+            (EVENT_KIND, "not json"),
+            (EVENT_KIND, "[]"),
+            (EVENT_KIND, r#"{"files":[[1,2],7]}"#),
         ] {
-            known.learn(&[EventRow {
+            known.add_events(&[EventRow {
                 id: 0,
                 start: 0,
                 end: 0,

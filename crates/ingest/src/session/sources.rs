@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use isochrony_time::{Fixed, Stamp};
 
-use super::provenance::Imported;
-use super::target::{Held, Settled, Target};
-use super::{Next, Placed, Sequence, Session, Spec};
+use super::provenance::ImportedFile;
+use super::target::{FileOutcome, HeldBlock, Target};
+use super::{NextStamp, PlacedBlock, Sequence, Session, Spec};
 use crate::{IngestError, Problem};
 
 #[derive(Default)]
@@ -29,18 +29,18 @@ pub(super) struct Part {
     samples: i64,
     stored: bool,
     /// Its samples that overlap others in time.
-    overlap: Option<Shared>,
+    overlap: Option<SharedSamples>,
     /// Its samples that were stored already, with the same stamps.
-    copied: Option<Shared>,
+    copied: Option<SharedSamples>,
 }
 
-struct Shared {
+struct SharedSamples {
     index: i64,
     samples: i64,
     civil: Range<Fixed>,
 }
 
-impl Shared {
+impl SharedSamples {
     fn add(shared: &mut Option<Self>, index: i64, samples: i64, civil: Range<Fixed>) {
         match shared {
             Some(shared) => {
@@ -92,7 +92,7 @@ impl Part {
             (&mut self.copied, later.copied),
         ] {
             if let Some(later) = later {
-                Shared::add(shared, later.index, later.samples, later.civil);
+                SharedSamples::add(shared, later.index, later.samples, later.civil);
             }
         }
     }
@@ -100,19 +100,19 @@ impl Part {
 
 /// What to report of a source at its end, if committed in parts.
 #[derive(Default)]
-pub(super) struct Whole {
+pub(super) struct SourceReport {
     /// It was imported before and still holds that data.
     known: bool,
     parts: BTreeMap<String, Part>,
 }
 
-impl Whole {
+impl SourceReport {
     fn add(&mut self, signal: &str, part: Part) -> &Part {
         let first = part.index;
-        let whole = self.parts.entry(signal.into());
-        let whole = whole.or_insert_with(|| Part::at(first));
-        whole.add(part);
-        whole
+        let report = self.parts.entry(signal.into());
+        let report = report.or_insert_with(|| Part::at(first));
+        report.add(part);
+        report
     }
 }
 
@@ -186,16 +186,16 @@ impl Session {
     pub(super) fn put_held(
         &mut self,
         signal: &str,
-        held: &Held,
+        held: &HeldBlock,
         stamp: Option<&Stamp>,
         next: Option<&Stamp>,
         sequence: Sequence,
-    ) -> Result<Option<Placed>, IngestError> {
+    ) -> Result<Option<PlacedBlock>, IngestError> {
         self.held_bytes -= held.bytes.len();
         if let Some(source) = self.sources.get_mut(&held.source) {
             source.waiting -= 1;
         }
-        let next = next.map(Next::from);
+        let next = next.map(NextStamp::from);
         let stored = self.put(held.source, signal, &held.bytes, stamp, next, sequence);
         match stored {
             Err(error) if !error.is_fatal() => {
@@ -222,17 +222,17 @@ impl Session {
     /// Stores all held blocks and those set aside, at the end.
     pub(super) fn release_all(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
-        self.waiting(|target| target.aside.is_some())
+        self.waiting(|target| target.undecided.is_some())
             .iter()
-            .try_for_each(|name| self.decide_at_the_end(name))
+            .try_for_each(|name| self.decide_remaining(name))
     }
 
     /// Stores all held blocks and those set aside, to free memory.
     pub(super) fn release_memory(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
-        self.waiting(|target| target.aside.is_some())
+        self.waiting(|target| target.undecided.is_some())
             .iter()
-            .try_for_each(|name| self.decide_for_want_of_memory(name))
+            .try_for_each(|name| self.decide_to_free_memory(name))
     }
 
     fn waiting(&self, which: impl Fn(&Target) -> bool) -> Vec<String> {
@@ -246,11 +246,11 @@ impl Session {
         signal: &str,
         bytes: &[u8],
         stamp: Option<&Stamp>,
-        next: Option<Next<'_>>,
+        next: Option<NextStamp<'_>>,
         sequence: Sequence,
-    ) -> Result<Placed, IngestError> {
+    ) -> Result<PlacedBlock, IngestError> {
         let Some(target) = self.targets.get_mut(signal) else {
-            return Ok(Placed::duplicate(0, 0));
+            return Ok(PlacedBlock::duplicate(0, 0));
         };
         let name = self
             .sources
@@ -269,7 +269,7 @@ impl Session {
         &mut self,
         source: u64,
         signal: &str,
-        placed: &Placed,
+        placed: &PlacedBlock,
         bytes: u64,
         civil: Range<Fixed>,
     ) {
@@ -285,15 +285,15 @@ impl Session {
             part.samples += placed.samples;
             part.stored |= placed.stored;
             if placed.overlaps {
-                Shared::add(&mut part.overlap, placed.index, placed.samples, civil);
+                SharedSamples::add(&mut part.overlap, placed.index, placed.samples, civil);
             } else if !placed.stored {
-                Shared::add(&mut part.copied, placed.index, placed.samples, civil);
+                SharedSamples::add(&mut part.copied, placed.index, placed.samples, civil);
             }
         }
     }
 
     /// Notes that a source's samples from `index` overlap stored ones.
-    pub(super) fn tell_overlap(
+    pub(super) fn note_overlap(
         &mut self,
         source: u64,
         signal: &str,
@@ -305,14 +305,14 @@ impl Session {
             .get_mut(&source)
             .and_then(|source| source.parts.get_mut(signal));
         if let Some(part) = part {
-            Shared::add(&mut part.overlap, index, 0, civil);
+            SharedSamples::add(&mut part.overlap, index, 0, civil);
         }
     }
 
     /// Takes the report of a source's earlier parts.
-    fn whole(&mut self, name: &str) -> Whole {
+    fn take_report(&mut self, name: &str) -> SourceReport {
         let known = self.known.as_ref().and_then(|known| known.get(name));
-        self.unfinished.remove(name).unwrap_or(Whole {
+        self.unfinished.remove(name).unwrap_or(SourceReport {
             known: known.is_some(),
             parts: BTreeMap::new(),
         })
@@ -320,22 +320,22 @@ impl Session {
 
     /// Reports as problems what a finished source shares with stored samples.
     pub(super) fn report(&mut self, source: Source) {
-        let mut whole = self.whole(&source.name);
+        let mut report = self.take_report(&source.name);
         for (signal, part) in source.parts {
-            whole.add(&signal, part);
+            report.add(&signal, part);
         }
-        self.report_shared(&source.name, &whole);
+        self.report_shared(&source.name, &report);
     }
 
     /// Likewise for sources of which only parts came.
     pub(super) fn report_unfinished(&mut self) {
-        for (name, whole) in std::mem::take(&mut self.unfinished) {
-            self.report_shared(&name, &whole);
+        for (name, report) in std::mem::take(&mut self.unfinished) {
+            self.report_shared(&name, &report);
         }
     }
 
-    fn report_shared(&mut self, name: &str, whole: &Whole) {
-        for (signal, part) in &whole.parts {
+    fn report_shared(&mut self, name: &str, report: &SourceReport) {
+        for (signal, part) in &report.parts {
             if let Some(shared) = &part.overlap {
                 let error = IngestError::Overlap {
                     signal: signal.clone(),
@@ -347,7 +347,7 @@ impl Session {
             }
             // A source that has grown still holds its earlier data.
             let copied = part.copied.as_ref().filter(|_| part.stored);
-            if let Some(shared) = copied.filter(|_| !whole.known) {
+            if let Some(shared) = copied.filter(|_| !report.known) {
                 let error = IngestError::Repeated {
                     signal: signal.clone(),
                     index: shared.index,
@@ -369,10 +369,10 @@ impl Session {
         let Some(source) = self.sources.remove(&number) else {
             return;
         };
-        let mut whole = self.whole(&source.name);
+        let mut report = self.take_report(&source.name);
         let (bytes, version) = source.done.unwrap_or_default();
         for (signal, part) in source.parts {
-            let file = Imported {
+            let file = ImportedFile {
                 source: source.name.clone(),
                 bytes,
                 index: part.index,
@@ -380,38 +380,38 @@ impl Session {
                 samples: part.samples.min(part.end - part.index),
                 version,
             };
-            let stored = whole.add(&signal, part).stored;
+            let stored = report.add(&signal, part).stored;
             if let Some(target) = self.targets.get_mut(&signal) {
                 for known in self.known.iter_mut().chain(self.kept.get_mut(&signal)) {
                     known.add(&file);
                 }
-                let settled = match (source.part, stored, whole.known) {
-                    (true, ..) => Settled::Part,
-                    (_, true, _) => Settled::Stored,
-                    (_, _, true) => Settled::Known,
-                    _ => Settled::Duplicate,
+                let outcome = match (source.part, stored, report.known) {
+                    (true, ..) => FileOutcome::Part,
+                    (_, true, _) => FileOutcome::Stored,
+                    (_, _, true) => FileOutcome::Known,
+                    _ => FileOutcome::Duplicate,
                 };
-                target.settle(file, settled);
+                target.settle(file, outcome);
             }
         }
         // Duplicates are recorded too, so that they are known next time.
         self.uncommitted += 1;
         if source.part {
-            self.unfinished.insert(source.name, whole);
+            self.unfinished.insert(source.name, report);
             return;
         }
-        self.report_shared(&source.name, &whole);
-        if whole.parts.values().any(|part| part.stored) {
+        self.report_shared(&source.name, &report);
+        if report.parts.values().any(|part| part.stored) {
             self.summary.files += 1;
             return;
         }
-        if whole.known {
+        if report.known {
             // Touched, or changed outside its samples.
             self.summary.known += 1;
             return;
         }
         self.summary.duplicates += 1;
-        if let Some((signal, part)) = whole.parts.first_key_value() {
+        if let Some((signal, part)) = report.parts.first_key_value() {
             let (signal, index) = (signal.clone(), part.index);
             let error = IngestError::Duplicate { signal, index };
             let problem = Problem::new(&*source.name, &error);

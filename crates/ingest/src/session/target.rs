@@ -9,8 +9,8 @@ use isochrony_store::{CreateOptions, SampleFormat, Signal, SignalWriter, Store, 
 use isochrony_time::{Fixed, Placement, Stamp};
 use serde_json::Value;
 
-use super::aside::Aside;
-use super::provenance::{self, Imported, Untold};
+use super::provenance::{self, ImportedFile, UnrecordedFiles};
+use super::undecided::UndecidedBlocks;
 use super::{SessionOptions, SignalSummary, Spec};
 use crate::IngestError;
 
@@ -30,26 +30,26 @@ pub(crate) struct Target {
     edge: Option<f64>,
     value_jump: Option<f64>,
     scale: (f64, f64),
-    held: Option<Held>,
-    pub(super) aside: Option<Aside>,
+    held: Option<HeldBlock>,
+    pub(super) undecided: Option<UndecidedBlocks>,
     pub(super) tip: Option<Fixed>,
     /// Source of the last appended block.
     pub(super) fed_by: Option<u64>,
-    untold: Untold,
+    unrecorded: UnrecordedFiles,
     files: u64,
     duplicates: u64,
     pub(crate) known: u64,
     added: i64,
 }
 
-pub(crate) struct Held {
+pub(crate) struct HeldBlock {
     pub(crate) source: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) stamp: Option<Stamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum FileOutcome {
     /// More of it follows, and it is counted then.
     Part,
     Stored,
@@ -58,7 +58,7 @@ pub(crate) enum Settled {
     Duplicate,
 }
 
-impl Held {
+impl HeldBlock {
     pub(crate) fn new(source: u64, bytes: &[u8], stamp: Option<Stamp>) -> Self {
         Self {
             source,
@@ -105,10 +105,10 @@ impl Target {
             scale: signal.state().meta.calibration.unwrap_or((1.0, 0.0)),
             writer,
             held: None,
-            aside: None,
+            undecided: None,
             tip: ended,
             fed_by: None,
-            untold: Untold::default(),
+            unrecorded: UnrecordedFiles::default(),
             files: 0,
             duplicates: 0,
             known: 0,
@@ -175,7 +175,7 @@ impl Target {
         Ok(())
     }
 
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub(crate) fn hold(&mut self, held: HeldBlock) {
         self.held = Some(held);
     }
 
@@ -193,7 +193,7 @@ impl Target {
         self.held.as_ref().and_then(|held| held.stamp.as_ref())
     }
 
-    pub(crate) fn unhold(&mut self) -> Option<Held> {
+    pub(crate) fn unhold(&mut self) -> Option<HeldBlock> {
         self.held.take()
     }
 
@@ -223,7 +223,7 @@ impl Target {
     }
 
     /// Makes the present end separate late blocks from new ones.
-    pub(crate) fn look_again(&mut self) -> Result<(), IngestError> {
+    pub(crate) fn set_late_boundary(&mut self) -> Result<(), IngestError> {
         self.ended = live_end(&self.signal()?)?;
         Ok(())
     }
@@ -261,24 +261,24 @@ impl Target {
         Ok(self.writer.placement(samples, stamp, next)?)
     }
 
-    pub(crate) fn settle(&mut self, file: Imported, settled: Settled) {
-        match settled {
-            Settled::Part => {}
-            Settled::Stored => self.files += 1,
-            Settled::Known => self.known += 1,
-            Settled::Duplicate => self.duplicates += 1,
+    pub(crate) fn settle(&mut self, file: ImportedFile, outcome: FileOutcome) {
+        match outcome {
+            FileOutcome::Part => {}
+            FileOutcome::Stored => self.files += 1,
+            FileOutcome::Known => self.known += 1,
+            FileOutcome::Duplicate => self.duplicates += 1,
         }
-        self.untold.push(file);
+        self.unrecorded.push(file);
     }
 
     /// Queues the provenance recorded since the last call.
-    pub(crate) fn tell(&mut self) -> Result<(), IngestError> {
-        for (start, end, fields) in self.untold.tell() {
+    pub(crate) fn queue_provenance(&mut self) -> Result<(), IngestError> {
+        for (start, end, fields) in self.unrecorded.take_events() {
             let Value::Object(fields) = fields else {
                 continue;
             };
             self.writer
-                .add_event(provenance::KIND, start..end, &fields)?;
+                .add_event(provenance::EVENT_KIND, start..end, &fields)?;
         }
         Ok(())
     }

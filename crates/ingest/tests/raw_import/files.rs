@@ -72,7 +72,7 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
 }
 
 #[test]
-fn a_file_dated_1970_costs_no_index() {
+fn a_file_dated_1970_takes_no_indices() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("src");
     let mut early = Recorder::new(5 * SECOND, 2000.0, 0.0, 6000, MICRO);

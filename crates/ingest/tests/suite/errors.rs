@@ -277,7 +277,7 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
 }
 
 #[test]
-fn every_error_has_its_own_code_and_a_message_that_helps() {
+fn every_error_has_its_own_code_and_a_complete_message() {
     let mut codes = BTreeSet::new();
     for (error, code, parts) in samples() {
         assert_eq!(error.code(), code);

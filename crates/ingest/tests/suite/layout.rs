@@ -214,7 +214,7 @@ fn rejected_paths_say_where_and_why() {
 }
 
 #[test]
-fn matching_a_hostile_name_ends_soon() {
+fn matching_an_adversarial_name_is_bounded() {
     let layout: Layout = format!("{}b", "*a".repeat(40)).parse().unwrap();
     let error = layout.read(&"a".repeat(250)).unwrap_err();
     assert!(matches!(error, IngestError::Misnamed { .. }), "{error}");
@@ -329,7 +329,7 @@ fn a_date_beside_an_hour_and_a_minute_is_a_whole_stamp() {
 }
 
 #[test]
-fn a_counter_behind_a_time_is_no_zone() {
+fn a_counter_after_a_time_is_not_a_zone() {
     let base = 1_267_401_600 * 1_000_000_000;
     for (template, name) in [
         ("{iso}*.raw", "20100301T000000-0040.raw"),

@@ -121,7 +121,7 @@ fn a_true_step_back_stays_a_step() {
 }
 
 #[test]
-fn a_copy_of_a_file_behind_a_gap_as_long_as_it_hides_no_gap() {
+fn a_copy_after_a_gap_of_its_length_does_not_hide_the_gap() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("src");
     let mut recorder = Recorder::new(START, 2000.0, 0.0, 6000, MICRO);

@@ -109,7 +109,7 @@ fn assert_range(problem: &Problem, from: &str, to: &str) {
 }
 
 #[test]
-fn a_source_beside_a_recording_that_goes_on_is_an_overlap() {
+fn a_source_within_the_time_of_a_recording_is_an_overlap() {
     // One block or many; the recording continues at once or in another file.
     for blocks in [1, 2, 7] {
         let first = recorder("a", 0, 0, 30);
@@ -133,7 +133,7 @@ fn a_source_beside_a_recording_that_goes_on_is_an_overlap() {
 }
 
 #[test]
-fn a_source_that_begins_before_the_last_ends_and_goes_on_is_a_step_and_a_problem() {
+fn a_source_that_begins_before_the_end_and_outlasts_it_is_a_step_and_a_problem() {
     let (first, second) = (recorder("a", 0, 0, 60), recorder("b", 30, 500_000, 60));
     let (_folder, summary, signal) = import(&[&first, &second]);
     assert_eq!(codes(&summary), [("b", "overlap")]);
@@ -224,7 +224,7 @@ fn foreign_blocks_within_one_source_are_an_overlap_where_the_recording_resumes()
 }
 
 #[test]
-fn blocks_without_stamp_go_where_the_block_before_them_goes() {
+fn blocks_without_stamp_follow_the_block_before() {
     // Samples that follow a stamp within the recording.
     for ends_beside in [true, false] {
         let folder = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ fn blocks_without_stamp_go_where_the_block_before_them_goes() {
 }
 
 #[test]
-fn repeated_blocks_are_skipped_and_told() {
+fn repeated_blocks_are_skipped_and_reported() {
     // The second source begins with ten blocks of the first.
     let (first, second) = (recorder("a", 0, 0, 30), recorder("b", 20, 2000, 30));
     let (_folder, summary, signal) = import(&[&first, &second]);
@@ -283,7 +283,7 @@ fn repeated_blocks_are_skipped_and_told() {
 }
 
 #[test]
-fn a_source_that_grew_does_not_repeat_itself() {
+fn a_grown_source_reports_no_copies_of_itself() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     for blocks in [10, 25] {
@@ -308,7 +308,7 @@ fn a_source_that_grew_does_not_repeat_itself() {
 }
 
 #[test]
-fn a_later_import_tells_overlaps_as_one_import_does() {
+fn a_later_import_detects_overlaps_like_a_single_import() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let first = recorder("a", 0, 0, 60);
@@ -335,7 +335,7 @@ fn a_later_import_tells_overlaps_as_one_import_does() {
 }
 
 #[test]
-fn a_commit_that_is_due_waits_for_what_decides() {
+fn a_due_commit_waits_for_the_blocks_that_decide() {
     // With the second and third source, a commit is due before the clock that stepped back has passed the end of the
     // first.
     let folder = tempfile::tempdir().unwrap();

@@ -160,7 +160,7 @@ fn a_held_block_is_judged_by_the_next_stamp() {
 }
 
 #[test]
-fn rejects_blocks_that_are_not_of_their_signal_and_goes_on() {
+fn rejects_blocks_that_do_not_fit_their_signal_and_continues() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();
@@ -244,7 +244,7 @@ fn samples_without_any_stamp_have_an_index_and_no_civil_time() {
 }
 
 #[test]
-fn refuses_options_that_make_no_sense() {
+fn refuses_invalid_options() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let good = SessionOptions::default;
@@ -276,7 +276,7 @@ fn refuses_options_that_make_no_sense() {
 }
 
 #[test]
-fn an_initial_rate_sizes_the_gap_that_comes_before_stamps_have_told_the_rate() {
+fn an_initial_rate_sizes_gaps_before_the_rate_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let day = 86_400 * SECOND;
@@ -341,7 +341,7 @@ fn import(
 }
 
 #[test]
-fn of_a_source_that_grew_only_the_new_samples_are_stored() {
+fn only_new_samples_of_a_grown_source_are_stored() {
     for stamped in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let store = store(&folder);
@@ -389,7 +389,7 @@ fn a_gap_in_a_source_that_grew_stays_where_it_is() {
 }
 
 #[test]
-fn the_same_samples_at_another_time_are_not_taken_for_stored_ones() {
+fn equal_samples_at_another_time_are_not_duplicates() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     import(&store, 1, &[((0..100).collect(), Some(0))]).unwrap();
@@ -399,7 +399,7 @@ fn the_same_samples_at_another_time_are_not_taken_for_stored_ones() {
 }
 
 #[test]
-fn a_source_that_was_changed_inside_is_refused() {
+fn a_source_changed_other_than_by_growing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     import(&store, 1, &[((0..100).collect(), None)]).unwrap();
@@ -413,7 +413,7 @@ fn a_source_that_was_changed_inside_is_refused() {
 }
 
 #[test]
-fn a_block_that_comes_again_within_its_source_ends_no_import() {
+fn a_block_repeated_within_its_source_does_not_end_the_import() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::Target;
 use crate::IngestError;
-use crate::session::edge::edges;
-use crate::session::place::{Event, Next, Placed, Sequence};
+use crate::session::edge_values::edges;
+use crate::session::placement::{Event, NextStamp, PlacedBlock, Sequence};
 
 impl Target {
     pub(in crate::session) fn is_copy(
@@ -35,22 +35,22 @@ impl Target {
         source: &str,
         bytes: &[u8],
         stamp: Option<&Stamp>,
-        next: Option<Next<'_>>,
+        next: Option<NextStamp<'_>>,
         sequence: Sequence,
-    ) -> Result<Placed, IngestError> {
+    ) -> Result<PlacedBlock, IngestError> {
         let placed = match stamp {
-            None => Placed::appended(&self.writer.append_bytes(bytes)?),
+            None => PlacedBlock::appended(&self.writer.append_bytes(bytes)?),
             Some(stamp) => self.put_stamped(bytes, stamp, next, sequence)?,
         };
         if let Some(event) = placed.event {
-            self.tell_event(event, source, stamp, &placed)?;
+            self.add_event_of(event, source, stamp, &placed)?;
         }
         if placed.stored {
             self.added += placed.samples;
             if !placed.late {
                 self.fed_by = Some(number);
             }
-            self.look_for_jump(source, bytes, &placed)?;
+            self.check_for_jump(source, bytes, &placed)?;
         }
         Ok(placed)
     }
@@ -59,22 +59,22 @@ impl Target {
         &mut self,
         bytes: &[u8],
         stamp: &Stamp,
-        next: Option<Next<'_>>,
+        next: Option<NextStamp<'_>>,
         sequence: Sequence,
-    ) -> Result<Placed, IngestError> {
+    ) -> Result<PlacedBlock, IngestError> {
         if sequence != Sequence::LateCertain
             && let Some(range) = self.copy_of(bytes, stamp)?
         {
-            return Ok(Placed::duplicate(range.start, range.end - range.start));
+            return Ok(PlacedBlock::duplicate(range.start, range.end - range.start));
         }
         let late = match sequence {
             Sequence::Newest => false,
             Sequence::Late | Sequence::LateCertain => true,
-            Sequence::Unknown => self.is_before_the_end(bytes, stamp)?,
+            Sequence::Unknown => self.is_before_end(bytes, stamp)?,
         };
         let placed = if late {
             let backfilled = self.writer.backfill(bytes, stamp)?;
-            let mut placed = Placed::backfilled(&backfilled);
+            let mut placed = PlacedBlock::backfilled(&backfilled);
             // Also if it only continues a run begun for such samples.
             placed.overlaps |= match backfilled {
                 Backfilled::Appended(appended) => self.is_overlap(appended.run)?,
@@ -90,7 +90,7 @@ impl Target {
             let appended = self
                 .writer
                 .append_beginning_at(bytes, stamp, after, samples)?;
-            Placed::appended(&appended)
+            PlacedBlock::appended(&appended)
         };
         self.latest = self.latest.max(Some(stamp.civil));
         if !late {
@@ -131,7 +131,7 @@ impl Target {
     }
 
     /// Whether most of a block lies before the end at the session's start.
-    pub(in crate::session) fn is_before_the_end(
+    pub(in crate::session) fn is_before_end(
         &self,
         bytes: &[u8],
         stamp: &Stamp,
@@ -144,12 +144,12 @@ impl Target {
         Ok(middle.is_some_and(|middle| middle < ended))
     }
 
-    fn tell_event(
+    fn add_event_of(
         &self,
         event: Event,
         source: &str,
         stamp: Option<&Stamp>,
-        placed: &Placed,
+        placed: &PlacedBlock,
     ) -> Result<(), IngestError> {
         let range = placed.index..placed.index + placed.samples;
         self.writer
@@ -157,11 +157,11 @@ impl Target {
         Ok(())
     }
 
-    fn look_for_jump(
+    fn check_for_jump(
         &mut self,
         source: &str,
         bytes: &[u8],
-        placed: &Placed,
+        placed: &PlacedBlock,
     ) -> Result<(), IngestError> {
         let Some(threshold) = self.value_jump else {
             return Ok(());

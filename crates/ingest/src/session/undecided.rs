@@ -13,7 +13,7 @@
 
 use isochrony_time::{Fixed, Placement, Stamp};
 
-use super::target::{Held, Target};
+use super::target::{HeldBlock, Target};
 use super::{Sequence, Session};
 use crate::IngestError;
 
@@ -21,8 +21,8 @@ use crate::IngestError;
 const NEAR_PERIODS: i64 = 3;
 
 /// Undecided blocks of one signal.
-pub(crate) struct Aside {
-    blocks: Vec<Held>,
+pub(crate) struct UndecidedBlocks {
+    blocks: Vec<HeldBlock>,
     /// Civil end of the recording, before which they lie.
     recorded: Fixed,
     end: Fixed,
@@ -32,9 +32,9 @@ pub(crate) struct Aside {
     own: bool,
 }
 
-enum Belongs {
+enum BlockPosition {
     Stored,
-    Aside,
+    Undecided,
     /// To neither: it lies before this end of the recording.
     Before(Fixed),
 }
@@ -45,12 +45,12 @@ enum Verdict {
     Overlap,
 }
 
-impl Aside {
+impl UndecidedBlocks {
     pub(super) fn is_of(&self, source: u64) -> bool {
         self.blocks.last().is_some_and(|held| held.source == source)
     }
 
-    fn add(&mut self, held: Held, duration: Fixed, slack: Fixed) {
+    fn add(&mut self, held: HeldBlock, duration: Fixed, slack: Fixed) {
         self.end = plus(
             held.stamp.map_or(self.end, |stamp| middle(&stamp)),
             duration,
@@ -59,7 +59,7 @@ impl Aside {
         self.blocks.push(held);
     }
 
-    fn is_past_the_recording(&self) -> bool {
+    fn is_past_recording(&self) -> bool {
         self.end > plus(self.recorded, self.slack)
     }
 
@@ -76,73 +76,83 @@ impl Session {
     pub(super) fn judge(
         &mut self,
         signal: &str,
-        held: Held,
+        held: HeldBlock,
         next: Option<&Stamp>,
     ) -> Result<(), IngestError> {
         let Some(target) = self.targets.get_mut(signal) else {
             return Ok(());
         };
-        let mut belongs = target.belongs(&held, next)?;
-        if matches!(belongs, Belongs::Stored | Belongs::Before(_)) && target.aside.is_some() {
+        let mut position = target.position_of(&held, next)?;
+        if matches!(position, BlockPosition::Stored | BlockPosition::Before(_))
+            && target.undecided.is_some()
+        {
             self.decide(signal, Verdict::Overlap, None)?;
             let target = self.targets.get(signal);
-            belongs = target.map_or(Ok(Belongs::Stored), |target| target.belongs(&held, next))?;
+            position = target.map_or(Ok(BlockPosition::Stored), |target| {
+                target.position_of(&held, next)
+            })?;
         }
         let Some(target) = self.targets.get_mut(signal) else {
             return Ok(());
         };
-        match belongs {
-            Belongs::Stored => {
+        match position {
+            BlockPosition::Stored => {
                 let stamp = held.stamp.as_ref();
                 self.put_held(signal, &held, stamp, next, Sequence::Unknown)?;
                 self.settle(held.source);
                 Ok(())
             }
-            Belongs::Before(recorded) => {
-                target.set_aside(held, recorded)?;
-                self.look_at_aside(signal, next)
+            BlockPosition::Before(recorded) => {
+                target.begin_undecided(held, recorded)?;
+                self.check_undecided(signal, next)
             }
-            Belongs::Aside => {
-                target.add_aside(held)?;
-                self.look_at_aside(signal, next)
+            BlockPosition::Undecided => {
+                target.add_undecided(held)?;
+                self.check_undecided(signal, next)
             }
         }
     }
 
     /// Whether samples without a stamp continue blocks set aside; if so, they join them.
-    pub(super) fn joins_aside(&mut self, signal: &str, held: Held) -> Result<(), IngestError> {
+    pub(super) fn join_undecided(
+        &mut self,
+        signal: &str,
+        held: HeldBlock,
+    ) -> Result<(), IngestError> {
         if let Some(source) = self.sources.get_mut(&held.source) {
             source.waiting += 1;
         }
         self.held_bytes += held.bytes.len();
         if let Some(target) = self.targets.get_mut(signal) {
-            target.add_aside(held)?;
+            target.add_undecided(held)?;
         }
-        self.look_at_aside(signal, None)
+        self.check_undecided(signal, None)
     }
 
-    fn look_at_aside(&mut self, signal: &str, next: Option<&Stamp>) -> Result<(), IngestError> {
-        let aside = self
+    fn check_undecided(&mut self, signal: &str, next: Option<&Stamp>) -> Result<(), IngestError> {
+        let undecided = self
             .targets
             .get(signal)
-            .and_then(|target| target.aside.as_ref());
-        if aside.is_some_and(Aside::is_past_the_recording) {
+            .and_then(|target| target.undecided.as_ref());
+        if undecided.is_some_and(UndecidedBlocks::is_past_recording) {
             self.decide(signal, Verdict::Step, next)?;
         }
         Ok(())
     }
 
     pub(super) fn is_undecided(&self) -> bool {
-        self.targets.values().any(|target| target.aside.is_some())
+        self.targets
+            .values()
+            .any(|target| target.undecided.is_some())
     }
 
     /// Decides when no more blocks come.
-    pub(super) fn decide_at_the_end(&mut self, signal: &str) -> Result<(), IngestError> {
-        let aside = self
+    pub(super) fn decide_remaining(&mut self, signal: &str) -> Result<(), IngestError> {
+        let undecided = self
             .targets
             .get(signal)
-            .and_then(|target| target.aside.as_ref());
-        match aside.map(|aside| aside.own) {
+            .and_then(|target| target.undecided.as_ref());
+        match undecided.map(|undecided| undecided.own) {
             Some(true) => self.decide(signal, Verdict::Step, None),
             Some(false) => self.decide(signal, Verdict::Overlap, None),
             None => Ok(()),
@@ -150,7 +160,7 @@ impl Session {
     }
 
     /// Decides when memory for held blocks runs out: what lasted so long is the recording itself.
-    pub(super) fn decide_for_want_of_memory(&mut self, signal: &str) -> Result<(), IngestError> {
+    pub(super) fn decide_to_free_memory(&mut self, signal: &str) -> Result<(), IngestError> {
         self.decide(signal, Verdict::Step, None)
     }
 
@@ -160,17 +170,17 @@ impl Session {
         verdict: Verdict,
         next: Option<&Stamp>,
     ) -> Result<(), IngestError> {
-        let Some(aside) = self
+        let Some(undecided) = self
             .targets
             .get_mut(signal)
-            .and_then(|target| target.aside.take())
+            .and_then(|target| target.undecided.take())
         else {
             return Ok(());
         };
         // Where samples without a stamp continue, and the precision of the stamp that they follow.
         let mut follows: Option<(i64, Fixed)> = None;
-        for (number, held) in aside.blocks.iter().enumerate() {
-            let after = aside.blocks.get(number + 1);
+        for (number, held) in undecided.blocks.iter().enumerate() {
+            let after = undecided.blocks.get(number + 1);
             let next = after.map_or(next, |after| after.stamp.as_ref());
             let put = match (verdict, &held.stamp, follows) {
                 (Verdict::Step, stamp, _) => {
@@ -198,13 +208,13 @@ impl Session {
             );
             follows = Some((placed.index + placed.samples, resolution));
             let steps = placed.event.is_some_and(|event| event.kind == "clock_step");
-            if let (true, false, Some(stamp)) = (steps, aside.own, held.stamp) {
-                let shared = stamp.civil..aside.recorded.max(stamp.civil);
-                self.tell_overlap(held.source, signal, placed.index, shared);
+            if let (true, false, Some(stamp)) = (steps, undecided.own, held.stamp) {
+                let shared = stamp.civil..undecided.recorded.max(stamp.civil);
+                self.note_overlap(held.source, signal, placed.index, shared);
             }
         }
         // A source is complete once its last block is stored.
-        for held in &aside.blocks {
+        for held in &undecided.blocks {
             self.settle(held.source);
         }
         Ok(())
@@ -212,30 +222,34 @@ impl Session {
 }
 
 impl Target {
-    fn belongs(&self, held: &Held, next: Option<&Stamp>) -> Result<Belongs, IngestError> {
+    fn position_of(
+        &self,
+        held: &HeldBlock,
+        next: Option<&Stamp>,
+    ) -> Result<BlockPosition, IngestError> {
         let Some(stamp) = &held.stamp else {
-            return Ok(match self.aside {
-                Some(_) => Belongs::Aside,
-                None => Belongs::Stored,
+            return Ok(match self.undecided {
+                Some(_) => BlockPosition::Undecided,
+                None => BlockPosition::Stored,
             });
         };
         if self
-            .aside
+            .undecided
             .as_ref()
-            .is_some_and(|aside| aside.is_continued_by(stamp))
+            .is_some_and(|undecided| undecided.is_continued_by(stamp))
         {
-            return Ok(Belongs::Aside);
+            return Ok(BlockPosition::Undecided);
         }
         // Fast path: the stamp is usually later than all stored ones.
         if stamp.leap || self.tip.is_none_or(|tip| stamp.civil >= tip) {
-            return Ok(Belongs::Stored);
+            return Ok(BlockPosition::Stored);
         }
-        if self.is_before_the_end(&held.bytes, stamp)? || self.is_copy(&held.bytes, stamp)? {
-            return Ok(Belongs::Stored);
+        if self.is_before_end(&held.bytes, stamp)? || self.is_copy(&held.bytes, stamp)? {
+            return Ok(BlockPosition::Stored);
         }
         let samples = (held.bytes.len() / self.format().size()) as i64;
         let Placement::Backward { by_ns } = self.placement(samples, stamp, None)? else {
-            return Ok(Belongs::Stored);
+            return Ok(BlockPosition::Stored);
         };
         let recorded = plus(middle(stamp), by_ns);
         if let Some(next) = next {
@@ -250,29 +264,29 @@ impl Target {
                 Placement::Backward { .. }
             );
             if !goes_on && !backward {
-                return Ok(Belongs::Stored);
+                return Ok(BlockPosition::Stored);
             }
         }
-        Ok(Belongs::Before(recorded))
+        Ok(BlockPosition::Before(recorded))
     }
 
-    fn set_aside(&mut self, held: Held, recorded: Fixed) -> Result<(), IngestError> {
-        self.aside = Some(Aside {
+    fn begin_undecided(&mut self, held: HeldBlock, recorded: Fixed) -> Result<(), IngestError> {
+        self.undecided = Some(UndecidedBlocks {
             blocks: Vec::new(),
             recorded,
             end: recorded,
             slack: Fixed::ZERO,
             own: self.fed_by == Some(held.source),
         });
-        self.add_aside(held)
+        self.add_undecided(held)
     }
 
-    fn add_aside(&mut self, held: Held) -> Result<(), IngestError> {
+    fn add_undecided(&mut self, held: HeldBlock) -> Result<(), IngestError> {
         let samples = (held.bytes.len() / self.format().size()) as i64;
         let stamp = held.stamp.unwrap_or(Stamp::new(Fixed::ZERO, Fixed::ZERO));
         let (duration, slack) = self.reach(samples, &stamp)?;
-        if let Some(aside) = &mut self.aside {
-            aside.add(held, duration, slack);
+        if let Some(undecided) = &mut self.undecided {
+            undecided.add(held, duration, slack);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use isochrony_store::{Appended, Backfilled};
 use isochrony_time::{Placement, Stamp};
 use serde_json::{Map, Value};
 
-const OVERLAP: &str = "overlap";
+const OVERLAP_EVENT: &str = "overlap";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sequence {
@@ -19,13 +19,13 @@ pub(crate) enum Sequence {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Next<'a> {
+pub(crate) struct NextStamp<'a> {
     pub(crate) stamp: &'a Stamp,
     /// Samples from the block's first to it; `None`: the block's length.
     pub(crate) samples: Option<i64>,
 }
 
-impl<'a> From<&'a Stamp> for Next<'a> {
+impl<'a> From<&'a Stamp> for NextStamp<'a> {
     fn from(stamp: &'a Stamp) -> Self {
         Self {
             stamp,
@@ -35,7 +35,7 @@ impl<'a> From<&'a Stamp> for Next<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedBlock {
     pub(crate) index: i64,
     pub(crate) samples: i64,
     /// `false`: it was stored already.
@@ -54,7 +54,7 @@ pub(crate) struct Event {
     pub(crate) size: Option<(&'static str, i64)>,
 }
 
-impl Placed {
+impl PlacedBlock {
     pub(crate) fn duplicate(index: i64, samples: i64) -> Self {
         Self {
             index,
@@ -88,7 +88,7 @@ impl Placed {
             (_, Placement::LeapSecond { by_ns }) => {
                 event("leap_second", Some(("back_ns", ns(by_ns))))
             }
-            (Some(RunReason::Overlap), _) => event(OVERLAP, None),
+            (Some(RunReason::Overlap), _) => event(OVERLAP_EVENT, None),
             (Some(RunReason::Late), _) => event("late", None),
             (_, Placement::Outlier) => event("stamp_outlier", None),
             (_, Placement::Lock) => event("clock_lock", None),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn late_files_fill_their_gap_and_overlapping_ones_become_a_run() {
+fn late_files_fill_their_gap_and_overlapping_files_become_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
     let mut recorder = Recorder::new(START, 2000.0, 3.0, 6000, MICRO);
@@ -56,7 +56,7 @@ fn late_files_fill_their_gap_and_overlapping_ones_become_a_run() {
 }
 
 #[test]
-fn running_again_imports_only_what_is_new_or_grew() {
+fn a_repeated_import_takes_only_new_and_grown_files() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("src");
     let mut recorder = Recorder::new(START, 2000.0, 3.0, 6000, MICRO);

@@ -8,7 +8,7 @@ use isochrony_store::{AppendedRecordings, StampedRecording};
 use isochrony_time::{Fixed, Stamp};
 
 use super::target::Target;
-use super::{Block, MOST_HELD, Placed, Session, StampedBlocks};
+use super::{Block, MAX_HELD_BYTES, PlacedBlock, Session, StampedBlocks};
 use crate::IngestError;
 
 impl Session {
@@ -59,12 +59,12 @@ impl Session {
         let Some(target) = self.targets.get_mut(blocks.signal) else {
             return Ok(0);
         };
-        if self.held_bytes + most > MOST_HELD || !target.goes_on_with(source, first) {
+        if self.held_bytes + most > MAX_HELD_BYTES || !target.continues_source(source, first) {
             return Ok(0);
         }
         let stored = target.put_following(blocks.bytes, blocks.recordings)?;
         if stored.recordings > 0 {
-            let placed = Placed::following(stored.index, stored.samples);
+            let placed = PlacedBlock::following(stored.index, stored.samples);
             let bytes = stored.samples.unsigned_abs() * blocks.spec.format.size() as u64;
             self.note_placed(
                 source,
@@ -125,8 +125,8 @@ impl<'a> StampedBlocks<'a> {
 
 impl Target {
     /// Whether a block with this stamp can only continue its source's last one, and no value jumps are looked for.
-    fn goes_on_with(&self, source: u64, stamp: &Stamp) -> bool {
-        self.aside.is_none()
+    fn continues_source(&self, source: u64, stamp: &Stamp) -> bool {
+        self.undecided.is_none()
             && self.fed_by == Some(source)
             && !self.looks_for_jumps()
             && self.is_new(stamp)

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_shows_its_first_and_last_value() {
+    fn first_and_last_value_are_found_for_every_type() {
         assert_eq!(
             edges(DType::I16.into(), bytemuck::cast_slice(&[-3_i16, 4, 5])),
             Some((-3.0, 5.0))
