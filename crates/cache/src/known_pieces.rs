@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_pinned_is_forgotten_when_there_are_too_many_pieces() {
+    fn unpinned_states_are_dropped_when_there_are_too_many_pieces() {
         let mut known = KnownPieces::default();
         let pinned = Arc::new(PieceStates::new(MAX_PIECES / 2));
         known.insert(0, Arc::clone(&pinned));

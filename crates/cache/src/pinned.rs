@@ -199,7 +199,7 @@ impl PinnedObject {
         let mut absent = Vec::new();
         for piece in pieces {
             let verdict = match table.verify(piece, &mut buffer) {
-                Verdict::Mismatch => self.settle(piece, &mut buffer)?,
+                Verdict::Mismatch => self.resolve_mismatch(piece, &mut buffer)?,
                 verdict => verdict,
             };
             if verdict != Verdict::Verified {
@@ -210,7 +210,7 @@ impl PinnedObject {
     }
 
     /// Decides on a piece whose bytes and checksum do not match, while nobody changes either.
-    fn settle(&self, piece: u32, buffer: &mut Vec<u8>) -> Result<Verdict, CacheError> {
+    fn resolve_mismatch(&self, piece: u32, buffer: &mut Vec<u8>) -> Result<Verdict, CacheError> {
         let table = &*self.table;
         let mut locked = self.inner.lock()?;
         let Some(object) = locked.index.objects.get(&table.id) else {

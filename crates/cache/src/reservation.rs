@@ -28,24 +28,24 @@ impl Reservation {
     pub(crate) fn new(object: &PinnedObject, pieces: Range<u32>) -> Result<Self, CacheError> {
         let id = object.table.id;
         let mut locked = object.inner.lock()?;
-        let survey = loop {
+        let reservable = loop {
             let known = (locked.index.objects.get(&id)).ok_or_else(|| object.lost())?;
-            let survey = Survey::new(known, &object.table, pieces.clone());
+            let reservable = ReservablePieces::new(known, &object.table, pieces.clone());
             let mut has_dead = false;
-            for owner in &survey.owners {
+            for owner in &reservable.owners {
                 let reaped = locked.reap_owner(*owner);
                 has_dead |= reaped.map_err(|error| locked.disk_error(error, 0))?;
             }
             if !has_dead {
-                break survey;
+                break reservable;
             }
         };
-        let Survey {
+        let ReservablePieces {
             extent,
             free,
             damaged,
             ..
-        } = survey;
+        } = reservable;
         let runs = runs(free);
         let mut reservation = Self {
             object: object.clone(),
@@ -239,7 +239,7 @@ impl PinnedObject {
     }
 }
 
-struct Survey {
+struct ReservablePieces {
     extent: Extent,
     free: Vec<u32>,
     /// Those of `free` that the index has as present but are damaged.
@@ -247,7 +247,7 @@ struct Survey {
     owners: Vec<OwnerId>,
 }
 
-impl Survey {
+impl ReservablePieces {
     fn new(object: &Object, table: &PieceTable, pieces: Range<u32>) -> Self {
         let (mut free, mut damaged, mut owners) = (Vec::new(), Vec::new(), Vec::new());
         for piece in pieces {

@@ -18,7 +18,7 @@ use crate::piece_table::PieceTable;
 use crate::space::is_full;
 
 /// Number of used objects after which uses are reported without another change.
-const MAX_UNTOLD_USES: usize = 256;
+const MAX_UNREPORTED_USES: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct CacheInner {
@@ -329,7 +329,7 @@ impl StateGuard<'_> {
 
     pub(crate) fn touch(&mut self, object: ObjectId) -> Result<(), CacheError> {
         self.used.insert(object);
-        match self.used.len() > MAX_UNTOLD_USES {
+        match self.used.len() > MAX_UNREPORTED_USES {
             true => self.commit_if_room(Vec::new()),
             false => Ok(()),
         }

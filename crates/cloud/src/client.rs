@@ -26,7 +26,7 @@ pub(crate) enum Service {
     Azure,
     Http,
     /// Provided by the caller, as in tests.
-    Given,
+    Custom,
 }
 
 impl Service {
@@ -42,7 +42,7 @@ impl Service {
             Self::Azure => {
                 "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; AZURE_SKIP_SIGNATURE=true for public containers"
             }
-            Self::Http | Self::Given => "the server's own rules",
+            Self::Http | Self::Custom => "the server's own rules",
         }
     }
 
@@ -150,7 +150,7 @@ impl Location {
                 let marked = MarkedProvider::new(client.credentials());
                 Arc::new(builder.with_credentials(marked).build().map_err(settings)?)
             }
-            Service::Http | Service::Given => {
+            Service::Http | Service::Custom => {
                 let builder = HttpBuilder::new().with_url(base).with_retry(retry());
                 // The URL requests an unencrypted connection.
                 let builder = builder.with_client_options(options().with_allow_http(true));
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_parsed() {
         let parts = |url: &str| {
             let found = Location::parse(url).unwrap();
             (found.service, found.base, found.prefix.to_string())
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_of_a_store_is_refused() {
+    fn invalid_store_urls_are_refused() {
         for (url, word) in [
             ("ftp://h/a", "ftp is not known"),
             ("s3:///a", "no bucket"),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn only_endpoints_of_this_machine_may_go_unencrypted_unasked() {
+    fn only_local_endpoints_are_unencrypted_by_default() {
         for endpoint in [
             "http://localhost:9000",
             "http://127.0.0.1:1/x",
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permission_has_the_forms_that_others_know() {
+    fn a_permission_parses_the_forms_of_object_store() {
         for value in ["1", "true", "True", "on", "yes", "Y"] {
             assert_eq!(admits("http://10.0.0.1", value), Ok(true), "{value}");
         }

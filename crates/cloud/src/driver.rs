@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_ends_soon_once_the_work_is_called_off() {
+    fn a_wait_ends_soon_after_an_interrupt() {
         let begun = Instant::now();
 
         let stopped = isochrony_runtime::stoppable_waits(
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_dropped_does_not_go_on() {
+    fn a_dropped_task_is_cancelled() {
         let (send, from) = channel::<()>();
         let task = spawn(async move {
             tokio::time::sleep(Duration::from_secs(60)).await;

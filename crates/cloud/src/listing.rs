@@ -125,7 +125,7 @@ impl StoreLocation {
         retries: &mut u32,
     ) -> Result<(), CloudError> {
         let failure = match self.requests.service {
-            Service::Http if is_unlisting(error) => CloudError::CannotList,
+            Service::Http if cannot_list(error) => CloudError::CannotList,
             _ => self.requests.error(error),
         };
         let is_broken = is_broken_off(error);
@@ -142,7 +142,7 @@ impl Listing {
         name: &str,
     ) -> Result<Option<Entry>, CloudError> {
         if !location.requests.service.lists() {
-            return self.ask(location, name);
+            return self.look_up(location, name);
         }
         self.load(location)?;
         if let Some(whole) = &self.whole {
@@ -224,7 +224,11 @@ impl Listing {
         Ok(&self.folders[folder])
     }
 
-    fn ask(&mut self, location: &StoreLocation, name: &str) -> Result<Option<Entry>, CloudError> {
+    fn look_up(
+        &mut self,
+        location: &StoreLocation,
+        name: &str,
+    ) -> Result<Option<Entry>, CloudError> {
         if let Some(Some(known)) = self.single.get(name) {
             return Ok(Some(Entry::File(known.clone())));
         }
@@ -234,16 +238,16 @@ impl Listing {
         if files.any(|(file, _)| file.starts_with(&begin)) {
             return Ok(Some(Entry::Folder));
         }
-        let found = self.ask_for(location, name)?;
+        let found = self.look_up_object(location, name)?;
         if found.is_none() && may_be_node(name) {
             // Every Zarr group and array has one.
-            let node = self.ask_for(location, &format!("{name}/zarr.json"))?;
+            let node = self.look_up_object(location, &format!("{name}/zarr.json"))?;
             return Ok(node.map(|_| Entry::Folder));
         }
         Ok(found.map(Entry::File))
     }
 
-    fn ask_for(
+    fn look_up_object(
         &mut self,
         location: &StoreLocation,
         name: &str,
@@ -260,7 +264,7 @@ impl Listing {
 
 /// Whether a web server does not list folders, rather than failing or denying access: it does not know the method
 /// (WebDAV's PROPFIND), or answers with something else than a list.
-fn is_unlisting(error: &object_store::Error) -> bool {
+fn cannot_list(error: &object_store::Error) -> bool {
     match error_status(error) {
         Some(401 | 403 | 404 | 408 | 429) => false,
         Some(501) => true,
@@ -329,7 +333,7 @@ mod tests {
             e_tag: None,
             version: None,
         };
-        let version = Version::of(&meta, Service::Given);
+        let version = Version::of(&meta, Service::Custom);
         names
             .iter()
             .map(|name| (name.clone(), version.clone()))
@@ -337,15 +341,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_does_not_know_lists_is_said_not_to_list() {
-        let is_unlisting = |source: Box<dyn std::error::Error + Send + Sync>| {
-            is_unlisting(&object_store::Error::Generic {
+    fn only_servers_without_listings_are_reported_as_such() {
+        let cannot_list = |source: Box<dyn std::error::Error + Send + Sync>| {
+            cannot_list(&object_store::Error::Generic {
                 store: "HTTP",
                 source,
             })
         };
         let answered = |status: &str| {
-            is_unlisting(format!("Server returned non-2xx status code: {status}: ").into())
+            cannot_list(format!("Server returned non-2xx status code: {status}: ").into())
         };
         for status in [
             "405 Method Not Allowed",
@@ -362,11 +366,11 @@ mod tests {
         ] {
             assert!(!answered(status), "{status}");
         }
-        assert!(is_unlisting(
+        assert!(cannot_list(
             "Error decoding PROPFIND response: a page".into()
         ));
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        assert!(!is_unlisting(Box::new(HttpError::new(
+        assert!(!cannot_list(Box::new(HttpError::new(
             HttpErrorKind::Connect,
             refused
         ))));
@@ -375,7 +379,7 @@ mod tests {
     proptest! {
         /// Compared with a scan of all names.
         #[test]
-        fn folders_are_those_that_names_of_objects_imply(
+        fn folders_are_derived_from_object_names(
             names in prop::collection::btree_set("[a-c0./]{0,2}[a-c]/?[a-c0.]{1,2}", 0..12),
             folder in "[a-c]{0,2}",
         ) {

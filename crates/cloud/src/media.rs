@@ -108,7 +108,7 @@ impl CloudMedia {
         })?;
         Ok(Self(Arc::new(Remote {
             root: root.into(),
-            service: Service::Given,
+            service: Service::Custom,
             prefix,
             client: Box::new(move || Ok(client.clone())),
             sessions: PerProcess::new(),

@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 
 /// An append-only list, so that readers never wait.
 #[derive(Debug)]
-pub(crate) struct PerProcess<T>(OnceLock<Box<Own<T>>>);
+pub(crate) struct PerProcess<T>(OnceLock<Box<ProcessValue<T>>>);
 
 #[derive(Debug)]
-struct Own<T> {
+struct ProcessValue<T> {
     process: u32,
     value: T,
     next: PerProcess<T>,
@@ -41,7 +41,7 @@ impl<T> PerProcess<T> {
                 None => make()?,
             };
             let next = Self::new();
-            let own = Box::new(Own {
+            let own = Box::new(ProcessValue {
                 process,
                 value,
                 next,
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_made_once_and_a_failure_is_not_kept() {
+    fn a_value_is_created_once_and_failures_are_not_cached() {
         let values = PerProcess::new();
         assert_eq!(values.get(|| Err::<u8, _>("no luck")), Err("no luck"));
         assert_eq!(values.get(|| Ok::<_, ()>(7)), Ok(&7));

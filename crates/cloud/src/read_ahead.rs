@@ -99,7 +99,7 @@ mod tests {
     const READ_BYTES: u64 = 64 << 10;
 
     #[test]
-    fn a_window_grows_while_reads_go_on_and_readers_share_the_cache() {
+    fn a_window_grows_with_consecutive_reads_and_readers_share_the_cache() {
         let (file, readers, now) = (
             ReadAhead::default(),
             ActiveReaders::default(),

@@ -47,7 +47,7 @@ impl Session {
         let (requests, key) = (self.location.requests.clone(), self.location.key(name)?);
         let found = driver::wait(async move { requests.head(&key).await })?;
         if let Some(version) = &found {
-            self.saw(name, version);
+            self.note_version(name, version);
         }
         Ok(found)
     }
@@ -61,7 +61,7 @@ impl Session {
         let (requests, key) = (self.location.requests.clone(), self.location.key(name)?);
         let found = driver::wait(async move { requests.whole(&key, most).await })?;
         if let Some((version, _)) = &found {
-            self.saw(name, version);
+            self.note_version(name, version);
         }
         Ok(found)
     }
@@ -80,7 +80,7 @@ impl Session {
 
     /// Records the version of a root record. Listings from before may lack what it refers to, even if it is the first
     /// one seen.
-    fn saw(&self, name: &str, version: &Version) {
+    fn note_version(&self, name: &str, version: &Version) {
         let mut state = self.state();
         let before = state.roots.insert(name.to_owned(), version.clone());
         if before.is_none_or(|before| !before.fits(version)) {

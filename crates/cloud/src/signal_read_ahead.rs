@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_in_turn_are_read_ahead_across_groups() {
+    fn signals_in_order_are_read_ahead_across_groups() {
         let (objects, mut ahead) = (store(40), SignalReadAhead::default());
         assert_eq!(opened(&mut ahead, &objects, 3), 1);
         assert_eq!(opened(&mut ahead, &objects, 3), 0);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn another_pass_reads_ahead_again() {
+    fn another_traversal_reads_ahead_again() {
         let (objects, mut ahead) = (store(40), SignalReadAhead::default());
         for _ in 0..2 {
             let all: usize = (0..40).map(|nth| opened(&mut ahead, &objects, nth)).sum();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_out_of_turn_are_read_alone() {
+    fn signals_out_of_order_are_not_read_ahead() {
         let (objects, mut ahead) = (store(40), SignalReadAhead::default());
         for nth in [7, 2, 30, 10, 20] {
             assert_eq!(opened(&mut ahead, &objects, nth), 1);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn large_objects_are_left_out_and_so_is_what_is_too_much() {
+    fn large_objects_and_excess_objects_are_skipped() {
         let objects = store(40);
         let folders: Vec<String> = signals_after(&objects, "").map(str::to_owned).collect();
         assert_eq!(folders.len(), 40);

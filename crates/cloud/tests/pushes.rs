@@ -233,7 +233,7 @@ proptest! {
     /// After any changes between pushes, the copy equals its source, and has no objects beyond those of a store on
     /// disk.
     #[test]
-    fn a_copy_shows_what_its_source_does(steps in steps(), commit_bytes in prop_oneof![Just(20_000u64), Just(1 << 28)]) {
+    fn a_copy_equals_its_source(steps in steps(), commit_bytes in prop_oneof![Just(20_000u64), Just(1 << 28)]) {
         let (server, url) = server();
         let source = Source::new();
         let options = CopyOptions { commit_bytes, ..CopyOptions::default() };
@@ -260,7 +260,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_there_is_not_sent_again() {
+fn existing_objects_are_not_uploaded_again() {
     let (server, url) = server();
     let source = Source::filled();
     let all = push(&source.path(), &url, &CopyOptions::default()).unwrap();
@@ -283,7 +283,7 @@ fn what_is_there_is_not_sent_again() {
 }
 
 #[test]
-fn progress_counts_what_was_put() {
+fn progress_counts_uploaded_bytes() {
     let (server, url) = server();
     let source = Source::new();
     for name in ["a", "b", "c", "d"] {
@@ -343,7 +343,7 @@ fn a_commit_puts_a_thousand_signals_at_most() {
 }
 
 #[test]
-fn manifest_is_put_last_and_deletions_follow() {
+fn manifest_is_uploaded_last_before_deletions() {
     let (server, url) = server();
     let source = Source::filled();
     push(&source.path(), &url, &CopyOptions::default()).unwrap();
@@ -383,7 +383,7 @@ fn manifest_is_put_last_and_deletions_follow() {
 /// Ends a push at every change of objects: readers see a pushed state or an error about an incomplete push, and the
 /// next push completes it.
 #[test]
-fn a_push_that_breaks_off_anywhere_is_completed_by_the_next() {
+fn a_push_interrupted_anywhere_is_completed_by_the_next() {
     for commit_bytes in [1 << 28, 150_000] {
         let options = CopyOptions {
             commit_bytes,
@@ -434,7 +434,7 @@ fn a_push_that_breaks_off_anywhere_is_completed_by_the_next() {
 }
 
 #[test]
-fn only_signals_that_are_selected_are_sent() {
+fn only_selected_signals_are_uploaded() {
     let (server, url) = server();
     let source = Source::filled();
     let only = |pattern: &str| CopyOptions {
@@ -485,7 +485,7 @@ fn a_second_push_that_began_meanwhile_ends_the_first() {
 }
 
 #[test]
-fn what_is_no_copy_of_the_store_is_left_alone() {
+fn a_target_that_is_no_copy_is_unchanged() {
     let (server, url) = server();
     let (source, other) = (Source::filled(), Source::filled());
     push(&source.path(), &url, &CopyOptions::default()).unwrap();
@@ -506,7 +506,7 @@ fn what_is_no_copy_of_the_store_is_left_alone() {
 
 /// Ends a push of appended samples at every change: the copy stays readable.
 #[test]
-fn a_push_of_what_was_appended_leaves_the_copy_readable_wherever_it_breaks_off() {
+fn an_interrupted_push_of_appends_leaves_the_copy_readable() {
     let mut at = 0;
     loop {
         let (server, url) = server();
@@ -552,7 +552,7 @@ fn a_push_of_what_was_appended_leaves_the_copy_readable_wherever_it_breaks_off()
 }
 
 #[test]
-fn damage_of_the_source_takes_nothing_from_the_copy() {
+fn damage_of_the_source_does_not_affect_the_copy() {
     use std::os::unix::fs::FileExt;
 
     let (_server, url) = server();
@@ -606,7 +606,7 @@ fn an_interrupted_push_is_finished_with_the_same_selection_or_with_none() {
 }
 
 #[test]
-fn objects_of_others_stay_and_stores_do_not_lie_in_each_other() {
+fn foreign_objects_stay_and_stores_are_not_nested() {
     let (server, url) = server();
     let source = Source::filled();
     push(&source.path(), &url, &CopyOptions::default()).unwrap();

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_says_what_and_where_and_the_remedy_if_any() {
+    fn every_message_states_cause_place_and_remedy() {
         for (index, (error, code, words)) in all().into_iter().enumerate() {
             assert_eq!(index_in_all(&error), index);
             assert_eq!(error.code(), code);

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_just_written_is_cached_and_can_be_dropped() {
+    fn written_pages_are_cached_and_can_be_dropped() {
         let folder = tempfile::tempdir_in(".").unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, vec![1; 1 << 20]).unwrap();

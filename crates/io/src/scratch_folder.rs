@@ -11,7 +11,7 @@ use crate::error::{ErrorContext, IoError};
 use crate::source::is_same;
 
 /// Attempts to create a folder, which others may remove before it is locked.
-const ATTEMPTS: usize = 16;
+const MAX_ATTEMPTS: usize = 16;
 
 /// A temporary folder, removed when dropped.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl ScratchFolder {
     /// [`IoError::System`].
     pub fn make(within: &Path, kind: &str) -> Result<Self, IoError> {
         sweep(within, kind);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let id = uuid::Uuid::new_v4().simple().to_string();
             let path = within.join(format!("{}{id}", prefix(kind)));
             std::fs::create_dir(&path).with_path("make", &path)?;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_process_left_goes_and_what_another_holds_stays() {
+    fn folders_of_killed_processes_are_removed_and_locked_ones_kept() {
         let folder = tempfile::tempdir().unwrap();
         let prefix = prefix("calibrate");
         let dead = folder.path().join(format!("{prefix}{}", "0a".repeat(16)));

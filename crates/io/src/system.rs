@@ -70,13 +70,13 @@ pub fn punch_hole(_file: &File, _range: Range<u64>) -> io::Result<bool> {
 /// The read-ahead window of the file's disk, if known. Cached by disk, since the look-up takes as long as some
 /// requests.
 pub(crate) fn read_ahead_window(file: &File) -> u64 {
-    const LEAST: u64 = 128 << 10;
-    static KNOWN: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+    const MIN_WINDOW: u64 = 128 << 10;
+    static KNOWN_WINDOWS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
     let Ok(found) = file.metadata() else {
-        return LEAST;
+        return MIN_WINDOW;
     };
     // Never blocks: in a forked process, the thread that holds the lock may not exist.
-    let mut known = KNOWN.try_lock().ok();
+    let mut known = KNOWN_WINDOWS.try_lock().ok();
     let same = |known: &&(u64, u64)| known.0 == found.dev();
     if let Some(&(_, window)) = known.as_ref().and_then(|known| known.iter().find(same)) {
         return window;
@@ -85,7 +85,7 @@ pub(crate) fn read_ahead_window(file: &File) -> u64 {
     let path = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
     let kib = std::fs::read_to_string(path).ok();
     let kib = kib.and_then(|text| text.trim().parse::<u64>().ok());
-    let window = kib.map_or(LEAST, |kib| (kib << 10).clamp(LEAST, 4 << 20));
+    let window = kib.map_or(MIN_WINDOW, |kib| (kib << 10).clamp(MIN_WINDOW, 4 << 20));
     if let Some(known) = &mut known {
         known.push((found.dev(), window));
     }
@@ -190,14 +190,14 @@ pub(crate) struct Extent {
 pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
     use std::os::fd::AsRawFd;
 
-    const MOST: usize = 512;
+    const MAX_EXTENTS: usize = 512;
     const FIEMAP: u32 = 0xc020_660b;
     /// Unknown, not allocated yet, or inline in the inode.
-    const NOWHERE: u32 = 0x2 | 0x4 | 0x200;
+    const UNUSABLE_FLAGS: u32 = 0x2 | 0x4 | 0x200;
     /// Defined in `linux/fiemap.h`.
     #[repr(C)]
     #[derive(Clone, Copy)]
-    struct One {
+    struct FiemapExtent {
         logical: u64,
         physical: u64,
         length: u64,
@@ -213,9 +213,9 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         mapped: u32,
         count: u32,
         reserved: u32,
-        extents: [One; MOST],
+        extents: [FiemapExtent; MAX_EXTENTS],
     }
-    let none = One {
+    let none = FiemapExtent {
         logical: 0,
         physical: 0,
         length: 0,
@@ -228,9 +228,9 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         length: u64::MAX,
         flags: 0,
         mapped: 0,
-        count: MOST as u32,
+        count: MAX_EXTENTS as u32,
         reserved: 0,
-        extents: [none; MOST],
+        extents: [none; MAX_EXTENTS],
     });
     // SAFETY: the descriptor is open while `file` is borrowed. The request takes a `struct fiemap` followed by `count`
     // extents, which is what `ExtentRequest` is; the kernel writes to nothing else.
@@ -242,8 +242,8 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
             _ => Err(error),
         };
     }
-    let found = &asked.extents[..(asked.mapped as usize).min(MOST)];
-    if found.len() == MOST || found.iter().any(|one| one.flags & NOWHERE != 0) {
+    let found = &asked.extents[..(asked.mapped as usize).min(MAX_EXTENTS)];
+    if found.len() == MAX_EXTENTS || found.iter().any(|one| one.flags & UNUSABLE_FLAGS != 0) {
         return Ok(None);
     }
     let extents = found.iter().map(|one| Extent {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_behind_the_end_is_none() {
+    fn a_request_beyond_the_end_is_no_error() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(100).unwrap();
         #[cfg(target_os = "linux")]

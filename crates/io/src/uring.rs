@@ -24,12 +24,12 @@ use crate::system::OwnerProcess;
 mod tests;
 
 /// Maximum requests in the ring. A piece with more parts waits for the rest.
-const ENTRIES: u32 = 16;
+const RING_ENTRIES: u32 = 16;
 
-const LONGEST: usize = 0x7fff_f000;
+const MAX_REQUEST_BYTES: usize = 0x7fff_f000;
 
 /// Retries of a request, a millisecond apart, while the kernel lacks memory.
-const SHORTAGES: u32 = 2_000;
+const MAX_SHORTAGE_RETRIES: u32 = 2_000;
 
 #[derive(Debug)]
 pub(crate) struct ReadJob {
@@ -66,7 +66,7 @@ impl ReadRing {
     /// `Err`: the kernel has no io_uring, or refuses it.
     pub(crate) fn new() -> io::Result<Self> {
         // Not mapped in forked processes, whose changes would affect ours.
-        let mut ring = IoUring::builder().dontfork().build(ENTRIES)?;
+        let mut ring = IoUring::builder().dontfork().build(RING_ENTRIES)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         if !probe.is_supported(opcode::Read::CODE) {
@@ -140,7 +140,7 @@ impl ReadRing {
             match self.enter(1) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if passes(&error) && short < SHORTAGES => {
+                Err(error) if passes(&error) && short < MAX_SHORTAGE_RETRIES => {
                     short += 1;
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -169,7 +169,7 @@ impl ReadRing {
     }
 
     fn fill(&mut self) {
-        while self.in_flight + self.unsubmitted < ENTRIES as usize {
+        while self.in_flight + self.unsubmitted < RING_ENTRIES as usize {
             let Some(entry) = self.queued.pop_front() else {
                 return;
             };
@@ -251,7 +251,7 @@ fn entries(job: &mut ReadJob, number: usize) -> Option<Vec<squeue::Entry>> {
             return None;
         }
         let file = types::Fd(part.file.as_raw_fd());
-        let ask = part.ask.min(LONGEST) as u32;
+        let ask = part.ask.min(MAX_REQUEST_BYTES) as u32;
         let read = opcode::Read::new(file, begin.wrapping_add(from), ask);
         Some(read.offset(part.offset).build().user_data(which))
     };
@@ -279,7 +279,7 @@ impl Drop for ReadRing {
             match self.enter(1) {
                 Ok(()) => {}
                 // Completions also arrive without waiting.
-                Err(_) if short < SHORTAGES => {
+                Err(_) if short < MAX_SHORTAGE_RETRIES => {
                     short += 1;
                     std::thread::sleep(Duration::from_millis(1));
                 }

@@ -11,7 +11,7 @@ fn key() -> String {
 }
 
 #[test]
-fn every_message_says_what_where_and_how_to_fix_it() {
+fn every_message_states_cause_place_and_fix() {
     let waited = Duration::from_secs(3);
     let all = [
         (

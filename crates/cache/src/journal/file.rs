@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::{FORMAT, Header, Op, Records, Snapshot, Unreadable};
+use super::{FORMAT, Header, JournalError, Op, Records, Snapshot};
 use super::{opening_bytes, parse_opening, record_bytes};
 use crate::error::{CacheError, IoContext};
 
@@ -49,8 +49,8 @@ impl JournalFile {
         let bytes = read_from(&file, 0).at("read", path)?;
         let (header, base, at) = match parse_opening(&bytes) {
             Ok(opening) => opening,
-            Err(Unreadable::Damaged) => return Ok(None),
-            Err(Unreadable::Newer { format }) => {
+            Err(JournalError::Damaged) => return Ok(None),
+            Err(JournalError::Newer { format }) => {
                 return Err(CacheError::NewerFormat {
                     path: path.to_path_buf(),
                     got: format,

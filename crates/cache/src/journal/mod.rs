@@ -34,7 +34,7 @@ pub(crate) struct Header {
 
 /// Why bytes are not a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unreadable {
+pub(crate) enum JournalError {
     /// No version wrote them.
     Damaged,
     /// A later version wrote it.
@@ -42,13 +42,13 @@ pub(crate) enum Unreadable {
 }
 
 /// Reads header and base, with the offset of the first record.
-pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), Unreadable> {
+pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), JournalError> {
     if bytes.get(..8) != Some(&MAGIC) {
-        return Err(Unreadable::Damaged);
+        return Err(JournalError::Damaged);
     }
-    let format = u32_at(bytes, 8).ok_or(Unreadable::Damaged)?;
+    let format = u32_at(bytes, 8).ok_or(JournalError::Damaged)?;
     if format > FORMAT {
-        return Err(Unreadable::Newer { format });
+        return Err(JournalError::Newer { format });
     }
     let opening = || {
         let (len, crc) = (u32_at(bytes, 12)? as usize, u32_at(bytes, 16)?);
@@ -60,7 +60,7 @@ pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), U
         let (sequence, payload, next) = record_at(bytes, (20 + len).next_multiple_of(8))?;
         (sequence == header.sequence).then_some((header, decode(payload)?, next))
     };
-    opening().ok_or(Unreadable::Damaged)
+    opening().ok_or(JournalError::Damaged)
 }
 
 /// A value that uses all bytes.
@@ -101,7 +101,7 @@ impl<'a> Records<'a> {
 }
 
 impl Iterator for Records<'_> {
-    type Item = Result<Vec<Op>, Unreadable>;
+    type Item = Result<Vec<Op>, JournalError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (sequence, payload, next) = record_at(self.bytes, self.at)?;
@@ -110,7 +110,7 @@ impl Iterator for Records<'_> {
         }
         self.at = next;
         self.sequence = sequence;
-        Some(decode(payload).ok_or(Unreadable::Damaged))
+        Some(decode(payload).ok_or(JournalError::Damaged))
     }
 }
 

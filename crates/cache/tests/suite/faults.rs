@@ -144,7 +144,7 @@ fn missing_files_and_unknown_files_are_found_when_opening() {
 }
 
 #[test]
-fn any_flipped_byte_of_the_journal_costs_at_most_the_content() {
+fn a_flipped_byte_of_the_journal_loses_at_most_the_content() {
     let place = place();
     drop(filled(&place.folder));
     let journal = place.folder.join("journal");
@@ -191,7 +191,7 @@ fn every_cut_of_the_journal_gives_a_working_cache() {
 }
 
 #[test]
-fn an_open_cache_goes_on_when_its_folder_is_removed() {
+fn an_open_cache_survives_removal_of_its_folder() {
     let place = place();
     let (cache, object) = filled(&place.folder);
     let map = object.map().expect("a mapping");
@@ -269,7 +269,7 @@ fn a_failed_fetch_leaves_the_pieces_to_others() {
 }
 
 #[test]
-fn blocks_that_the_journal_lost_do_not_stay() {
+fn blocks_lost_by_the_journal_are_freed() {
     let place = place();
     let (cache, object) = filled(&place.folder);
     let few = cache.pin(&key(0), 40 * PIECE).expect("pinned");
@@ -286,7 +286,7 @@ fn blocks_that_the_journal_lost_do_not_stay() {
 }
 
 #[test]
-fn foreign_files_among_the_caches_own_do_no_harm() {
+fn foreign_files_in_the_caches_folder_are_ignored() {
     let place = place();
     drop(filled(&place.folder));
     let objects = place.folder.join("objects");

@@ -43,7 +43,7 @@ impl Drop for SmallDisk<'_> {
 }
 
 #[test]
-fn a_full_disk_evicts_then_tells_and_leaves_the_cache_whole() {
+fn a_full_disk_evicts_then_reports_and_leaves_the_cache_intact() {
     const QUOTA: u64 = 1024 * PIECE;
     let temporary = tempfile::tempdir().expect("a folder");
     let Some(disk) = SmallDisk::mount(temporary.path(), 64 * PIECE) else {
@@ -103,7 +103,7 @@ fn a_full_disk_evicts_then_tells_and_leaves_the_cache_whole() {
 }
 
 #[test]
-fn each_reservation_asks_for_blocks_also_after_a_full_disk() {
+fn each_reservation_allocates_blocks_also_after_a_full_disk() {
     const QUOTA: u64 = 1024 * PIECE;
     let temporary = tempfile::tempdir().expect("a folder");
     let Some(disk) = SmallDisk::mount(temporary.path(), 32 * PIECE) else {

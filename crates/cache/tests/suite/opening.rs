@@ -42,7 +42,7 @@ fn content(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 }
 
 #[test]
-fn folders_of_others_with_names_of_a_cache_are_refused_and_left_alone() {
+fn foreign_folders_with_names_of_a_cache_are_refused_and_unchanged() {
     let object = format!("objects/ab/{}", "0".repeat(62));
     let cases: [&[&str]; 7] = [
         &["journal", &object],
@@ -127,7 +127,7 @@ fn only_files_with_the_names_of_objects_are_removed() {
 }
 
 #[test]
-fn looking_at_a_damaged_cache_leaves_it_as_it_is() {
+fn inspecting_a_damaged_cache_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     drop(filled(folder.path()));
     let journal = folder.path().join("journal");
@@ -148,7 +148,7 @@ fn looking_at_a_damaged_cache_leaves_it_as_it_is() {
 }
 
 #[test]
-fn looking_at_a_cache_evicts_nothing() {
+fn inspecting_a_cache_evicts_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let (cache, object) = filled(folder.path());
     // Another process has a quota below what is pinned.
@@ -163,7 +163,7 @@ fn looking_at_a_cache_evicts_nothing() {
 }
 
 #[test]
-fn each_handle_tells_its_own_options() {
+fn each_handle_reports_its_own_options() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
     let larger = CacheOptions {

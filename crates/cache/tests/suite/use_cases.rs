@@ -67,7 +67,7 @@ fn a_mapping_outlives_eviction_and_is_never_evicted() {
 }
 
 #[test]
-fn a_full_cache_says_what_is_needed_and_pinned() {
+fn a_full_cache_reports_needed_and_pinned_bytes() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
     let object = cache.pin(&key(0), 20 * PIECE).expect("pinned");
@@ -90,7 +90,7 @@ fn a_full_cache_says_what_is_needed_and_pinned() {
 }
 
 #[test]
-fn each_policy_evicts_what_it_says() {
+fn each_policy_evicts_in_its_order() {
     let cases = [
         (EvictionPolicy::Fifo, 0),
         (EvictionPolicy::Lru, 1),
@@ -187,7 +187,7 @@ fn threads_of_one_handle_fetch_each_piece_once() {
 }
 
 #[test]
-fn refuses_what_cannot_work() {
+fn refuses_invalid_options_and_ranges() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("cache");
     let code = |result: Result<Cache, CacheError>| result.expect_err("refused").code();
@@ -318,7 +318,7 @@ fn a_long_journal_is_compacted_under_open_handles() {
 }
 
 #[test]
-fn pinning_what_exists_creates_nothing_and_lets_nothing_grow() {
+fn pin_existing_creates_and_grows_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
     let other = Cache::open(folder.path(), options(QUOTA)).expect("a cache");

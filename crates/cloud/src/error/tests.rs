@@ -131,7 +131,7 @@ fn place(error: &CloudError) -> usize {
 }
 
 #[test]
-fn every_message_says_what_is_wrong_and_the_remedy_on_one_line() {
+fn every_message_states_cause_and_remedy_on_one_line() {
     let mut codes = BTreeSet::new();
     for (index, (error, words)) in all().into_iter().enumerate() {
         assert_eq!(place(&error), index);
@@ -163,7 +163,7 @@ fn generic(text: &'static str) -> CloudError {
 }
 
 #[test]
-fn a_refusal_is_told_as_one_whatever_was_asked() {
+fn a_refused_listing_is_denied() {
     let listing = "Error performing list request: Server returned non-2xx status code: 403 Forbidden: \
                    <Error><Code>AccessDenied</Code></Error>";
     let denied = CloudError::Denied {
@@ -187,7 +187,7 @@ fn an_error_under_the_status_of_a_success_is_named() {
 }
 
 #[test]
-fn what_a_server_answers_beside_its_status_and_its_name_of_the_error_is_not_told() {
+fn messages_contain_only_status_and_error_name_of_an_answer() {
     let body = "Server returned non-2xx status code: 403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code>\
                 <AWSAccessKeyId>AKIASECRET</AWSAccessKeyId><StringToSign>s3cret</StringToSign></Error>";
     let error = of(object_store::Error::PermissionDenied {
@@ -209,7 +209,7 @@ fn what_a_server_answers_beside_its_status_and_its_name_of_the_error_is_not_told
 }
 
 #[test]
-fn a_missing_bucket_a_missing_object_and_missing_credentials_are_told_apart() {
+fn missing_bucket_object_and_credentials_are_distinguished() {
     let generic = |text: &str| object_store::Error::Generic {
         store: "S3",
         source: text.to_owned().into(),

@@ -134,7 +134,7 @@ fn same<T, U>(one: &io::Result<T>, other: &io::Result<U>, call: &Call) -> bool {
 
 proptest! {
     #[test]
-    fn calls_give_what_a_disk_gives(calls in calls(), spill_bytes in prop_oneof![Just(0u64), Just(4000), Just(1 << 30)]) {
+    fn calls_equal_those_on_a_disk(calls in calls(), spill_bytes in prop_oneof![Just(0u64), Just(4000), Just(1 << 30)]) {
         let folder = tempfile::tempdir().unwrap();
         let disk_root = folder.path().join("a.iso");
         std::fs::create_dir(&disk_root).unwrap();
@@ -231,7 +231,7 @@ proptest! {
 }
 
 #[test]
-fn names_outside_of_the_store_are_refused_and_folders_above_it_are_there() {
+fn names_outside_the_store_are_refused_and_its_parents_exist() {
     let client = Arc::new(InMemory::new());
     let media = CloudMedia::on(client, PREFIX, Path::new(ROOT)).unwrap();
     let writer = media.writer().unwrap();
@@ -247,7 +247,7 @@ fn names_outside_of_the_store_are_refused_and_folders_above_it_are_there() {
 }
 
 #[test]
-fn staged_files_go_with_the_writer() {
+fn staged_files_are_removed_with_the_writer() {
     let client = Arc::new(InMemory::new());
     let media = CloudMedia::on(client.clone(), PREFIX, Path::new(ROOT)).unwrap();
     let writer = media.writer().unwrap();

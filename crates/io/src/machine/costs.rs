@@ -187,12 +187,12 @@ impl StrategyCosts {
     pub fn major_fault(&self) -> Option<Quartiles> {
         let cold = self.cold?;
         let bytes = cold.major_bytes?.median;
-        (bytes <= MAJOR_BYTES).then(|| cold.wait.map(|wait| wait * bytes))
+        (bytes <= MAX_BYTES_PER_FAULT).then(|| cold.wait.map(|wait| wait * bytes))
     }
 }
 
 /// With more bytes between major faults, these do not explain the time of a scan.
-const MAJOR_BYTES: f64 = 1e6;
+const MAX_BYTES_PER_FAULT: f64 = 1e6;
 
 #[cfg(test)]
 mod tests {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_that_are_too_few_carry_no_time() {
+    fn too_few_faults_give_no_fault_cost() {
         let mut trials = paper();
         trials[3].major = 1.0;
         let costs = Costs::derive(&trials, 4096.0).unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_what_asking_takes() {
+    fn request_cost_is_the_time_of_the_copy() {
         let bytes = 1e9;
         let read = Trial {
             strategy: Strategy::Read,

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_added_by_hand() {
+    fn predicted_times_equal_manual_sums() {
         let volume = volume();
         let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::I16);
         close(predict(Strategy::Read, CacheState::Cached), 0.3 + 0.1);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_another_type_take_more_where_the_disk_does_not_hide_it() {
+    fn costs_of_other_types_count_unless_hidden_by_the_disk() {
         let volume = volume();
         let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::F64);
         close(predict(Strategy::Read, CacheState::Cached), 0.3 + 0.4);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_cached_counts_as_such() {
+    fn a_partly_cached_scan_is_predicted_as_such() {
         let half = Amount {
             bytes: 2e9,
             cached: Some(0.5),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_faster_by_more_than_it_spreads() {
+    fn the_best_strategy_is_faster_by_more_than_both_spreads() {
         let cold = Amount {
             bytes: 1e9,
             cached: Some(0.0),

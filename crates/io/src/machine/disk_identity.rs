@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_one_file_system_are_one_place() {
+    fn folders_of_one_file_system_are_on_one_disk() {
         let folder = tempfile::tempdir_in(".").unwrap();
         let inner = folder.path().join("a").join("b");
         std::fs::create_dir_all(&inner).unwrap();

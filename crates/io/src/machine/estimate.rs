@@ -37,7 +37,7 @@ pub struct ScanEstimate {
     /// Amount to scan.
     pub amount: Amount,
     /// By strategy; empty without predictions.
-    pub prospects: Vec<StrategyEstimate>,
+    pub estimates: Vec<StrategyEstimate>,
     /// The best strategy; None without predictions.
     pub best: Option<Strategy>,
     /// Basis of the estimate, or why there is none.
@@ -48,7 +48,7 @@ pub struct ScanEstimate {
 const MIN_BYTES: f64 = 16e6;
 
 /// Approximate number of cache probes; each opens a shard.
-const PROBES: usize = 64;
+const CACHE_PROBES: usize = 64;
 
 impl ScanEstimate {
     /// Estimates a scan of parts of a source. Reads no samples.
@@ -61,7 +61,7 @@ impl ScanEstimate {
                 cached: None,
                 dtype: source.dtype(),
             },
-            prospects: Vec::new(),
+            estimates: Vec::new(),
             best: None,
             basis,
         };
@@ -103,7 +103,7 @@ impl ScanEstimate {
             cached: cached_part(source, parts),
             dtype: source.dtype(),
         };
-        let prospects = Strategy::local().map(|strategy| StrategyEstimate {
+        let estimates = Strategy::local().map(|strategy| StrategyEstimate {
             strategy,
             now: volume.predict_now(strategy, amount),
             cached: volume.predict(strategy, CacheState::Cached, bytes, amount.dtype),
@@ -114,7 +114,7 @@ impl ScanEstimate {
         let best = volume.best(amount, |one| !(fits && one.is_direct()));
         Self {
             amount,
-            prospects: prospects.collect(),
+            estimates: estimates.collect(),
             best,
             basis: format!("calibrated {} in {}", volume.made, volume.folder),
         }
@@ -151,9 +151,13 @@ fn bytes_of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> f64 {
 /// gap has no file.
 fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f64> {
     let mut files = SourceFiles::new(source);
-    let parts = || parts.iter().step_by(parts.len().div_ceil(PROBES).max(1));
+    let parts = || {
+        parts
+            .iter()
+            .step_by(parts.len().div_ceil(CACHE_PROBES).max(1))
+    };
     let total: i64 = parts().map(|part| part.end - part.start).sum();
-    let step = (total / PROBES as i64).max(1);
+    let step = (total / CACHE_PROBES as i64).max(1);
     let (mut asked, mut found) = (0, 0);
     for part in parts() {
         let Range { mut start, end } = *part;
@@ -247,7 +251,7 @@ impl fmt::Display for ScanEstimate {
             cached,
             dtype: _,
         } = self.amount;
-        if self.prospects.is_empty() {
+        if self.estimates.is_empty() {
             return write!(f, "no prediction: {}", self.basis);
         }
         let cached = cached.map_or("an unknown part".into(), |part| {
@@ -264,7 +268,7 @@ impl fmt::Display for ScanEstimate {
             "\n  {:<16}{:<34}{:<34}on the disk",
             "strategy", "as it is now", "cached"
         )?;
-        for one in &self.prospects {
+        for one in &self.estimates {
             let name = match self.best == Some(one.strategy) {
                 true => format!("{} *", one.strategy),
                 false => one.strategy.to_string(),

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_machine_measured_does_not_count() {
+    fn costs_of_another_machine_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("operators.json");
         let mut costs = OperatorCosts::none();

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_no_number_have_no_spread() {
+    fn no_values_and_nan_have_no_quartiles() {
         assert_eq!(Quartiles::of(vec![]), None);
         assert_eq!(Quartiles::of(vec![1.0, f64::NAN]), None);
     }

@@ -15,6 +15,7 @@ use crate::scan::{PieceIter, PieceReader};
 use crate::source::{SampleSource, SourceError};
 use crate::strategy::Strategy;
 
+/// A scan to be timed.
 #[derive(Clone, Copy)]
 pub struct TimedScan<'a> {
     /// Source to read.

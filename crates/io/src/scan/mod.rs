@@ -36,7 +36,7 @@ pub(crate) use piece_queues::{PieceQueues, QUEUE_DEPTH, READ_AHEAD_BYTES};
 pub(crate) use piece_request::{Attempt, PieceRequest, RequestPlanner, bytes_present};
 pub(crate) use pieces::PieceIter;
 pub(crate) use prefetch_thread::PrefetchThread;
-pub(crate) use prefetcher::{Fallback, Prefetcher, ReadOutcome, ScanSpec, Spares, TaskReader};
+pub(crate) use prefetcher::{Fallback, Prefetcher, ReadOutcome, ScanSpec, SparePool, TaskReader};
 pub(crate) use queue_scan::{QueueScan, ReadAheadQueue};
 pub(crate) use read_threads::{PieceFiller, ReadThreads};
 pub use reader::PieceReader;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use isochrony_segment::Buffer;
 use rustix::io::Errno;
 
-use super::buffer_pool::{ALIGNED, BufferPool, skip};
+use super::buffer_pool::{ALIGNMENT, BufferPool, skip};
 use super::files::SourceFiles;
 use crate::error::{ErrorContext, IoError};
 use crate::source::{FileRange, ShardFile, is_same};
@@ -52,7 +52,7 @@ pub(crate) struct PieceRequest {
 
 impl PieceRequest {
     pub(crate) fn room(&self) -> usize {
-        self.len + 2 * ALIGNED
+        self.len + 2 * ALIGNMENT
     }
 
     /// Reads all parts synchronously; returns the buffer.
@@ -141,7 +141,7 @@ impl FileRequest {
     /// Reads to the needed end, or the file's; returns the bytes present.
     fn fill(&self, room: &mut [u8], have: usize) -> io::Result<usize> {
         let mut have = match self.whole_blocks {
-            true => have / ALIGNED * ALIGNED,
+            true => have / ALIGNMENT * ALIGNMENT,
             false => have,
         };
         while have < self.need {
@@ -153,7 +153,7 @@ impl FileRequest {
                 Err(error) => return Err(error),
             }
             // Only the end of a file gives less than whole blocks.
-            if self.whole_blocks && !have.is_multiple_of(ALIGNED) {
+            if self.whole_blocks && !have.is_multiple_of(ALIGNMENT) {
                 break;
             }
         }
@@ -198,7 +198,7 @@ impl RequestPlanner {
         let len = (range.end - range.start).cast_unsigned() * size;
         let len = usize::try_from(len)
             .ok()
-            .filter(|len| *len < isize::MAX as usize - 3 * ALIGNED);
+            .filter(|len| *len < isize::MAX as usize - 3 * ALIGNMENT);
         let len = len.ok_or_else(|| too_large(range, size))?;
         let mut plan = PieceRequest {
             parts: Vec::new(),
@@ -208,14 +208,14 @@ impl RequestPlanner {
         let mut at = 0;
         for span in self.files.spans(range) {
             let before = match self.direct {
-                true => (span.offset % ALIGNED as u64) as usize,
+                true => (span.offset % ALIGNMENT as u64) as usize,
                 false => 0,
             };
             if at == 0 {
                 plan.begin = before;
             }
             // Only the first span may begin within a block, so that memory has no holes.
-            if self.direct && ((at > 0 && before > 0) || (plan.begin + at) % ALIGNED != before) {
+            if self.direct && ((at > 0 && before > 0) || (plan.begin + at) % ALIGNMENT != before) {
                 return Ok(Err("its shards are no whole blocks".into()));
             }
             let (file, path) = match self.file(&span)? {
@@ -230,7 +230,7 @@ impl RequestPlanner {
                 place: plan.begin + at - before,
                 need,
                 ask: match self.direct {
-                    true => need.next_multiple_of(ALIGNED),
+                    true => need.next_multiple_of(ALIGNMENT),
                     false => need,
                 },
                 whole_blocks: self.direct,

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_end_comes_with_the_last_piece() {
+    fn a_short_rest_is_joined_to_the_last_piece() {
         assert_eq!(next_piece(&(0..1_000), 400), 0..400);
         assert_eq!(next_piece(&(400..1_000), 400), 400..800);
         assert_eq!(next_piece(&(800..1_000), 400), 800..1_000);

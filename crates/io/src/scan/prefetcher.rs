@@ -76,16 +76,16 @@ pub(crate) struct Fallback {
 }
 
 #[derive(Debug)]
-pub(crate) struct Spares<T>(Mutex<Vec<T>>);
+pub(crate) struct SparePool<T>(Mutex<Vec<T>>);
 
-impl<T> Default for Spares<T> {
+impl<T> Default for SparePool<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
 // Never blocks: in a forked process, the thread that holds the lock may not exist.
-impl<T> Spares<T> {
+impl<T> SparePool<T> {
     pub(crate) fn take(&self) -> Option<T> {
         self.0.try_lock().ok()?.pop()
     }

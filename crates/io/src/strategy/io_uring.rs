@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_says_what_would_mend_it() {
+    fn a_refusal_states_the_remedy() {
         for (errno, mend) in [
             (Errno::PERM, "kernel.io_uring_disabled"),
             (Errno::NOSYS, "Linux 5.6 or later"),

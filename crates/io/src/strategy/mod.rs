@@ -229,7 +229,7 @@ mod table {
     use super::*;
 
     #[test]
-    fn every_strategy_has_a_name_of_its_own_and_help() {
+    fn every_strategy_has_a_unique_name_and_help() {
         let names: BTreeSet<_> = Strategy::ALL.map(Strategy::name).into();
         assert_eq!(names.len(), Strategy::ALL.len());
         for one in Strategy::ALL {

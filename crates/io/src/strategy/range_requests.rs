@@ -113,7 +113,7 @@ impl DepthController {
     }
 
     /// Counts a completed request; returns how many to have in flight.
-    fn came(&mut self, bytes: u64, now: Instant) -> usize {
+    fn complete_request(&mut self, bytes: u64, now: Instant) -> usize {
         self.bytes += bytes;
         self.requests += 1;
         if self.is_settled || self.requests < self.depth {
@@ -221,7 +221,7 @@ impl PieceFiller for RangeFiller {
             .controller
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        self.depth = Some(controller.came(bytes, Instant::now()));
+        self.depth = Some(controller.complete_request(bytes, Instant::now()));
         drop(controller);
         if let Some(shard) = last {
             self.open_next(shard);
@@ -253,13 +253,13 @@ mod tests {
         for _ in 0..100 {
             let rate = arrives(controller.depth, bandwidth, latency);
             now += Duration::from_secs_f64(REQUEST_BYTES as f64 / rate);
-            controller.came(REQUEST_BYTES, now);
+            controller.complete_request(REQUEST_BYTES, now);
         }
         controller.depth
     }
 
     #[test]
-    fn more_requests_are_in_flight_only_while_that_brings_more() {
+    fn more_requests_are_in_flight_only_while_throughput_grows() {
         assert_eq!(settles(200e6, 0.030), INITIAL_DEPTH);
         assert_eq!(settles(5e9, 0.200), MAX_DEPTH);
         assert_eq!(settles(1e6, 0.030), INITIAL_DEPTH);

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{CostModel, IoStrategy, StartError};
 use crate::error::IoError;
-use crate::scan::{Prefetcher, ReadAdvice, ReadOutcome, ScanSpec, SourceFiles, Spares, TaskReader};
+use crate::scan::{
+    Prefetcher, ReadAdvice, ReadOutcome, ScanSpec, SourceFiles, SparePool, TaskReader,
+};
 use crate::source::SampleSource;
 
 /// Pages further back than so many pieces may have been evicted.
@@ -30,7 +32,7 @@ impl IoStrategy for ReadaheadStrategy {
         Ok(Arc::new(ReadaheadScan {
             requested: RequestedRanges::new(scan.readers),
             source: scan.source,
-            spares: Spares::default(),
+            spares: SparePool::default(),
         }))
     }
 }
@@ -39,7 +41,7 @@ impl IoStrategy for ReadaheadStrategy {
 struct ReadaheadScan {
     source: Arc<dyn SampleSource>,
     requested: RequestedRanges,
-    spares: Spares<ReadAdvice>,
+    spares: SparePool<ReadAdvice>,
 }
 
 impl Prefetcher for ReadaheadScan {
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_not_asked_for_again_in_whatever_order_tasks_come() {
+    fn ranges_are_requested_once_for_any_task_order() {
         let requested = RequestedRanges::new(1);
         assert_eq!(requested.add(0..200, 100), 0..200);
         assert_eq!(requested.add(100..300, 100), 200..300);
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_that_are_far_apart_do_not_forget_what_each_other_asked_for() {
+    fn distant_readers_keep_each_others_requests() {
         let requested = RequestedRanges::new(2);
         let tasks = [0, 100_000];
         for task in tasks {

@@ -91,7 +91,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn each_piece_is_asked_for_once_ahead_of_any_readers_of_tasks_in_turn(
+    fn each_piece_is_requested_once_for_any_readers_in_task_order(
         readers in 1usize..5, len in 300i64..9_000, piece in 100i64..4_000, turns in prop::collection::vec(any::<prop::sample::Index>(), 500),
     ) {
         let source = source();
@@ -139,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_read_ahead_goes_on_into_the_next_tasks() {
+fn read_ahead_continues_into_the_next_tasks() {
     let source = source();
     let mut model = QueueModel::new(&source, 1_000, 1, tasks(2_000));
     assert_eq!(model.requested.len(), QUEUE_DEPTH);
@@ -150,7 +150,7 @@ fn what_is_read_ahead_goes_on_into_the_next_tasks() {
 }
 
 #[test]
-fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
+fn wrong_predictions_waste_only_their_requests() {
     let source = source();
     let mut model = QueueModel::new(&source, 1_000, 2, tasks(2_000));
     let first = model.begin(0, &parts(0..2_000));
@@ -189,7 +189,7 @@ fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
 }
 
 #[test]
-fn bytes_ahead_are_bounded_but_for_a_piece_of_whoever_reads() {
+fn read_ahead_is_bounded_except_for_a_piece_per_waiting_reader() {
     let source = source();
     // Pieces may be large, since they are not read.
     let most = i64::try_from(READ_AHEAD_BYTES / 2).unwrap();

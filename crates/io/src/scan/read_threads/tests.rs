@@ -28,7 +28,7 @@ fn busy(parts: &[Range<i64>]) -> ReadThreads {
 }
 
 #[test]
-fn who_waits_for_a_piece_is_let_go_when_nothing_is_read_ahead_any_more() {
+fn a_waiting_reader_continues_when_read_ahead_stops() {
     let parts: Vec<_> = std::iter::once(0..1_000).collect();
     let threads = Arc::new(busy(&parts));
     let queue = threads.begin_task(0, &parts);
@@ -45,7 +45,7 @@ fn who_waits_for_a_piece_is_let_go_when_nothing_is_read_ahead_any_more() {
 }
 
 #[test]
-fn who_waits_for_a_piece_is_let_go_when_the_work_is_called_off() {
+fn a_waiting_reader_continues_when_the_work_is_cancelled() {
     let parts: Vec<_> = std::iter::once(0..1_000).collect();
     let threads = busy(&parts);
     let queue = threads.begin_task(0, &parts);
@@ -68,7 +68,7 @@ impl PieceFiller for Waiting {
 }
 
 #[test]
-fn the_end_of_a_scan_does_not_wait_for_requests_that_wait() {
+fn the_end_of_a_scan_cancels_blocked_requests() {
     let parts: Vec<_> = std::iter::once(0..1_000).collect();
     let tasks = Box::new(std::iter::once(parts));
     let queues = PieceQueues::new(thousand(), 100, 1, tasks);
