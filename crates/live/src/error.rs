@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_message_says_what_where_and_how_to_mend_it() {
+    fn every_message_states_cause_place_and_fix() {
         let address = || "udp://127.0.0.1:9".to_owned();
         let examples: [(LiveError, &[&str]); 7] = [
             (

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_source_goes_on_at_its_rate_behind_its_lateness() {
+    fn a_silent_source_advances_at_its_rate_after_its_lateness() {
         let mut clock = clock(Some(ms(200)));
         assert_eq!(clock.given_up_at(ms(9000)), None);
         clock.note(100, 150, ms(1000));

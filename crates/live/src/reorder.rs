@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PATIENT: JitterWindow = JitterWindow {
+    const LONG_WAIT: JitterWindow = JitterWindow {
         wait: Duration::from_millis(50),
         samples: 1000,
     };
@@ -276,8 +276,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_within_the_window_is_mended() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+    fn late_frames_within_the_window_are_reordered() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         assert_eq!(buffer.push(100..110, 10, 0, ms(0)), Ok(()));
         assert_eq!(buffer.push(120..130, 10, 2, ms(1)), Ok(()));
         assert_eq!(buffer.pop(ms(49), false), None);
@@ -293,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_come_in_time_is_lost_and_not_taken_later() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+    fn frames_missing_after_the_window_are_lost_and_refused_later() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         buffer.push(0..10, 10, 0, ms(0)).unwrap();
         buffer.push(20..30, 10, 2, ms(1)).unwrap();
         assert_eq!(buffer.pop(ms(1), false), frame(0, 10, 0, 0));
@@ -311,8 +311,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_in_silence_is_late_once() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+    fn samples_given_up_in_a_silence_are_late_once() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         buffer.push(0..10, 10, 0, ms(0)).unwrap();
         assert_eq!(buffer.pop(ms(0), false), frame(0, 10, 0, 0));
         buffer.give_up(20);
@@ -330,10 +330,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_does_not_depend_on_time_alone() {
+    fn missing_frames_are_also_lost_by_buffer_size_and_at_the_end() {
         let window = JitterWindow {
             samples: 25,
-            ..PATIENT
+            ..LONG_WAIT
         };
         let mut buffer = ReorderBuffer::new(window);
         buffer.push(0..10, 10, 0, ms(0)).unwrap();
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(buffer.pop(ms(0), false), None);
         buffer.push(40..50, 10, 4, ms(0)).unwrap();
         assert_eq!(buffer.pop(ms(0), false), Some(ReorderOutput::Lost(10..20)));
-        let mut buffer = ReorderBuffer::new(PATIENT);
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         buffer.push(0..1, 1, 0, ms(0)).unwrap();
         buffer.push(5..6, 1, 0, ms(0)).unwrap();
         assert_eq!(buffer.pop(ms(0), true), frame(0, 1, 0, 0));
@@ -351,8 +351,8 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_in_order_leaves_nothing_behind() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+    fn a_feed_in_order_leaves_no_buffered_frames() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         for k in 0..10_000 {
             buffer.push(k..k + 1, 1, (), ms(k)).unwrap();
             while buffer.pop(ms(k), false).is_some() {}
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn frames_that_overlap_give_each_sample_once() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         buffer.push(0..10, 10, 0, ms(0)).unwrap();
         buffer.push(5..15, 10, 1, ms(0)).unwrap();
         buffer.push(6..10, 4, 2, ms(0)).unwrap_err();
@@ -376,7 +376,7 @@ mod tests {
 
         /// No hole, no overlap; only missing frames are lost.
         #[test]
-        fn every_index_goes_out_once_in_order(
+        fn every_index_is_released_once_in_order(
             sizes in prop::collection::vec(1u64..20, 1..40),
             shuffle in prop::collection::vec((any::<bool>(), 0u64..4), 40),
             twice in prop::collection::vec(any::<bool>(), 40),

@@ -32,7 +32,7 @@ proptest! {
     /// Frames of 10 samples at 1 kHz with delays of 200 us plus up to some milliseconds, and much more in a seventh of
     /// the seconds: after a minute the clock is accurate to a tenth of the jitter and the rate to parts per million.
     #[test]
-    fn jitter_of_arrival_is_taken_out(ppm in -50.0f64..50.0, jitter in 0.1f64..5.0, seed: u64) {
+    fn arrival_jitter_is_removed(ppm in -50.0f64..50.0, jitter in 0.1f64..5.0, seed: u64) {
         let mut estimator = ClockEstimator::new(StampSource::Arrival, Rate::new(1000, 1).unwrap(), 1e7);
         let mut state = seed;
         for index in (0..120_000).step_by(10) {
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn time_goes_forward_whatever_arrives(ways in prop::collection::vec(0i64..50_000_000, 300), sender: bool) {
+    fn time_increases_for_any_arrivals(ways in prop::collection::vec(0i64..50_000_000, 300), sender: bool) {
         let source = if sender { StampSource::Sender } else { StampSource::Arrival };
         let mut estimator = ClockEstimator::new(source, Rate::new(1000, 1).unwrap(), 1e12);
         for (k, way) in ways.iter().enumerate() {

@@ -105,7 +105,7 @@ mod tests {
     use super::PlacementError as E;
 
     #[test]
-    fn every_message_says_what_where_and_how_to_fix_it() {
+    fn every_message_states_cause_place_and_fix() {
         let cases = [
             (
                 E::UnknownHost { host: 7, hosts: 3 },

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_keep_their_identifiers_and_removed_ones_are_used_again() {
+    fn names_keep_their_identifiers_and_removed_ones_are_reused() {
         let mut names: Interner<Arc<str>> = Interner::default();
         let a = names.intern("a".into());
         let b = names.intern("b".into());

@@ -65,7 +65,7 @@ pub struct Provisioner {
 }
 
 /// Weight of the newest task in it.
-const NEWEST: f64 = 0.05;
+const NEWEST_WEIGHT: f64 = 0.05;
 
 impl Provisioner {
     /// A provisioner without observed tasks.
@@ -113,7 +113,7 @@ impl Provisioner {
     pub fn note_task(&mut self, nanoseconds: u64) {
         let newest = nanoseconds as f64;
         let mean = self.task_time.get_or_insert(newest);
-        *mean += NEWEST * (newest - *mean);
+        *mean += NEWEST_WEIGHT * (newest - *mean);
     }
 
     /// Number of hosts needed for waiting and running tasks. Until a task has ended, each needs a slot.

@@ -34,7 +34,7 @@ fn all(dispatcher: &mut Dispatcher, now: u64) -> Vec<(TaskId, u32)> {
 }
 
 #[test]
-fn first_available_takes_turns_and_names_no_source() {
+fn first_available_is_round_robin_without_sources() {
     let mut d = dispatcher(options(Policy::FirstAvailable), 3, 2);
     hold(&mut d, 2, 0, 5, 10);
     let tasks: Vec<_> = (0..4).map(|_| d.admit(&[ObjectId(5)], 0)).collect();
@@ -73,7 +73,7 @@ fn max_cache_hit_waits_for_the_holder_but_not_for_ever() {
 }
 
 #[test]
-fn a_task_passed_over_goes_first_after_its_wait_even_where_hits_never_end() {
+fn a_task_passed_over_runs_after_max_wait_despite_hits() {
     for policy in [
         Policy::MaxCacheHit,
         Policy::MaxComputeUtil,
@@ -182,7 +182,7 @@ fn the_window_hides_younger_tasks() {
 }
 
 #[test]
-fn what_a_running_task_fetches_draws_others_but_is_no_source_yet() {
+fn an_object_being_fetched_counts_for_locality_but_is_no_source() {
     let mut d = dispatcher(options(Policy::MaxComputeUtil), 2, 2);
     let first = d.admit(&[ObjectId(5)], 0);
     assert_eq!(all(&mut d, 0), [(first, 0)]);
@@ -200,7 +200,7 @@ fn what_a_running_task_fetches_draws_others_but_is_no_source_yet() {
 }
 
 #[test]
-fn refuses_what_is_not_there() {
+fn refuses_unknown_hosts_and_tasks() {
     let mut d = dispatcher(options(Policy::MaxComputeUtil), 1, 1);
     assert_eq!(d.add_host(0, 0).unwrap_err().code(), "parameter");
     assert_eq!(
@@ -268,7 +268,7 @@ fn a_draining_host_gets_no_task_and_its_copies_still_count() {
 }
 
 #[test]
-fn the_cap_on_copies_is_for_hosts_without_any_bytes_of_a_task() {
+fn the_replica_cap_applies_to_hosts_without_bytes_of_a_task() {
     let options = DispatchOptions {
         max_replicas: 1,
         utilization: 1.0,

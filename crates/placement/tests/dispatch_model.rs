@@ -280,7 +280,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn every_decision_equals_that_of_the_slow_model(
+    fn every_decision_equals_the_slow_model(
         options in options(),
         steps in prop::collection::vec(step(), 1..120),
     ) {
@@ -295,7 +295,7 @@ proptest! {
 
     /// With capped copies, widespread objects and mostly free hosts, which are rare in the histories above.
     #[test]
-    fn capped_copies_equal_those_of_the_slow_model(
+    fn decisions_with_capped_copies_equal_the_slow_model(
         max_replicas in 1..3usize,
         more in 0..2usize,
         utilization in prop_oneof![Just(1.0), 0.2..0.8f64],

@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn keys_leave_as_the_slow_model_says(
+    fn evictions_equal_the_slow_model(
         steps in prop::collection::vec(step(), 1..150),
         seed in any::<u64>(),
     ) {
@@ -229,7 +229,7 @@ fn random_eviction_is_uniform_and_repeatable() {
 }
 
 #[test]
-fn a_refused_eviction_takes_nothing_out() {
+fn a_refused_eviction_removes_nothing() {
     let mut cache = Eviction::new(EvictionPolicy::Lru);
     cache.insert("a", 3).unwrap();
     cache.insert("b", 4).unwrap();

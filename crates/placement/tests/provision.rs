@@ -109,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn releases_what_the_definition_says(
+    fn releases_the_hosts_of_the_definition(
         copies in prop::collection::btree_set((0..6u32, 0..8u32), 0..30),
         sizes in prop::collection::vec(0..4u64, 8),
         read in prop::collection::vec(any::<bool>(), 8),
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn keeping_a_holder_costs_at_most_twice_what_knowing_the_future_would(
+    fn keeping_a_holder_costs_at_most_twice_the_optimum(
         gigabytes in 1..1000u64,
         next_use in 1..2000u64,
     ) {

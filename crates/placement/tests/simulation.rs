@@ -51,7 +51,7 @@ fn near(found: f64, expected: f64) {
 }
 
 #[test]
-fn each_cost_is_what_arithmetic_says() {
+fn each_cost_equals_manual_arithmetic() {
     let distinct = || Workload::scan(100, 1);
     // Compute: 100 tasks of 10 ms on 5 slots.
     let mut workload = work(distinct());
@@ -141,7 +141,7 @@ fn slots_without_a_processor_fetch_ahead() {
 }
 
 #[test]
-fn objects_under_way_are_passed_on() {
+fn objects_in_transfer_are_passed_on() {
     // Three hosts need one object of 1 MB at the same time.
     let workload = work(vec![vec![ObjectId(0)]; 3]);
     let mut cluster = free(3, 1);
@@ -164,7 +164,7 @@ fn objects_under_way_are_passed_on() {
 }
 
 #[test]
-fn hosts_may_cache_whatever_the_policy() {
+fn hosts_may_cache_under_any_policy() {
     let workload = work(vec![vec![ObjectId(0)]; 4]);
     let mut cluster = free(1, 1);
     let report = run(&cluster, Policy::FirstAvailable, &workload);

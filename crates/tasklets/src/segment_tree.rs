@@ -82,7 +82,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(100))]
         #[test]
-        fn agrees_with_a_list(
+        fn equals_a_plain_list(
             values in prop::collection::vec(0u64..100, 1..40),
             additions in prop::collection::vec((0usize..40, 0usize..40, 0i128..50), 0..40),
         ) {

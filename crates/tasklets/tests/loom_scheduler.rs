@@ -139,29 +139,29 @@ fn check(workers: usize, specs: &[TaskletSpec], fails: Option<usize>, stops: boo
 }
 
 #[test]
-fn two_workers_do_all_and_go_home() {
+fn two_workers_complete_all_and_end() {
     check(2, &specs(2), None, false);
 }
 
 #[test]
-fn three_workers_do_all_and_go_home() {
+fn three_workers_complete_all_and_end() {
     check(3, &specs(1), None, false);
 }
 
 #[test]
-fn a_failure_leaves_nobody_waiting() {
+fn a_failure_blocks_no_worker() {
     check(2, &specs(2), Some(0), false);
     check(3, &specs(1), Some(1), false);
 }
 
 #[test]
-fn a_stop_leaves_nobody_waiting() {
+fn a_stop_blocks_no_worker() {
     check(2, &specs(2), None, true);
     check(3, &specs(1), None, true);
 }
 
 #[test]
-fn those_in_turn_leave_nobody_waiting() {
+fn exclusive_tasklets_block_no_worker() {
     check(2, &in_turn(2), None, false);
     check(3, &in_turn(1), None, false);
     check(2, &in_turn(2), Some(0), false);

@@ -112,7 +112,7 @@ impl ProcessPool {
     }
 
     /// Counts a death. Returns how the process ended, and whether it may be replaced.
-    pub(crate) fn bury(&self, process: WorkerProcess) -> (String, bool) {
+    pub(crate) fn record_death(&self, process: WorkerProcess) -> (String, bool) {
         let (report, end) = process.into_report();
         let mut state = self.lock();
         state.ended.push(report);

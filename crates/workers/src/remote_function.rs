@@ -122,7 +122,7 @@ impl RemoteFunction {
         {
             match process.load(&self.function, &mut || self.context.check()) {
                 Ok(()) => self.pool.give_back(process),
-                Err(ProcessError::Died) => drop(self.pool.bury(process)),
+                Err(ProcessError::Died) => drop(self.pool.record_death(process)),
                 Err(_) => {}
             }
         }
@@ -181,7 +181,7 @@ impl RemoteFunction {
             let connection = process.connection();
             (connection.is_ready(), connection.was_asked())
         };
-        let (end, may_replace) = self.pool.bury(process);
+        let (end, may_replace) = self.pool.record_death(process);
         if !was_ready {
             return Err(CallError::DiedAtStart { function, end });
         }

@@ -243,11 +243,9 @@ fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent,
             if SenderDescription::is_carried_by(&header, samples, options.dtype) =>
         {
             return match SenderDescription::parse(samples) {
-                Ok(said) if said.rate == options.rate => Ok(FrameContent::Description(
-                    header.session,
-                    Box::new(said),
-                    packet,
-                )),
+                Ok(description) if description.rate == options.rate => Ok(
+                    FrameContent::Description(header.session, Box::new(description), packet),
+                ),
                 _ => Err(packet),
             };
         }

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_feed_of_its_own_begins_where_it_was_joined() {
+    fn a_separate_feed_begins_where_it_was_joined() {
         let axis = IndexAxis::new().unwrap();
         axis.begin_scan();
         assert_eq!(axis.session_base(0, 500, 0), -500);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn feeds_of_one_clock_have_the_senders_indices_and_agree_on_where_it_counts_anew() {
+    fn feeds_of_one_clock_share_indices_also_after_a_restart() {
         let axis = IndexAxis::new().unwrap();
         assert!(axis.share());
         axis.begin_scan();

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_gives_way() {
+    fn the_oldest_piece_is_dropped() {
         let buffer = LateBuffer::new(10);
         let piece = |start, bytes| LateSamples {
             start,

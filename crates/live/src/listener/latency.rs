@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_right_to_a_tenth() {
+    fn quantiles_are_accurate_to_a_tenth() {
         let histogram = LatencyHistogram::default();
         assert_eq!(histogram.read().median, Duration::ZERO);
         for us in 1..=1000 {

@@ -167,7 +167,7 @@ mod tests {
     };
 
     #[test]
-    fn what_finds_no_room_is_counted_at_the_next_packet() {
+    fn dropped_packets_are_counted_at_the_next_packet() {
         let queue = PacketQueue::new(10);
         assert!(queue.try_push(&[1; 6], ARRIVAL, false));
         assert!(!queue.try_push(&[2; 6], ARRIVAL, false));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_wait_waits_until_there_is_room_or_nobody_listens() {
+    fn a_waiting_writer_continues_with_room_or_without_a_reader() {
         let queue = Arc::new(PacketQueue::new(8));
         let other = queue.clone();
         let writer = std::thread::spawn(move || {

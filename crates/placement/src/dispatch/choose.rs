@@ -28,15 +28,15 @@ impl Dispatcher {
             Policy::MaxComputeUtil => true,
             _ => self.hosts.is_below(self.options.utilization),
         };
-        while let Some(host) = self.whose_turn(computes) {
+        while let Some(host) = self.next_free_host(computes) {
             if let Some((slot, host)) = self.choose(host, computes) {
                 return Some(self.assign(slot, host, now));
             }
-            let second = !computes && self.locality.top_local(host).is_some();
-            let queue = if second {
-                HostQueue::Second
+            let second_best = !computes && self.locality.top_local(host).is_some();
+            let queue = if second_best {
+                HostQueue::SecondBest
             } else {
-                HostQueue::Parked
+                HostQueue::NoLocalTask
             };
             self.hosts.move_to(host, queue);
         }
@@ -48,16 +48,16 @@ impl Dispatcher {
     }
 
     /// The next free host in round-robin order.
-    fn whose_turn(&mut self, computes: bool) -> Option<HostId> {
+    fn next_free_host(&mut self, computes: bool) -> Option<HostId> {
         let anywhere = self.locality.top_cold().is_some()
             || (computes && self.locality.top_elsewhere().is_some());
-        let awake = self.hosts.first(HostQueue::Awake);
-        let second = self.hosts.first(HostQueue::Second);
-        let parked = self.hosts.first(HostQueue::Parked);
+        let ready = self.hosts.first(HostQueue::Ready);
+        let second_best = self.hosts.first(HostQueue::SecondBest);
+        let without_local = self.hosts.first(HostQueue::NoLocalTask);
         let turns = [
-            awake,
-            second.filter(|_| computes || anywhere),
-            parked.filter(|_| anywhere),
+            ready,
+            second_best.filter(|_| computes || anywhere),
+            without_local.filter(|_| anywhere),
         ];
         turns.into_iter().flatten().min().map(|(_, host)| host)
     }

@@ -10,11 +10,11 @@ pub(crate) enum HostQueue {
     /// No free slot, or draining, or removed.
     Closed,
     /// Has free slots, and possibly tasks for them.
-    Awake,
+    Ready,
     /// Has free slots; other hosts have more bytes of its local tasks.
-    Second,
+    SecondBest,
     /// Has free slots, and no task with local bytes.
-    Parked,
+    NoLocalTask,
 }
 
 #[derive(Debug, Clone)]
@@ -43,9 +43,9 @@ pub(crate) struct HostPool {
 fn position(queue: HostQueue) -> Option<usize> {
     match queue {
         HostQueue::Closed => None,
-        HostQueue::Awake => Some(0),
-        HostQueue::Second => Some(1),
-        HostQueue::Parked => Some(2),
+        HostQueue::Ready => Some(0),
+        HostQueue::SecondBest => Some(1),
+        HostQueue::NoLocalTask => Some(2),
     }
 }
 
@@ -113,7 +113,7 @@ impl HostPool {
     /// Notes that a free host may have a task now.
     pub(crate) fn wake(&mut self, host: HostId) {
         if self.is_free(host) {
-            self.move_to(host, HostQueue::Awake);
+            self.move_to(host, HostQueue::Ready);
         }
     }
 
@@ -123,7 +123,7 @@ impl HostPool {
         if slots.busy < slots.total && !slots.draining {
             slots.turn = self.next_turn;
             self.next_turn += 1;
-            self.move_to(host, HostQueue::Awake);
+            self.move_to(host, HostQueue::Ready);
         }
     }
 

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_corrected_when_they_are_seen() {
+    fn keys_are_corrected_on_access() {
         let mut ranking = Ranking::default();
         let first = Cell::new(Some(key(9, 0)));
         let present = |group| {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_bounded_by_the_groups_however_often_they_are_pushed() {
+    fn entries_are_bounded_by_the_groups_for_any_pushes() {
         assert_eq!(std::mem::size_of::<(Key, u32)>(), 24);
         let mut ranking = Ranking::default();
         for time in 0..100_000 {

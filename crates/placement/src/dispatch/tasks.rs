@@ -242,7 +242,7 @@ mod tests {
     use super::Task;
 
     #[test]
-    fn a_task_takes_what_the_documentation_says() {
+    fn task_memory_is_as_documented() {
         // Including its links here and in its group.
         assert!(std::mem::size_of::<Task>() + 16 <= 100);
     }

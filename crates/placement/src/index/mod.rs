@@ -326,13 +326,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_and_a_copy_take_what_the_documentation_says() {
+    fn index_memory_is_as_documented() {
         assert_eq!(std::mem::size_of::<Object>(), 40);
         assert_eq!(std::mem::size_of::<Holder>(), 8);
     }
 
     #[test]
-    fn effects_are_kept_only_for_a_dispatcher() {
+    fn effects_are_recorded_only_for_a_dispatcher() {
         let mut index = CacheIndex::new(4);
         let host = index.add_host();
         index.claim(ObjectId(0), host);

@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn flows_end_when_small_steps_of_time_say(
+        fn flows_end_as_in_a_simulation_with_small_steps(
             flows in prop::collection::vec((0..3000u64, 1..2000u64), 1..12),
             rate in 1.0..10.0f64,
             flow_rate in 0.5..10.0f64,

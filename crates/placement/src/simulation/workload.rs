@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn workloads_read_what_they_say() {
+    fn workloads_read_the_stated_objects() {
         assert_eq!(counts(&Workload::shuffled(50, 3, 1), 50), [3; 50]);
         assert_eq!(counts(&Workload::scan(20, 2), 20), [2; 20]);
         let uneven = counts(&Workload::sample(10, 14, 1), 10);

@@ -68,7 +68,7 @@ pub enum TaskletError {
     },
     /// An output already has samples.
     #[error(
-        "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); to replace them, call mark_invalid({start}, {end}) on the signal first; else choose another output, or continue the earlier run with resume=True{}", elsewhere(journal.as_deref())
+        "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); to replace them, call mark_invalid({start}, {end}) on the signal first; else choose another output, or continue the earlier run with resume=True{}", journal_hint(journal.as_deref())
     )]
     OutputOccupied {
         name: String,
@@ -161,7 +161,7 @@ fn others(failed: usize, not_run: usize) -> String {
     }
 }
 
-fn elsewhere(journal: Option<&Path>) -> String {
+fn journal_hint(journal: Option<&Path>) -> String {
     journal.map_or_else(String::new, |path| {
         let path = path.display();
         format!(" and journal={path}, since that run had other outputs than this one")

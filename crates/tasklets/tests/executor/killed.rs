@@ -42,7 +42,7 @@ fn child(root: &Path) {
 }
 
 #[test]
-fn killed_at_any_time_it_goes_on_until_all_is_there() {
+fn a_run_killed_at_any_time_can_be_resumed_to_the_end() {
     if let Ok(root) = std::env::var(CHILD) {
         child(Path::new(&root));
         return;
@@ -59,7 +59,7 @@ fn killed_at_any_time_it_goes_on_until_all_is_there() {
             let mut process = Command::new(std::env::current_exe().unwrap())
                 .args([
                     "--exact",
-                    "killed::killed_at_any_time_it_goes_on_until_all_is_there",
+                    "killed::a_run_killed_at_any_time_can_be_resumed_to_the_end",
                     "--nocapture",
                 ])
                 .env(CHILD, &root)

@@ -8,7 +8,7 @@ use isochrony_tasklets::{
     TaskletError, TaskletScheduler, TaskletSpec,
 };
 
-mod any;
+mod random;
 
 /// Two stored signals, one of output and two of scratch.
 fn signals() -> Vec<SignalSpec> {
@@ -118,7 +118,7 @@ fn a_backward_scan_is_read_forward() {
 }
 
 #[test]
-fn where_the_disk_is_known_its_bytes_are_the_order_and_else_the_index() {
+fn tasklets_are_ordered_by_disk_position_if_known_else_by_index() {
     let specs: Vec<TaskletSpec> = (0..4)
         .flat_map(|part| {
             [0, 1].map(|signal| {
@@ -194,7 +194,7 @@ fn a_budget_that_cannot_be_met_is_refused_before_the_run() {
 }
 
 #[test]
-fn tasklets_that_wait_for_one_another_are_named() {
+fn tasklets_in_a_cycle_are_named() {
     let mut specs = vec![
         spec("a", vec![written(3, 0..10)], vec![extent(4, 0..10)]),
         spec("b", vec![written(4, 0..10)], vec![extent(3, 0..10)]),
@@ -212,7 +212,7 @@ fn tasklets_that_wait_for_one_another_are_named() {
 }
 
 #[test]
-fn two_writers_nobody_who_writes_and_unknown_names_are_told_with_their_samples() {
+fn two_writers_no_writer_and_unknown_names_are_errors_with_samples() {
     let two = [
         spec("a", vec![], vec![extent(2, 0..10)]),
         spec("b", vec![], vec![extent(2, 9..12)]),
@@ -246,7 +246,7 @@ fn two_writers_nobody_who_writes_and_unknown_names_are_told_with_their_samples()
 }
 
 #[test]
-fn a_long_chain_and_a_wide_sum_take_no_stack_and_no_time() {
+fn a_long_chain_and_a_wide_sum_need_little_stack_and_time() {
     const LONG: usize = 100_000;
     let mut specs: Vec<TaskletSpec> = (0..LONG as i64)
         .map(|at| spec(&at.to_string(), vec![], vec![extent(3, at..at + 1)]))
@@ -264,7 +264,7 @@ fn a_long_chain_and_a_wide_sum_take_no_stack_and_no_time() {
 }
 
 #[test]
-fn a_slow_tasklet_at_the_front_does_not_hold_others_up() {
+fn a_slow_first_tasklet_does_not_delay_others() {
     let mut specs = vec![spec("slow", vec![stored(0, 0..1)], vec![])];
     specs.extend(fft_adder(50));
     let graph = DependencyGraph::new(&signals(), &specs).unwrap();
@@ -285,7 +285,7 @@ fn a_slow_tasklet_at_the_front_does_not_hold_others_up() {
 }
 
 #[test]
-fn those_in_turn_leave_workers_to_others() {
+fn exclusive_tasklets_leave_workers_to_others() {
     // Two exclusive ones first, then two that are not, then another exclusive one.
     let mut specs: Vec<TaskletSpec> = (0..5)
         .map(|at| spec(&at.to_string(), vec![stored(0, at..at + 1)], vec![]))

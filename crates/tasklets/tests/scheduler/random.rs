@@ -79,7 +79,7 @@ fn scratch_bytes(spec: &TaskletSpec) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn every_tasklet_is_run_once_after_what_it_needs_within_the_budget_and_in_its_turn(
+    fn every_tasklet_runs_once_after_its_dependencies_within_the_budget(
         specs in any_specs(), workers in 1usize..6, given in any::<bool>(), spare in 0u64..200,
         choices in prop::collection::vec(any::<prop::sample::Index>(), 1..80),
         fails in prop::collection::vec(0usize..12, 40),
@@ -104,7 +104,7 @@ proptest! {
         listed.sort_unstable();
         prop_assert_eq!(listed, (0..specs.len()).filter(|at| !keep[*at]).collect::<Vec<_>>());
         let mut scheduler = TaskletScheduler::new(graph, serial, budget);
-        let (mut running, mut over): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
+        let (mut running, mut finished): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
         let mut begun = vec![0; specs.len()];
         let (mut live, mut peak) = (0, 0);
         let mut choices = choices.iter().cycle();
@@ -113,7 +113,7 @@ proptest! {
                 match scheduler.assign() {
                     Assignment::Run(at) => {
                         begun[at] += 1;
-                        prop_assert!(all[at].iter().all(|need| keep[*need] || over.contains(need)));
+                        prop_assert!(all[at].iter().all(|need| keep[*need] || finished.contains(need)));
                         live += scratch_bytes(&specs[at]);
                         peak = u64::max(peak, live);
                         prop_assert!(live <= budget, "{live} of {budget}");
@@ -126,7 +126,7 @@ proptest! {
                         // A tasklet that needs neither room nor exclusivity does not wait.
                         let turn = running.iter().any(|other| specs[*other].exclusive);
                         let waits = (0..specs.len()).find(|&at| {
-                            let ready = all[at].iter().all(|need| keep[*need] || over.contains(need));
+                            let ready = all[at].iter().all(|need| keep[*need] || finished.contains(need));
                             let waiting = scheduler.state(at) == TaskletState::Waiting;
                             let free = scratch_bytes(&specs[at]) == 0 && !(turn && specs[at].exclusive);
                             waiting && ready && free
@@ -144,7 +144,7 @@ proptest! {
             let released = if failing && fails[at] == 0 {
                 scheduler.fail(at)
             } else {
-                over.push(at);
+                finished.push(at);
                 scheduler.complete(at)
             };
             live -= released.iter().map(|at| scratch_bytes(&specs[*at])).sum::<u64>();

@@ -13,10 +13,15 @@ use crate::receive::Packet;
 const MAX_OUTER_GAP_SECONDS: f64 = 3.2e9;
 
 impl FeedSource {
-    pub(super) fn describe(&mut self, session: u32, said: SenderDescription, packet: Packet) {
+    pub(super) fn describe(
+        &mut self,
+        session: u32,
+        description: SenderDescription,
+        packet: Packet,
+    ) {
         let inner = &self.listener.0;
         let enough = inner.copies_to_trust();
-        if !inner.descriptions.add(session, said, enough) {
+        if !inner.descriptions.add(session, description, enough) {
             add(&inner.counters.malformed_frames, 1);
         }
         self.queue.recycle(packet.bytes);

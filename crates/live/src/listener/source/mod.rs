@@ -150,8 +150,8 @@ impl FeedSource {
         for one in decoded.drain(..) {
             match one {
                 DecoderOutput::Dropped(packet) => self.queue.recycle(packet.bytes),
-                DecoderOutput::Description(session, said, packet) => {
-                    self.describe(session, *said, packet)
+                DecoderOutput::Description(session, description, packet) => {
+                    self.describe(session, *description, packet)
                 }
                 DecoderOutput::Frame(frame) => self.place_frame(frame)?,
             }

@@ -322,7 +322,7 @@ fn events_of(
     (indices, breaks, marks, listener)
 }
 
-fn steady(silent: (usize, u64)) -> Sender {
+fn steady_sender(silent: (usize, u64)) -> Sender {
     Sender {
         rate: 1000,
         len: 10,
@@ -336,7 +336,7 @@ fn steady(silent: (usize, u64)) -> Sender {
 
 #[test]
 fn a_silence_is_a_gap_and_progress_goes_on() {
-    let (indices, breaks, marks, listener) = events(&steady((50, 500)), 100);
+    let (indices, breaks, marks, listener) = events(&steady_sender((50, 500)), 100);
     assert_eq!(indices, (0..500).chain(1000..2000).collect::<Vec<_>>());
     let dropped: Vec<Range<i64>> = breaks
         .iter()
@@ -361,7 +361,7 @@ fn a_silence_is_a_gap_and_progress_goes_on() {
 
 /// 500 samples, silence, and at 1 s the end of a sender at 1000.
 fn ending_in_silence(gap: u64) -> Vec<Arrival> {
-    let mut arrivals = steady((50, 1500)).arrivals();
+    let mut arrivals = steady_sender((50, 1500)).arrivals();
     let header = FrameHeader {
         end: true,
         gap,
@@ -396,8 +396,8 @@ fn a_gap_at_the_end_of_a_feed_begins_where_its_silence_began() {
 }
 
 #[test]
-fn what_comes_too_late_is_counted_and_kept_on_request() {
-    let mut sender = steady((50, 500));
+fn late_samples_are_counted_and_kept_on_request() {
+    let mut sender = steady_sender((50, 500));
     sender.sends_backlog = true;
     let (indices, _, _, listener) = events(&sender, 100);
     // All frames from 50 on arrive at 1011 ms, when samples before 900 have been given up.
@@ -418,8 +418,8 @@ fn what_comes_too_late_is_counted_and_kept_on_request() {
 }
 
 #[test]
-fn a_clock_that_starts_anew_is_a_new_run_and_not_late() {
-    let mut sender = steady((50, 1000));
+fn a_restarted_clock_begins_a_run_and_is_not_late() {
+    let mut sender = steady_sender((50, 1000));
     sender.restarts = true;
     let (indices, breaks, marks, listener) = events(&sender, 100);
     let counts = listener.counts();
