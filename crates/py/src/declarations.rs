@@ -7,17 +7,21 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 /// Operators of other crates linked into this extension.
-static ADDED: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
+static ADDED_OPERATORS: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
 
 /// Adds operators of another crate; called when the extension is initialised. The package refuses names of existing
 /// `Plan` methods.
 pub fn add_operators(declarations: &[Declaration]) {
-    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut added = ADDED_OPERATORS
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
     added.extend_from_slice(declarations);
 }
 
 pub(crate) fn catalog() -> Catalog {
-    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let added = ADDED_OPERATORS
+        .read()
+        .unwrap_or_else(PoisonError::into_inner);
     let standard = Catalog::standard();
     added
         .iter()
@@ -30,7 +34,9 @@ pub(crate) fn catalog() -> Catalog {
 #[pyo3(signature = (added=false))]
 pub(crate) fn operator_declarations(added: bool) -> String {
     let listed: Vec<Value> = if added {
-        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+        let added = ADDED_OPERATORS
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         added.iter().map(Declaration::to_json).collect()
     } else {
         catalog().iter().map(Declaration::to_json).collect()

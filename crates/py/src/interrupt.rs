@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 
 /// Smaller work takes milliseconds; a thread would add tens of microseconds.
-const LARGE: u64 = 8 << 20;
+const MIN_THREAD_BYTES: u64 = 8 << 20;
 
 /// Bytes to state to [`interruptible`] for so many of a store or signal: requests to a server take any time.
 pub(crate) fn bytes_to_wait_for(is_remote: bool, bytes: u64) -> u64 {
@@ -37,7 +37,7 @@ pub(crate) fn interruptible<T: Send>(
     bytes: u64,
     work: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
-    if bytes < LARGE {
+    if bytes < MIN_THREAD_BYTES {
         return crate::interpreter::detach(py, work);
     }
     let interrupt = Interrupt::default();

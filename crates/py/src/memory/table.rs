@@ -34,7 +34,7 @@ fn shared(buffer: arrow_buffer::Buffer) -> Result<Buffer> {
     Ok(unsafe { Buffer::from_owner(owner, data, len) })
 }
 
-fn strange(error: &ArrowError) -> Error {
+fn arrow_error(error: &ArrowError) -> Error {
     PackageError::new(
         "PlanError",
         "arrow",
@@ -139,7 +139,7 @@ pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &Schema,
 ) -> Result<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| strange(&error))?;
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| arrow_error(&error))?;
     Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?)
 }
 

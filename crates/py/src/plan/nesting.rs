@@ -103,8 +103,8 @@ impl Nesting {
 
 /// Depth at which this process started.
 fn outside() -> usize {
-    static OUTSIDE: OnceLock<usize> = OnceLock::new();
-    *OUTSIDE.get_or_init(|| {
+    static PROCESS_DEPTH: OnceLock<usize> = OnceLock::new();
+    *PROCESS_DEPTH.get_or_init(|| {
         let text = std::env::var(DEPTH_VARIABLE).unwrap_or_default();
         text.parse().unwrap_or(0)
     })

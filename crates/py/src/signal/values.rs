@@ -24,7 +24,7 @@ impl<'py> FromPyObject<'_, 'py> for FillArg<'py> {
 }
 
 /// Samples are converted so many times faster than the work for which `interruptible` starts a thread.
-const FAST: u64 = 4;
+const CONVERSION_SPEED_RATIO: u64 = 4;
 
 /// Arguments of `values`.
 struct Request<'a, 'py> {
@@ -91,7 +91,7 @@ impl Selection {
                 limit: isize::MAX as u128,
             }
         })?;
-        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / FAST);
+        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / CONVERSION_SPEED_RATIO);
         if let Some(out) = array.samples_mut::<f64>() {
             interruptible(py, wait, || {
                 Ok(selection.values_into(Fill::Value(fill), out)?)
@@ -206,7 +206,7 @@ impl Selection {
         let value = value.map(|(buffer, _)| buffer);
         let dtype = array.dtype();
         let bytes = out.len()?.saturating_mul(dtype.size()) as u64;
-        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / FAST);
+        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / CONVERSION_SPEED_RATIO);
         macro_rules! read {
             ($type:ty, $into:ident, $fill:expr) => {{
                 let fill = $fill;

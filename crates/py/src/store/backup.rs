@@ -90,14 +90,14 @@ pub(crate) fn run<'py>(
     let done: Result<BackupReport> = {
         let raised = &mut raised;
         let work = move || {
-            let mut told = Instant::now();
+            let mut last_report = Instant::now();
             let mut tell = |now: &Progress| {
                 let (done, total) = (now.done(), now.total().unwrap_or(0));
                 let Some(progress) = progress else { return };
-                if raised.is_some() || (done < total && told.elapsed() < PROGRESS_INTERVAL) {
+                if raised.is_some() || (done < total && last_report.elapsed() < PROGRESS_INTERVAL) {
                     return;
                 }
-                told = Instant::now();
+                last_report = Instant::now();
                 let called = attach(|py| progress.call1(py, (done, total, 0, 0)).map(drop));
                 *raised = called.err();
                 if raised.is_some() {
@@ -116,12 +116,12 @@ pub(crate) fn run<'py>(
     for (name, reason) in &report.failed {
         failed.append((name, reason))?;
     }
-    let told = PyDict::new(py);
-    told.set_item("sequence", report.sequence)?;
-    told.set_item("signals", report.signals)?;
-    told.set_item("copied_bytes", report.copied_bytes)?;
-    told.set_item("kept_bytes", report.kept_bytes)?;
-    told.set_item("removed", report.removed)?;
-    told.set_item("failed", failed)?;
-    Ok(told)
+    let result = PyDict::new(py);
+    result.set_item("sequence", report.sequence)?;
+    result.set_item("signals", report.signals)?;
+    result.set_item("copied_bytes", report.copied_bytes)?;
+    result.set_item("kept_bytes", report.kept_bytes)?;
+    result.set_item("removed", report.removed)?;
+    result.set_item("failed", failed)?;
+    Ok(result)
 }

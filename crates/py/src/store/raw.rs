@@ -138,14 +138,14 @@ impl Store {
         options: &RawOptions,
         progress: Option<Py<PyAny>>,
     ) -> Result<(Summary, Option<PyErr>)> {
-        let (tell, told) = channel::<[u64; 4]>();
+        let (sender, receiver) = channel::<[u64; 4]>();
         let store = &self.shared.store;
         std::thread::scope(|scope| {
             let worker = scope.spawn(move || {
                 // The receiver is dropped only while unwinding.
                 let mut on = |now: &ImportProgress| {
                     let [bytes, files] = [&now.bytes, &now.files];
-                    let _ = tell.send([
+                    let _ = sender.send([
                         bytes.done(),
                         bytes.total().unwrap_or(0),
                         files.done(),
@@ -156,7 +156,7 @@ impl Store {
             });
             let mut raised = None;
             loop {
-                let news = match told.recv_timeout(POLL_INTERVAL) {
+                let news = match receiver.recv_timeout(POLL_INTERVAL) {
                     Ok(news) => Some(news),
                     Err(RecvTimeoutError::Timeout) => None,
                     Err(RecvTimeoutError::Disconnected) => break,

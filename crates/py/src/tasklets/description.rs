@@ -54,7 +54,7 @@ pub(crate) struct Callbacks {
     /// Calls a function in this process.
     pub(super) call: Py<PyAny>,
     /// Receives what a function returned in a worker process.
-    pub(super) took: Py<PyAny>,
+    pub(super) on_result: Py<PyAny>,
     pub(super) results: Py<PyDict>,
 }
 

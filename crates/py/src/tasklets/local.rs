@@ -25,7 +25,7 @@ impl EndingError {
     }
 
     /// Stops the execution if the exception is one of these.
-    pub(super) fn look_at(&self, py: Python<'_>, error: &PyErr, context: &TaskletContext<'_>) {
+    pub(super) fn check(&self, py: Python<'_>, error: &PyErr, context: &TaskletContext<'_>) {
         if !error.is_instance_of::<PyException>(py) {
             let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert_with(|| error.clone_ref(py));
@@ -58,7 +58,7 @@ impl PythonFunction {
         let selections = selections.collect::<std::result::Result<Vec<_>, Cause>>()?;
         let (returned, pieces) = crate::interpreter::attach(|py| {
             let done = self.with_inputs(py, selections, homes, context);
-            done.inspect_err(|error| self.ends.look_at(py, error, context))
+            done.inspect_err(|error| self.ends.check(py, error, context))
         })?;
         for WrittenBlock {
             output,

@@ -41,10 +41,10 @@ pub(crate) fn explain_tasklets(
     calls: (Py<PyAny>, Py<PyAny>),
 ) -> Result<String> {
     let results = PyDict::new(py).unbind();
-    let (call, took) = calls;
+    let (call, on_result) = calls;
     let calls = Callbacks {
         call,
-        took,
+        on_result,
         results,
     };
     let made = executor(tasklets, settings, calls)?;
@@ -70,10 +70,10 @@ pub(crate) fn run_tasklets<'py>(
     watchers: (Option<Py<PyAny>>, Option<Py<PyAny>>),
 ) -> Result<Bound<'py, PyDict>> {
     let (progress, stop) = watchers;
-    let (call, took) = calls;
+    let (call, on_result) = calls;
     let calls = Callbacks {
         call,
-        took,
+        on_result,
         results,
     };
     let run = executor(tasklets, settings, calls)?;
@@ -107,15 +107,15 @@ pub(crate) fn run_tasklets<'py>(
         let processes = run.processes.as_ref().map(|processes| processes.close());
         (done, raised, processes.unwrap_or_default())
     });
-    let told = ReportExtras {
+    let extras = ReportExtras {
         places: run.places,
         processes,
     };
     match (done, raised.or_else(|| run.ends.take())) {
         // Finished tasklets are kept; the next run reports them.
         (_, Some(error)) => Err(error.into()),
-        (Ok(done), None) => Ok(report::described(py, &done, &told)?),
-        (Err(failure), None) => Err(report::failed(py, *failure, &told)),
+        (Ok(done), None) => Ok(report::described(py, &done, &extras)?),
+        (Err(failure), None) => Err(report::failed(py, *failure, &extras)),
     }
 }
 

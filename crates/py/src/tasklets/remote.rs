@@ -53,7 +53,7 @@ impl RemoteTasklet {
             Err(error) => {
                 let cause = workers::cause(error);
                 if let Some(error) = cause.downcast_ref::<PyErr>() {
-                    crate::interpreter::attach(|py| self.function.ends.look_at(py, error, context));
+                    crate::interpreter::attach(|py| self.function.ends.check(py, error, context));
                 }
                 return Err(cause);
             }
@@ -68,7 +68,9 @@ impl RemoteTasklet {
     }
 
     fn returned(&self, pickled: &[u8], context: &TaskletContext<'_>) -> Result<ReturnValue, Cause> {
-        let Callbacks { took, results, .. } = &*self.function.calls;
+        let Callbacks {
+            on_result, results, ..
+        } = &*self.function.calls;
         let (kept, text) = crate::interpreter::attach(|py| -> PyResult<(bool, Option<String>)> {
             let pickled = PyBytes::new(py, pickled);
             let given = (
@@ -77,7 +79,7 @@ impl RemoteTasklet {
                 pickled,
                 context.is_journaled(),
             );
-            took.bind(py).call1(given)?.extract()
+            on_result.bind(py).call1(given)?.extract()
         })?;
         Ok(match text {
             _ if !kept => ReturnValue::NotSerializable,
@@ -201,8 +203,8 @@ impl FunctionPlacement {
 
     pub(super) fn lines(self) -> Vec<String> {
         let more = self.lines.len().saturating_sub(MAX_LINES);
-        let told = self.lines.into_iter().take(MAX_LINES);
-        let mut lines: Vec<String> = told
+        let shown = self.lines.into_iter().take(MAX_LINES);
+        let mut lines: Vec<String> = shown
             .map(|(words, count)| format!("{count} {words}"))
             .collect();
         if more > 0

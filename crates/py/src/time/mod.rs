@@ -88,7 +88,7 @@ impl From<isochrony_time::Time> for Time {
 }
 
 /// Counts of 2^-32 in a whole one.
-pub(crate) const ONE: i128 = 1 << 32;
+pub(crate) const FRACTIONS_PER_NS: i128 = 1 << 32;
 
 #[pymethods]
 impl Time {
@@ -297,7 +297,7 @@ pub(crate) fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
 pub(crate) fn seconds(py: Python<'_>, bits: i128) -> PyResult<Bound<'_, PyAny>> {
     py.import("fractions")?
         .getattr("Fraction")?
-        .call1((bits, ONE * 1_000_000_000))
+        .call1((bits, FRACTIONS_PER_NS * 1_000_000_000))
 }
 
 /// An `isochrony.times.Rate`: a float with its exact ratio.

@@ -110,7 +110,7 @@ impl RunningInstance {
         }
         if let Some(begins) = begins {
             // Ranges and rows may overlap, but must be ordered by start.
-            let least = self.told.max(self.ends[at]);
+            let least = self.min_index.max(self.ends[at]);
             if begins < least {
                 return Err(refused(format!(
                     "what was emitted begins at index {begins}, but nothing before {least} was to follow; emit in order, \

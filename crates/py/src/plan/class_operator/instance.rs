@@ -89,7 +89,7 @@ impl Instance {
             outputs: outputs.clone(),
             passes,
             waiting: Vec::new(),
-            told: i64::MIN,
+            min_index: i64::MIN,
             open: inputs.len(),
         });
         Ok(OperatorProperties::new(outputs)
@@ -225,7 +225,7 @@ impl Operator for Instance {
         emit(items, out)?;
         // After other breaks indices continue, and consumers rely on progress marks.
         if *why == Break::Rewind {
-            ready.told = i64::MIN;
+            ready.min_index = i64::MIN;
             ready.ends.fill(i64::MIN);
         }
         Ok(())
@@ -248,7 +248,7 @@ impl Operator for Instance {
             return i64::MIN;
         };
         let upto = upto.saturating_sub_unsigned(ready.lag);
-        ready.told = ready.told.max(upto);
+        ready.min_index = ready.min_index.max(upto);
         upto
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct RunningInstance {
     /// Items of earlier inputs, until the last input's item completes them.
     pub(super) waiting: Vec<Item>,
     /// Nothing is emitted before this index.
-    pub(super) told: i64,
+    pub(super) min_index: i64,
     /// End of what each output has emitted; for ranges and rows the last start.
     pub(super) ends: Vec<i64>,
     pub(super) open: usize,
