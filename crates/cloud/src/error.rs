@@ -99,7 +99,7 @@ pub enum CloudError {
     )]
     Source { path: PathBuf, reason: String },
     /// The caller requested a stop.
-    #[error("the transfer was stopped; run it again to go on")]
+    #[error("the transfer was stopped; run it again to continue")]
     Interrupted,
     /// The request thread cannot be started.
     #[error(

@@ -64,7 +64,7 @@ pub enum IngestError {
     },
     /// Two fields of variable width with nothing between them.
     #[error(
-        "layout {template:?}: {second} at character {at} touches {first}, so that nobody can tell where one ends; put a character between them or give a width, such as {{name:4}}"
+        "layout {template:?}: {second} at character {at} touches {first}, so the end of the first is ambiguous; put a character between them or give a width, such as {{name:4}}"
     )]
     TouchingFields {
         /// The template as given.
@@ -308,7 +308,7 @@ pub enum IngestError {
         legal: &'static str,
     },
     /// The import was cancelled.
-    #[error("the import was cancelled; what was committed stays, run it again to go on")]
+    #[error("the import was cancelled; what was committed stays, run it again to continue")]
     Cancelled,
     /// The operating system reported an error.
     #[error("cannot {action} {}: {source}; check its permissions and its disk", path.display())]

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 pub(crate) fn duplicate(number: i32) -> PyResult<OwnedFd> {
     if number < 0 {
         return Err(PyValueError::new_err(format!(
-            "{number} is no descriptor; give one that is open"
+            "{number} is not a descriptor; give one that is open"
         )));
     }
     // SAFETY: the descriptor is open while borrowed: numbers come only from `isochrony.streams`, which got them from

@@ -161,7 +161,7 @@ impl<'a> Search<'a> {
                 Kind::Epoch(unit) => parse_epoch(text, *unit),
                 Kind::Iso => match self.iso(at, text) {
                     Some(iso) => iso.refined(&calendar).stamp(),
-                    None => Err("it is no ISO 8601 time"),
+                    None => Err("it is not an ISO 8601 time"),
                 },
                 _ => continue,
             };

@@ -216,7 +216,7 @@ impl RequestPlanner {
             }
             // Only the first span may begin within a block, so that memory has no holes.
             if self.direct && ((at > 0 && before > 0) || (plan.begin + at) % ALIGNMENT != before) {
-                return Ok(Err("its shards are no whole blocks".into()));
+                return Ok(Err("its shards are not whole blocks".into()));
             }
             let (file, path) = match self.file(&span)? {
                 Ok(found) => found,

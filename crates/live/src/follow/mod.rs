@@ -114,7 +114,7 @@ impl FollowedSignal {
             }
         };
         let how = saved.get("follow").and_then(Value::as_object);
-        let how = how.ok_or_else(|| unreadable("follow= is no object".into()))?;
+        let how = how.ok_or_else(|| unreadable("follow= is not an object".into()))?;
         let seconds = |option: &str| match how.get(option).and_then(Value::as_f64) {
             Some(seconds) => Duration::try_from_secs_f64(seconds)
                 .map(Some)

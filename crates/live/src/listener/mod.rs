@@ -174,7 +174,7 @@ impl Listener {
         {
             return Err(LiveError::Address {
                 address: address.to_string(),
-                why: "port 0 is any free one, which nobody would know; choose a port".into(),
+                why: "port 0 is any free one, which would be unknown; choose a port".into(),
             });
         }
         Self::with_input(FeedInput::Unbound(OnceLock::new()), *address, options)

@@ -166,7 +166,7 @@ impl ListenOptions {
         if let Some(lateness) = self.lateness {
             let got = lateness.as_secs_f64().to_string();
             if self.framing == FeedFraming::Raw {
-                let legal = "none with framing=\"raw\": bare samples say no index, so a pause cannot be told from a loss";
+                let legal = "none with framing=\"raw\": bare samples have no index, so a pause cannot be distinguished from a loss";
                 return refused("lateness", got, legal);
             }
             if lateness < self.reorder {

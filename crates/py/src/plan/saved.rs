@@ -33,7 +33,7 @@ pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value
         _ => Err(PackageError::new(
             "PlanError",
             "parameter",
-            format!("parameters of {operator} are no object; give them by name"),
+            format!("parameters of {operator} are not an object; give them by name"),
         )
         .into()),
     }

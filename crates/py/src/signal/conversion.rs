@@ -174,7 +174,7 @@ fn many(
             if *count == i64::MIN {
                 let position = first + position;
                 let message =
-                    format!("NaT at position {position} is no time; drop missing times first");
+                    format!("NaT at position {position} is not a time; drop missing times first");
                 return Err(PackageError::new("TimeError", "not_a_time", message).into());
             }
             times.push(instant(*count, unit)?);

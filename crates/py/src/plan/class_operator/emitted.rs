@@ -68,7 +68,7 @@ impl RunningInstance {
             } => {
                 let (values, _) = self.values(values, dtype, Some(width))?;
                 let frames = Frames::computed(start, (window, hop), values, dtype, width, stream);
-                let wrong = || refused("rows of windows do not lie one behind the other".into());
+                let wrong = || refused("rows of windows are not consecutive".into());
                 frames.ok_or_else(wrong)?.into()
             }
             PortType::Ranges { stream } => {

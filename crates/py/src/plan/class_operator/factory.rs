@@ -82,7 +82,7 @@ impl OperatorFactory for ClassOperator {
         let Some(params) = &self.params else {
             return Err(PlanError::NotSaveable {
                 operator: self.factory.shown.clone(),
-                what: "parameters that are no JSON",
+                what: "parameters that are not JSON",
                 mend: "give it numbers, texts, lists and dicts of them",
             });
         };
