@@ -68,7 +68,7 @@ struct CurrentFile {
 
 #[derive(Clone, Copy)]
 enum State {
-    /// EarlierImport the first piece.
+    /// Before the first piece.
     Begin,
     /// The next piece follows the one before.
     FollowsOn,

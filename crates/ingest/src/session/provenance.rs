@@ -30,7 +30,7 @@ pub(crate) struct ImportedFile {
     pub(crate) version: Option<i64>,
 }
 
-/// ImportedFile files of a signal that have no event yet.
+/// Imported files of a signal that have no event yet.
 #[derive(Debug, Default)]
 pub(crate) struct UnrecordedFiles(Vec<ImportedFile>);
 
@@ -116,7 +116,7 @@ pub(crate) struct EarlierImport {
     pub(crate) version: Option<i64>,
 }
 
-/// ImportedFile files by a 128-bit hash of their path, so that none of a billion collide.
+/// Imported files by a 128-bit hash of their path, so that none of a billion collide.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFiles(HashMap<u128, EarlierImport>);
 
