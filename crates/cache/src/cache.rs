@@ -229,7 +229,7 @@ impl Cache {
 }
 
 impl StateGuard<'_> {
-    /// Pins an object of the index, or forgets it if its file is gone or truncated.
+    /// Pins a known object; forgets it if its file is gone or truncated.
     fn pin_known(
         &mut self,
         digest: &[u8; 32],

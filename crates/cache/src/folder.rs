@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{CacheError, IoContext};
 use crate::journal::{MAGIC, OwnerId};
 
-/// Names in a cache's folder. `scratch` belongs to users of the cache and is left alone.
+/// `scratch` belongs to users of the cache.
 const OWN_NAMES: [&str; 6] = [
     "lock",
     "journal",
@@ -62,8 +62,8 @@ impl Folder {
         self.objects().join(folder).join(file)
     }
 
-    /// Whether there is a cache, intact or not. A folder with other files is an error, since a cache without a readable
-    /// journal starts empty.
+    /// Whether there is a cache, intact or not. Foreign files are an error, since a cache without a readable journal
+    /// starts empty.
     pub(crate) fn has_cache(&self) -> Result<bool, CacheError> {
         if starts_with_magic(&self.journal())? {
             return Ok(true);
@@ -85,8 +85,7 @@ impl Folder {
         {
             return Err(not_a_cache(foreign));
         }
-        // Other programs may use these common names for a file `journal` or a folder `objects`. A cache creates `lock`
-        // first, then `owners`.
+        // These are common names, but a cache creates `lock` first, then `owners`.
         let has_both = self.lock().is_file() && self.owners().is_dir();
         match names.iter().find(|name| *name != "lock") {
             Some(found) if !has_both => Err(not_a_cache(found)),

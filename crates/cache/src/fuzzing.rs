@@ -4,7 +4,7 @@ use crate::cache::CacheOptions;
 use crate::index::Index;
 use crate::journal::{Header, Op, Records, opening_bytes, parse_opening, record_bytes};
 
-/// Maximum pieces of an index, since a few bytes may stand for many and exhaust memory.
+/// A few bytes may stand for many pieces and exhaust memory.
 const MAX_PIECES: usize = 1 << 18;
 
 /// Parses bytes as a journal, and as payloads of its records. The result must be a consistent index that a snapshot

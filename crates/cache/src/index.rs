@@ -11,7 +11,7 @@ use isochrony_placement::{Eviction, EvictionPolicy};
 
 /// Allowed piece lengths: whole blocks, at most a request.
 pub(crate) const PIECE_BYTES: Range<u64> = BLOCK_BYTES..(1 << 30) + 1;
-/// Replayed uses per object of a snapshot, so that loading takes linear time.
+/// Bounds the replayed uses per object, so that loading takes linear time.
 const MAX_REPLAYED_USES: u64 = 64;
 
 #[derive(Debug, Clone)]
@@ -252,7 +252,7 @@ impl Index {
         if bytes <= object.extent.bytes || extent.pieces() > MAX_PIECES {
             return Err(InvalidOp);
         }
-        // A short last piece is now incomplete. A process that is fetching it finds it no longer reserved.
+        // A short last piece is now incomplete; its fetcher finds it no longer reserved.
         if let Some(last) = object.last_short()
             && object.pieces.contains_key(&last)
         {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::journal::ObjectId;
 use crate::piece_table::PieceStates;
 
-/// Maximum number of piece states, eight bytes each: those of a terabyte in pieces of 1 MiB.
+/// Eight bytes each: the states of a terabyte in pieces of 1 MiB.
 const MAX_PIECES: usize = 1 << 20;
 
 /// States by object. Unpinned ones are dropped when there are too many.

@@ -15,12 +15,12 @@ use crate::error::{CacheError, IoContext};
 use crate::folder::{Folder, remove};
 use crate::journal::OwnerId;
 
-/// Timeout of the index lock. A change takes well below a millisecond, removing many large files may take seconds.
+/// A change takes well below a millisecond; removing many large files may take seconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Initial and maximum time between attempts.
 const RETRY_INTERVAL: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
-/// Tries to lock an open file. `false` if another open file holds a conflicting lock.
+/// `false` if another open file holds a conflicting lock.
 fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
     let operation = match exclusive {
         true => FlockOperation::NonBlockingLockExclusive,
@@ -36,8 +36,8 @@ fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
     }
 }
 
-/// Unlocks an open file at once. Closing it may be too late: a process just being started by another thread briefly has
-/// copies of all open files.
+/// Unlocks at once. Closing may be too late: a process being started by another thread briefly has copies of all open
+/// files.
 pub(crate) fn unlock(file: &File) {
     // Fails only for files that cannot be locked at all.
     let _ = flock(file, FlockOperation::Unlock);
@@ -51,8 +51,8 @@ pub(crate) fn is_unlocked(file: &File) -> io::Result<bool> {
     Ok(is_locked)
 }
 
-/// Locks an object's file while it is pinned. Call with the index lock held; exclusive locks are only taken under it
-/// too, so this waits at most for the start of a process.
+/// Call with the index lock held: exclusive locks are only taken under it, so this waits at most for the start of a
+/// process.
 pub(crate) fn lock_pinned(file: &File, path: &Path) -> Result<(), CacheError> {
     let start = Instant::now();
     while !try_lock(file, false).at("lock", path)? {
@@ -83,7 +83,7 @@ impl IndexLock {
         Ok(Self { file })
     }
 
-    /// Waits for the lock. Creates a removed folder again, since a lock on a deleted file excludes nobody.
+    /// Creates a removed folder again, since a lock on a deleted file excludes nobody.
     pub(crate) fn acquire(&mut self, folder: &Folder) -> Result<(), CacheError> {
         while !self.acquire_existing(folder)? {
             *self = Self::open(folder)?;
@@ -129,7 +129,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// This open cache for other processes: a locked file named by its number.
+/// This open cache for other processes: a locked file.
 #[derive(Debug)]
 pub(crate) struct Owner {
     pub(crate) id: OwnerId,
@@ -183,7 +183,7 @@ pub(crate) enum UnlinkOutcome {
     InUse,
 }
 
-/// Deletes an object's file unless it is pinned. Call with the index lock held, so that nobody pins it meanwhile.
+/// Call with the index lock held, so that nobody pins the file meanwhile.
 pub(crate) fn unlink_unpinned(path: &Path) -> UnlinkOutcome {
     let file = match File::open(path) {
         Ok(file) => file,

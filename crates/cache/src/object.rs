@@ -7,12 +7,12 @@ use crate::journal::{OwnerId, Piece};
 use crate::key::ObjectKey;
 use crate::ranges::{Extent, runs};
 
-/// Maximum pieces of an object: the table of a pinned object has 8 bytes for each.
+/// A pinned object's table has 8 bytes per piece.
 pub(crate) const MAX_PIECES: u64 = 1 << 22;
-/// Maximum pieces reserved at once, which bounds the entries of a journal record.
+/// Bounds the entries of a journal record.
 pub(crate) const MAX_RESERVED: u32 = 1 << 14;
 pub(crate) const BLOCK_BYTES: u64 = 4096;
-/// Pieces per metadata block of the file system. (ext4: 340 extents per block.)
+/// ext4 has 340 extents per metadata block.
 const PIECES_PER_BLOCK: u64 = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,13 +19,13 @@ use crate::ranges::Extent;
 const CHECKSUM: u64 = u32::MAX as u64;
 const PRESENT: u64 = 1 << 32;
 const VERIFIED: u64 = 1 << 33;
-/// Replaces `PRESENT`: this process found a checksum mismatch that the index may not know of.
+/// Replaces `PRESENT`: a checksum mismatch that the index may not know of.
 const DAMAGED: u64 = 1 << 34;
 /// Buffer for checksums; fits a core's own cache.
 const VERIFY_BYTES: usize = 64 << 10;
 
-/// A pinned object. The shared kernel lock on its file is the pin: it ends when the last user drops the table, or with
-/// the process.
+/// A pinned object. The shared kernel lock on its file is the pin, and ends with the last user of the table or the
+/// process.
 #[derive(Debug)]
 pub(crate) struct PieceTable {
     pub(crate) id: ObjectId,
@@ -39,8 +39,7 @@ pub(crate) struct PieceTable {
     states: Arc<PieceStates>,
 }
 
-/// What this process knows of an object's pieces. Kept between pins, so that bytes are verified once and not for each
-/// reader.
+/// A process's knowledge of an object's pieces. Kept between pins, so that bytes are verified once.
 #[derive(Debug)]
 pub(crate) struct PieceStates {
     /// Length of the last piece, which may be longer in another process.

@@ -75,13 +75,13 @@ impl Reservation {
         damaged.iter().for_each(|piece| object.table.clear(*piece));
         drop(locked);
         reservation.runs = runs;
-        // Without the lock, as it may be slow. If it fails, dropping the reservation releases the pieces.
+        // Without the lock, as it may be slow. If it fails, the drop releases the pieces.
         reservation.allocate()?;
         Ok(reservation)
     }
 
-    /// Has the file system allocate blocks, so that a full disk is detected before a fetch. Frees space once by
-    /// evicting other objects. Includes pieces that the index counts as allocated: on a full disk they got no blocks.
+    /// Has the file system allocate blocks, so that a full disk is detected before a fetch; evicts once if it is full.
+    /// Includes pieces that the index has as allocated, which got no blocks on a full disk.
     fn allocate(&self) -> Result<(), CacheError> {
         let ranges = self.ranges();
         let needed = ranges.iter().map(|range| range.end - range.start).sum();
@@ -91,7 +91,7 @@ impl Reservation {
         })
     }
 
-    /// Runs an operation that may find the disk full; then evicts and retries once.
+    /// On a full disk, evicts and retries once.
     fn with_room(
         &self,
         needed: u64,
@@ -169,7 +169,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Pieces still reserved by this; not a last piece whose object grew meanwhile.
+    /// Excludes a last piece whose object grew meanwhile.
     fn still_reserved(
         &self,
         locked: &StateGuard<'_>,
@@ -285,7 +285,7 @@ fn allocate(file: &std::fs::File, start: u64, bytes: u64) -> std::io::Result<()>
     loop {
         match fallocate(file, FallocateFlags::empty(), start, bytes) {
             Err(rustix::io::Errno::INTR) => {}
-            // Such a file system reports a full disk when the bytes are written.
+            // This file system reports a full disk at the write.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => return Ok(()),
             result => return Ok(result?),
         }

@@ -9,7 +9,7 @@ use crate::journal::{ObjectId, Op, OwnerId};
 use crate::locks::{UnlinkOutcome, is_alive, unlink_unpinned};
 use crate::state::StateGuard;
 
-/// Least eviction when the disk has no room for a journal record or a new file.
+/// Evicted at least if a journal record or a new file does not fit.
 pub(crate) const MIN_EVICTED_BYTES: u64 = 64 << 10;
 
 impl StateGuard<'_> {
@@ -80,7 +80,7 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// Ends the reservations of dead processes; on a full disk, those that can be recorded.
+    /// Ends the reservations of dead processes, as far as a full disk allows.
     pub(crate) fn reap(&mut self) -> Result<(), CacheError> {
         let mut known = self.index.owners();
         known.extend(self.inner.folder.owner_ids()?);
@@ -95,7 +95,7 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// Ends the reservations of a process if it is dead; returns whether it is.
+    /// Ends a dead process's reservations; returns whether it is dead.
     pub(crate) fn reap_owner(&mut self, owner: OwnerId) -> Result<bool, CacheError> {
         if owner == self.owner.id || is_alive(&self.inner.folder, owner)? {
             return Ok(false);
@@ -108,15 +108,15 @@ impl StateGuard<'_> {
         Ok(true)
     }
 
-    /// Deletes files unknown to the index, and forgets objects without a file. An object whose file exceeds the index's
-    /// size is deleted too: a power cut may keep a reservation's blocks and lose its record.
+    /// Deletes files unknown to the index, and forgets objects without a file. Also deletes files larger than in the
+    /// index: a power cut may keep a reservation's blocks and lose its record.
     fn remove_orphans(&mut self) -> Result<(), CacheError> {
         let index = &self.index;
         (self.inner.folder).remove_orphans(|digest| index.find(digest).is_some())?;
         let mut removed = Vec::new();
         for (id, object) in &index.objects {
             let path = self.inner.folder.object(&object.digest);
-            // File systems with larger blocks round up, by less than a piece.
+            // Larger blocks round up, by less than a piece.
             let most = object.allocated + object.extent.piece_bytes;
             let is_gone = match std::fs::metadata(&path) {
                 Ok(file) if file.blocks() * 512 < most => false,
@@ -133,7 +133,7 @@ impl StateGuard<'_> {
         self.commit_if_room(removed)
     }
 
-    /// Commits; if the journal does not fit on the disk, evicts once and retries.
+    /// If the journal does not fit, evicts and retries once.
     pub(crate) fn commit_or_evict(&mut self, ops: Vec<Op>, needed: u64) -> Result<(), CacheError> {
         match self.commit(ops.clone()) {
             Err(CacheError::Io { source, .. }) if is_full(&source) => {
@@ -144,7 +144,7 @@ impl StateGuard<'_> {
         }
     }
 
-    /// Ends reservations of this cache. If that cannot be recorded, the next holder of the lock retries.
+    /// If it cannot be recorded, the next holder of the lock retries.
     pub(crate) fn release(&mut self, object: ObjectId, runs: &[Range<u32>]) {
         let owner = self.owner.id;
         let Some(known) = self.index.objects.get(&object) else {

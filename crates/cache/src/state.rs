@@ -24,7 +24,7 @@ const MAX_UNREPORTED_USES: usize = 256;
 pub(crate) struct CacheInner {
     pub(crate) folder: Folder,
     pub(crate) settings: Settings,
-    /// Whether this handle may create the cache, or empty one with a damaged journal: it was opened with options.
+    /// Opened with options: it may create the cache, or empty a damaged one.
     may_create: bool,
     /// Kernel locks are shared with a fork, which must not use them.
     process: u32,
@@ -140,7 +140,7 @@ impl CacheInner {
         Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for the index lock and applies other processes' changes. Creates a removed folder again.
+    /// Waits for the index lock and applies others' changes. Recreates a removed folder.
     pub(crate) fn lock(&self) -> Result<StateGuard<'_>, CacheError> {
         if !self.may_create {
             return self
@@ -245,7 +245,7 @@ impl StateGuard<'_> {
         Some(())
     }
 
-    /// Reads the journal from its start, or starts empty if it is unusable.
+    /// Starts empty if the journal is unusable.
     fn reload(&mut self) -> Result<(), CacheError> {
         let inner = self.inner;
         let folder = &inner.folder;
@@ -300,7 +300,7 @@ impl StateGuard<'_> {
         }
         let sequence = self.journal.sequence;
         if self.apply(sequence, &ops).is_none() {
-            // A bug of this crate. Starting empty is safe, and what a reader of this journal would do.
+            // A bug of this crate. Starting empty is safe, as a reader would.
             debug_assert!(false, "an operation contradicts the index: {ops:?}");
             return self.reload();
         }
@@ -309,7 +309,7 @@ impl StateGuard<'_> {
                 sequence,
                 ..self.journal.header
             };
-            // If it fails, the journal stays long and the next commit retries.
+            // If it fails, the next commit retries.
             let base = self.index.snapshot();
             if let Ok(journal) = JournalFile::create(&self.inner.folder.journal(), header, &base) {
                 self.journal = journal;
@@ -318,7 +318,7 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// Commits operations that do not affect readers' bytes. Skipped on a full disk; unreported uses go with a later
+    /// For operations that do not affect readers' bytes. Skipped on a full disk; unreported uses stay for a later
     /// commit.
     pub(crate) fn commit_if_room(&mut self, ops: Vec<Op>) -> Result<(), CacheError> {
         match self.commit(ops) {
@@ -336,7 +336,7 @@ impl StateGuard<'_> {
     }
 }
 
-/// Journal and index of a folder. `None` if there are no usable ones.
+/// `None` without usable ones.
 fn load(folder: &Folder) -> Result<Option<(JournalFile, Index)>, CacheError> {
     let Some((journal, base, records)) = JournalFile::open(&folder.journal())? else {
         return Ok(None);
@@ -349,7 +349,7 @@ fn load(folder: &Folder) -> Result<Option<(JournalFile, Index)>, CacheError> {
     Ok(index.ok().map(|index| (journal, index)))
 }
 
-/// Deletes all objects and starts a journal with a new epoch. Pinned files live on without names.
+/// Starts a new epoch without objects. Pinned files live on without names.
 fn start_empty(folder: &Folder, settings: Settings) -> Result<(JournalFile, Index), CacheError> {
     folder.remove_orphans(|_| false)?;
     let epoch = random();

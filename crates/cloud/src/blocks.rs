@@ -16,7 +16,7 @@ use crate::requests::{Version, VersionPin};
 mod table;
 
 pub(crate) const BLOCK_BYTES: u64 = 256 << 10;
-/// Maximum bytes kept or in flight. Each reader holds at most one more block.
+/// Bytes kept or in flight; each reader holds at most one more block.
 pub(crate) const CACHE_BYTES: u64 = 32 << 20;
 const REQUEST_BLOCKS: u64 = 16;
 /// Maximum requests in flight for read-ahead.
@@ -71,7 +71,7 @@ impl Object {
 }
 
 impl BlockCache {
-    /// Fills `bytes` from `offset`, within the object's length, and starts reading `ahead` bytes after them.
+    /// Fills `bytes` from `offset`, and starts reading `ahead` bytes after them.
     pub(crate) fn read(
         &self,
         location: &StoreLocation,
@@ -126,7 +126,7 @@ impl BlockCache {
         Ok(())
     }
 
-    /// Blocks of an object; starts requests for missing ones, each with a permit if needed.
+    /// Starts requests for missing blocks, with a permit if needed.
     fn request(
         &self,
         location: &StoreLocation,

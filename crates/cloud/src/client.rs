@@ -46,7 +46,7 @@ impl Service {
         }
     }
 
-    /// Whether one request lists many objects. Web servers list by WebDAV, if at all.
+    /// Whether one request lists many objects; web servers list by WebDAV, if at all.
     pub(crate) fn lists(self) -> bool {
         self != Self::Http
     }
@@ -186,7 +186,7 @@ impl Permission {
         Ok(Self { variable, is_given })
     }
 
-    /// Whether requests to an endpoint may be unencrypted; an error if it is unencrypted and not allowed.
+    /// Whether requests may be unencrypted; an error if the endpoint is and that is not allowed.
     fn admits(&self, endpoint: Option<&str>, service: Service) -> Result<bool, CloudError> {
         let Some(endpoint) = endpoint else {
             return Ok(self.is_given);
@@ -220,7 +220,7 @@ fn is_local(host: &str) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// HTTP/1: many transfers over one HTTP/2 connection share its window and its packet stream.
+/// HTTP/1: transfers over one HTTP/2 connection share its window and packets.
 fn options() -> ClientOptions {
     ClientOptions::new()
         .with_timeout_disabled()

@@ -52,7 +52,7 @@ pub(crate) fn spawn_detached(
     Ok(())
 }
 
-/// Waits for the result of a task; an error if it ends without one.
+/// An error if the task ends without a result.
 pub(crate) fn receive<T>(from: &Receiver<T>) -> Result<T, CloudError> {
     receive_and_report(from, &mut || ())
 }

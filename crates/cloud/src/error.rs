@@ -231,7 +231,7 @@ fn cause_of<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<
     None
 }
 
-/// Whether the connection failed or an answer broke off, rather than the server answering with an error.
+/// Whether the connection failed, rather than the server answering with an error.
 pub(crate) fn is_of_transport(error: &object_store::Error) -> bool {
     cause_of::<HttpError>(error).is_some()
 }
@@ -261,7 +261,7 @@ fn names_no_bucket(text: &str) -> bool {
     names.iter().any(|name| text.contains(name))
 }
 
-/// Status and the server's short name of the error, such as "403 SignatureDoesNotMatch".
+/// Such as "403 SignatureDoesNotMatch".
 fn status(text: &str) -> Option<String> {
     let number: String = match text.split_once("status code: ") {
         Some((_, rest)) => rest.chars().take_while(char::is_ascii_digit).collect(),
@@ -286,7 +286,7 @@ fn is_word(text: &str) -> bool {
     text.len() <= 60 && text.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// The last cause, usually the system's: "Connection refused (os error 111)". Cut before a possible query.
+/// The last cause, usually the system's. Cut before a possible query.
 fn innermost(error: &dyn Error) -> String {
     let mut last = error.to_string();
     let mut cause = error.source();

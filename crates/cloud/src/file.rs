@@ -144,8 +144,8 @@ impl MediaFile for CloudFile {
     }
 }
 
-/// A redo log. While its store grows, longer logs with the same beginning replace it, so no version is pinned. Its
-/// records have checksums and numbers.
+/// A redo log. Longer logs with the same beginning replace it, so no version is pinned; its records have checksums and
+/// numbers.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     remote: Arc<Remote>,

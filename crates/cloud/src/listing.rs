@@ -14,7 +14,7 @@ use crate::driver;
 use crate::error::{CloudError, error_status, is_broken_off, is_of_transport};
 use crate::requests::{Requests, Version};
 
-/// Maximum objects of a store that is listed as a whole: some 20 requests, and 4 MB of memory.
+/// Larger stores are not listed as a whole: some 20 requests, and 4 MB of memory.
 const MAX_LISTED_OBJECTS: usize = 20_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// The full key of an object. `name` is relative to the store's prefix, whose own name is "".
+    /// `name` is relative to the store's prefix, whose own name is "".
     pub(crate) fn key(&self, name: &str) -> Result<Key, CloudError> {
         let full = match (self.prefix.as_ref(), name) {
             (prefix, "") => prefix.to_owned(),
@@ -186,7 +186,7 @@ impl Listing {
         self.whole.as_ref()
     }
 
-    /// Whether listings have no tags: then two versions of one second and length look the same.
+    /// Without tags, two versions of one second and length look the same.
     pub(crate) fn lacks_tags(&self) -> bool {
         let whole = self.whole.iter().flat_map(BTreeMap::values);
         let single = self.single.values().flatten();
@@ -262,8 +262,8 @@ impl Listing {
     }
 }
 
-/// Whether a web server does not list folders, rather than failing or denying access: it does not know the method
-/// (WebDAV's PROPFIND), or answers with something else than a list.
+/// Whether a web server does not list folders, rather than failing or denying access: it does not know WebDAV's
+/// PROPFIND, or answers with something else than a list.
 fn cannot_list(error: &object_store::Error) -> bool {
     match error_status(error) {
         Some(401 | 403 | 404 | 408 | 429) => false,
@@ -273,7 +273,7 @@ fn cannot_list(error: &object_store::Error) -> bool {
     }
 }
 
-/// Whether the last component may be a group or an array, rather than a file or a shard.
+/// Whether it may be a group or an array, rather than a file or a shard.
 fn may_be_node(name: &str) -> bool {
     let own = name.rsplit('/').next().unwrap_or_default();
     !own.contains('.') && !own.chars().all(|c| c.is_ascii_digit()) && own != "c"

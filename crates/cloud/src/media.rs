@@ -20,7 +20,7 @@ use crate::requests::Requests;
 use crate::session::Session;
 
 pub(crate) const ENGINE: &str = ".isochrony/";
-/// Bytes requested at a time of a long object: less than the block cache.
+/// Less than the block cache holds.
 const WHOLE_READ_BYTES: usize = 16 << 20;
 
 type MakeClient = Box<dyn Fn() -> Result<Arc<dyn ObjectStore>, CloudError> + Send + Sync>;
@@ -135,7 +135,7 @@ pub(crate) fn is_log(name: &str) -> bool {
     own.is_some_and(|own| own.starts_with("log.") && !own.contains('/'))
 }
 
-/// Reads an object a few blocks at a time, so that blocks in flight are not evicted by others of the same object.
+/// Reads a few blocks at a time, so that those in flight are not evicted by others of the object.
 fn read_whole(session: &Session, object: &Object, bytes: &mut [u8]) -> Result<(), CloudError> {
     let mut offset = 0;
     for part in bytes.chunks_mut(WHOLE_READ_BYTES) {
@@ -226,7 +226,7 @@ impl Media for CloudMedia {
             let object = Object::new(&name, version);
             match read_whole(session, &object, &mut bytes) {
                 Ok(()) => return Ok(Some(bytes)),
-                // It was replaced since listed, and nothing of it has been read.
+                // Replaced since listed, and nothing of it has been read.
                 Err(CloudError::ChangedRemotely | CloudError::Missing) if tries < 2 => {
                     session.forget_listing();
                     tries += 1;

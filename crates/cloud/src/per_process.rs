@@ -22,8 +22,7 @@ impl<T> PerProcess<T> {
         Self(OnceLock::new())
     }
 
-    /// The value of this process, created on first use. If two threads create one at the same time, one of them is
-    /// kept.
+    /// Created on first use; of two created at the same time, one is kept.
     pub(crate) fn get<E>(&self, mut make: impl FnMut() -> Result<T, E>) -> Result<&T, E> {
         let process = std::process::id();
         let mut link = self;

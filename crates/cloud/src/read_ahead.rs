@@ -13,10 +13,9 @@ use crate::blocks::{BLOCK_BYTES, CACHE_BYTES};
 /// Maximum and minimum bytes of read-ahead per reader.
 const MAX_WINDOW_BYTES: u64 = 8 << 20;
 const MIN_WINDOW_BYTES: u64 = 2 * BLOCK_BYTES;
-/// Total bytes of all readers' windows. At times the cache holds half a window more, since the next one is requested
-/// when half of the last one is left.
+/// The cache holds half a window more at times, since the next one is requested when half of the last one is left.
 const TOTAL_WINDOW_BYTES: u64 = CACHE_BYTES / 2;
-/// Maximum distinguished readers of one file, such as threads with a part each.
+/// Such as threads with a part of a file each.
 const MAX_STREAMS: usize = 16;
 /// A reader that is idle for longer does not count.
 const IDLE_TIME: Duration = Duration::from_secs(5);
@@ -54,7 +53,7 @@ struct Stream {
 }
 
 impl ReadAhead {
-    /// Bytes to request after a read of `offset..end`: more each time that it continues an earlier read, else none.
+    /// Bytes to request after a read: more each time that it continues an earlier one, else none.
     pub(crate) fn advance(
         &self,
         offset: u64,

@@ -76,7 +76,7 @@ fn quoted(e_tag: Option<String>, service: Service) -> Option<String> {
     }
 }
 
-/// The expected version of an object: as listed and, after the first answer, with its tag.
+/// The expected version: as listed and, after the first answer, with its tag.
 #[derive(Debug)]
 pub(crate) struct VersionPin {
     pub(crate) listed: Version,
@@ -97,7 +97,7 @@ impl VersionPin {
         version.e_tag.clone().filter(|tag| !tag.starts_with("W/"))
     }
 
-    /// Whether an answer is of this version. Detects servers that do not compare.
+    /// Detects servers that do not compare.
     fn admits(&self, version: &Version) -> bool {
         self.listed.fits(version) && self.seen.get_or_init(|| version.clone()).fits(version)
     }
@@ -147,7 +147,7 @@ impl Requests {
         }
     }
 
-    /// A whole object in its current version; `None` if it does not exist. One longer than `most` is not read.
+    /// The current version of a whole object, if it exists and is no longer than `most`.
     pub(crate) async fn whole(
         &self,
         key: &Key,
@@ -182,7 +182,7 @@ impl Requests {
         }
     }
 
-    /// Bytes `range` of an object, in order. `pin`: the expected version; `None` for an object that only grows.
+    /// `pin`: the expected version; `None` for an object that only grows.
     pub(crate) async fn range(
         &self,
         key: &Key,
@@ -208,7 +208,7 @@ impl Requests {
                 Err(error) => error,
             };
             if at - begun > 1 << 20 {
-                // Progress resets the limit for a connection that breaks off now and then.
+                // For a connection that breaks off now and then.
                 retries = 0;
             }
             // Refused or unreachable requests were retried already.
@@ -250,7 +250,7 @@ impl Requests {
         self.receive(found, expected, take).await
     }
 
-    /// Receives the bytes of an answer, at most `expected`, whatever a server sends.
+    /// Receives at most `expected` bytes, whatever a server sends.
     async fn receive(
         &self,
         found: GetResult,
@@ -269,7 +269,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Waits, with increasing delay, if the failure `is_broken` and retries are left; else returns the failure.
+    /// Waits, with increasing delay, if retries are left; else returns the failure.
     pub(crate) async fn before_retry(
         &self,
         failure: CloudError,

@@ -78,8 +78,7 @@ impl Session {
         state.read_ahead = SignalReadAhead::default();
     }
 
-    /// Records the version of a root record. Listings from before may lack what it refers to, even if it is the first
-    /// one seen.
+    /// Listings from before may lack what a new root record refers to, even if it is the first one seen.
     fn note_version(&self, name: &str, version: &Version) {
         let mut state = self.state();
         let before = state.roots.insert(name.to_owned(), version.clone());
@@ -88,8 +87,8 @@ impl Session {
         }
     }
 
-    /// Starts reading the small objects that are likely to follow this one. Not in stores too large to be listed, where
-    /// finding them takes requests as well.
+    /// Starts reading the small objects that likely follow. Not in stores too large to be listed, where finding them
+    /// takes requests as well.
     pub(crate) fn read_ahead_of(&self, name: &str) {
         let small = {
             let state = &mut *self.state();
@@ -111,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Starts reading the first and last block of an object; readers get the errors.
+    /// Readers get the errors.
     pub(crate) fn prefetch_ends(&self, name: &str, version: Version) {
         let object = Object::new(name, version);
         let _ = self.blocks.prefetch_ends(&self.location, &object);

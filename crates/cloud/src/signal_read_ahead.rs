@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::requests::Version;
 
-/// Maximum size of these objects, number per signal, and total bytes at a time.
+/// Size of these objects, number per signal, and total bytes at a time.
 const MAX_OBJECT_BYTES: u64 = 128 << 10;
 const MAX_OBJECTS: usize = 48;
 const MAX_BYTES: u64 = 4 << 20;
@@ -24,7 +24,7 @@ pub(crate) struct SignalReadAhead {
 }
 
 impl SignalReadAhead {
-    /// Notes a read object; returns the folders whose small objects to read now.
+    /// Returns the folders whose small objects to read now.
     pub(crate) fn folders<V>(&mut self, objects: &BTreeMap<String, V>, name: &str) -> Vec<String> {
         let Some(folder) = signal_folder(objects, name) else {
             return Vec::new();
@@ -47,8 +47,8 @@ impl SignalReadAhead {
     }
 }
 
-/// The small objects below some folders, of at most [`MAX_BYTES`] in total. `object`: name and version of the object
-/// with a file's bytes; None to skip it.
+/// Small objects below some folders, of at most [`MAX_BYTES`] in total. `object`: name and version of a file's object;
+/// None to skip it.
 pub(crate) fn small_objects<V>(
     objects: &BTreeMap<String, V>,
     folders: &[String],

@@ -4,8 +4,8 @@ use isochrony_segment::DType;
 
 use crate::{EncodedSamples, Layout, RecordRun};
 
-/// Reads the input as a template, a newline and a path: the layout survives print and parse, and no path panics or
-/// names a signal outside the store.
+/// Template, newline, path: the layout survives print and parse, and no path panics or names a signal outside the
+/// store.
 pub fn layout(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -35,8 +35,7 @@ pub fn layout(data: &[u8]) {
     }
 }
 
-/// Decodes the input as a miniSEED payload, after four bytes of encoding, byte order and sample count: the count
-/// matches, and Steim samples begin and end as stored.
+/// Encoding, byte order, sample count, payload: the count matches, and Steim samples begin and end as stored.
 pub fn mseed_samples(data: &[u8]) {
     let Some((&[encoding, order, high, low], payload)) = data.split_first_chunk() else {
         return;
@@ -70,8 +69,8 @@ pub fn mseed_samples(data: &[u8]) {
     }
 }
 
-/// Finds and decodes a run of records in the input, after two bytes that state the rest of the file: the run lies
-/// within the input, its parts are adjacent, and each is as long as its samples.
+/// Rest of the file (two bytes), window: a run lies within the input, its parts are adjacent and as long as their
+/// samples.
 pub fn mseed_run(data: &[u8]) {
     let Some((&[from, behind], window)) = data.split_first_chunk() else {
         return;

@@ -133,7 +133,7 @@ impl EpochUnit {
     }
 }
 
-/// Parses `digits` or `digits.digits` as time since 1970, in `unit` or in that which the number of digits implies.
+/// `digits` or `digits.digits`, in `unit` or in that which the number of digits implies.
 pub(crate) fn parse_epoch(text: &str, unit: Option<EpochUnit>) -> Result<CivilStamp, &'static str> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let unit_ns = unit
@@ -259,7 +259,7 @@ impl Cursor<'_> {
         self.rest.is_empty() || self.rest.starts_with(['Z', 'z', '+'])
     }
 
-    /// The offset from UTC in seconds, 0 if none. A minus is a zone only after seconds.
+    /// Offset in seconds, 0 if none. A minus is a zone only after seconds.
     fn zone(&mut self) -> Option<i64> {
         if self.rest.is_empty() || self.eat(&['Z', 'z']).is_some() {
             return Some(0);

@@ -15,8 +15,7 @@ pub(crate) fn drop_cached(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Cached bytes of a range. None if the system cannot tell: before Linux 6.5, for other users' files, and on overlays,
-/// which have no pages.
+/// None if the system cannot tell: before Linux 6.5, for other users' files, and on overlays, which have no pages.
 #[cfg(target_os = "linux")]
 pub(crate) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     use std::os::fd::AsRawFd;
@@ -69,8 +68,8 @@ pub(crate) fn faults() -> (u64, u64) {
     (0, 0)
 }
 
-/// Seconds of a major fault: a byte in every `stride` of an uncached file is read, without read-ahead. None if most
-/// accesses were no faults, or the file cannot be mapped.
+/// Seconds per fault: reads a byte in every `stride` of an uncached file. None if most reads did not fault, or the file
+/// cannot be mapped.
 pub(crate) fn major_fault(file: &File, stride: usize) -> Option<f64> {
     drop_cached(file).ok()?;
     // SAFETY: a calibration's own file, which nobody writes or truncates while this mapping lives.

@@ -12,7 +12,7 @@ use isochrony_segment::{Buffer, BufferKind};
 
 use crate::source::ShardFile;
 
-/// The process that created something. A forked process has none of its threads, and shares its io_uring.
+/// A forked process has none of its parent's threads, and shares its io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OwnerProcess(u32);
 
@@ -32,8 +32,7 @@ impl OwnerProcess {
     }
 }
 
-/// Asks the system to read a range of a file into the page cache, in steps, since the kernel serves only one read-ahead
-/// window per request.
+/// Advises to read a range ahead, in steps, since the kernel serves only one read-ahead window per request.
 #[cfg(target_os = "linux")]
 pub(crate) fn will_need(file: &File, range: Range<u64>, step: u64) -> io::Result<()> {
     let mut at = range.start;
@@ -67,8 +66,7 @@ pub fn punch_hole(_file: &File, _range: Range<u64>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The read-ahead window of the file's disk, if known. Cached by disk, since the look-up takes as long as some
-/// requests.
+/// If known. Cached by disk, since the look-up takes as long as some requests.
 pub(crate) fn read_ahead_window(file: &File) -> u64 {
     const MIN_WINDOW: u64 = 128 << 10;
     static KNOWN_WINDOWS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
@@ -96,7 +94,7 @@ pub(crate) fn device_numbers(device: u64) -> (u32, u32) {
     (rustix::fs::major(device), rustix::fs::minor(device))
 }
 
-/// Fills the page tables of mapped bytes, reading what is not cached. `Ok(false)`: not supported.
+/// Fills page tables, reading what is not cached. `Ok(false)`: not supported.
 #[cfg(target_os = "linux")]
 pub(crate) fn populate(buffer: &Buffer) -> io::Result<bool> {
     if buffer.kind() != BufferKind::Mapped || buffer.is_empty() {

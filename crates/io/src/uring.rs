@@ -23,7 +23,7 @@ use crate::system::OwnerProcess;
 #[cfg(test)]
 mod tests;
 
-/// Maximum requests in the ring. A piece with more parts waits for the rest.
+/// A piece with more parts waits for the rest.
 const RING_ENTRIES: u32 = 16;
 
 const MAX_REQUEST_BYTES: usize = 0x7fff_f000;
@@ -83,7 +83,7 @@ impl ReadRing {
         })
     }
 
-    /// Submits a piece; returns its number for `wait`. `Err`: the ring is unusable.
+    /// Returns a number for `wait`. `Err`: the ring is unusable.
     pub(crate) fn submit(&mut self, request: PieceRequest, buffer: Buffer) -> io::Result<usize> {
         self.owner.check()?;
         // Frees abandoned reads even if nobody waits.
@@ -117,7 +117,7 @@ impl ReadRing {
         }
     }
 
-    /// Waits for all parts of a piece. `Err`: the ring is unusable, or there is no such piece.
+    /// `Err`: the ring is unusable, or there is no such piece.
     pub(crate) fn wait(&mut self, number: usize) -> io::Result<ReadJob> {
         self.owner.check()?;
         let mut short = 0;
@@ -149,7 +149,7 @@ impl ReadRing {
         }
     }
 
-    /// Drops a piece. Its memory is freed once the kernel has completed the parts that it took.
+    /// Memory is freed once the kernel has completed the parts that it took.
     pub(crate) fn abandon(&mut self, number: usize) {
         if self.owner.check().is_err() {
             return;

@@ -12,7 +12,7 @@ use crate::error::{CacheError, IoContext};
 
 /// A shorter journal is not compacted.
 const MIN_COMPACTED_BYTES: u64 = 1 << 20;
-/// A journal is compacted at this multiple of its length after the last compaction.
+/// Growth since the last compaction at which the journal is compacted again.
 const COMPACTION_FACTOR: u64 = 4;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) enum JournalUpdate {
 }
 
 impl JournalFile {
-    /// Opens a journal; returns its base and later operations. `None` if there is no readable one.
+    /// Returns base and later operations; `None` without a readable journal.
     #[allow(clippy::type_complexity)]
     pub(crate) fn open(
         path: &Path,
@@ -72,7 +72,7 @@ impl JournalFile {
         Ok(Some((journal, base, ops)))
     }
 
-    /// Operations of the records in `bytes` from `at` on. `None` if they are damaged.
+    /// Operations of the records from `at` on; `None` if damaged.
     fn parse(&mut self, bytes: &[u8], at: usize) -> Option<Vec<(u64, Vec<Op>)>> {
         let mut records = Records::new(bytes, at, self.sequence);
         let mut all = Vec::new();
@@ -112,7 +112,7 @@ impl JournalFile {
         })
     }
 
-    /// Reads what others appended. Truncates a torn record at the end, so that the next one begins there.
+    /// Reads what others appended. Truncates a torn record, so that the next one begins there.
     pub(crate) fn catch_up(&mut self) -> Result<JournalUpdate, CacheError> {
         let ours = self.file.metadata().at("look at", &self.path)?;
         let current = match std::fs::metadata(&self.path) {
@@ -139,7 +139,7 @@ impl JournalFile {
         if (ours.dev(), ours.ino()) == (current.dev(), current.ino()) {
             return Ok(JournalUpdate::Ops(ops));
         }
-        // Compacted: the old file was read to its end, which is the new file's base.
+        // Compacted: what was read of the old file is the new file's base.
         let Some((journal, _, more)) = Self::open(&self.path)? else {
             return Ok(JournalUpdate::Reload);
         };
@@ -157,7 +157,7 @@ impl JournalFile {
         let sequence = self.sequence + 1;
         let record = record_bytes(sequence, ops).ok_or_else(|| too_long(&self.path))?;
         if let Err(error) = self.file.write_all_at(&record, self.end) {
-            // The torn record has no valid checksum; it is truncated here or by the next reader.
+            // A torn record has no valid checksum: this or the next reader truncates it.
             let _ = self.file.set_len(self.end);
             return Err(error).at("append to", &self.path);
         }

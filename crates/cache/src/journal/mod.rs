@@ -26,7 +26,7 @@ const RECORD_HEAD: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// Changes when a cache starts empty, so that sequences of two epochs are not compared.
+    /// Distinguishes the sequences of a cache that has started empty.
     pub(crate) epoch: u64,
     /// Sequence of the last record included in the base.
     pub(crate) sequence: u64,
@@ -87,9 +87,9 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Whether the rest after the last record is damage rather than a torn record. A record begins where the previous
-    /// one ends, so a whole record behind a bad one means that the bad one was whole once. Only offsets with a
-    /// plausible sequence are checked further, as a checksum per offset would take quadratic time.
+    /// Whether the rest is damage rather than a torn record. A record begins where the previous one ends, so a whole
+    /// record behind a bad one means that the bad one was whole once. Only offsets with a plausible sequence are
+    /// checked further, else it would take quadratic time.
     pub(crate) fn is_damaged(&self) -> bool {
         (self.at..self.bytes.len()).step_by(8).any(|at| {
             let sequence = u64_at(self.bytes, at + 8).unwrap_or(0);
@@ -120,7 +120,7 @@ fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let crc = u32_at(bytes, at + 4)?;
     let sequence = u64_at(bytes, at + 8)?;
     let end = (at + RECORD_HEAD).checked_add(len as usize)?;
-    // The padding belongs to the record, so that every record begins at a multiple of 8.
+    // Padding belongs to the record, so records begin at multiples of 8.
     let next = end.next_multiple_of(8);
     let payload = bytes.get(at + RECORD_HEAD..end)?;
     (bytes.len() >= next && record_crc(len, sequence, payload) == crc)
@@ -145,7 +145,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     ))
 }
 
-/// Bytes of a record; `None` if it is too long for its length field.
+/// `None` if it is too long for its length field.
 pub(crate) fn record_bytes<T: Serialize + ?Sized>(sequence: u64, payload: &T) -> Option<Vec<u8>> {
     let mut record = postcard::to_extend(payload, vec![0; RECORD_HEAD]).ok()?;
     let len = u32::try_from(record.len() - RECORD_HEAD).ok()?;

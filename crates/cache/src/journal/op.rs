@@ -7,7 +7,7 @@ use isochrony_placement::EvictionPolicy;
 
 /// Number of an object, unique in a journal.
 pub(crate) type ObjectId = u64;
-/// Number of an open cache; a kernel lock on the file of that name shows that it lives.
+/// Number of an open cache, which lives while the file of that name is locked.
 pub(crate) type OwnerId = u64;
 
 /// A change of the index. The order of variants and fields is the format: append only.
@@ -72,7 +72,7 @@ pub(crate) struct Counters {
     pub(crate) evictions: u64,
 }
 
-/// State of a piece with allocated space. A piece that was never reserved has none.
+/// State of a piece with allocated space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Piece {
     /// Allocated without bytes.

@@ -122,8 +122,7 @@ impl BlockTable {
     }
 }
 
-/// Adjacent blocks of one request. Whatever becomes of the request, each block ends with bytes or an error: unfilled
-/// ones fail when this is dropped, so that nobody waits for ever.
+/// Adjacent blocks of one request. Unfilled ones fail when this is dropped, so that nobody waits for ever.
 #[derive(Debug)]
 pub(super) struct BlockFetch {
     table: Arc<Mutex<BlockTable>>,
@@ -157,7 +156,7 @@ impl BlockFetch {
         for (number, (_, block)) in self.blocks.drain(..).enumerate() {
             let from = (number * BLOCK_BYTES as usize).min(content.len());
             let until = (from + BLOCK_BYTES as usize).min(content.len());
-            // A separate copy, so that keeping one block keeps no others.
+            // A copy, so that keeping one block keeps no others.
             block.fill(Ok(Bytes::copy_from_slice(&content[from..until])));
         }
     }

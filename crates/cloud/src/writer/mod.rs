@@ -62,7 +62,7 @@ impl fmt::Debug for Writer {
 }
 
 impl WriterState {
-    /// Objects that are likely to be read after a file. A writer reads no metadata: the log and tables have it.
+    /// Objects likely to be read after a file. A writer reads no metadata: the log and tables have it.
     fn small_objects_beside(&mut self, name: &str) -> Vec<(String, Version)> {
         let files = self.tree.files();
         let folders = self.read_ahead.folders(files, name);
@@ -183,7 +183,7 @@ impl CloudWriter {
         })
     }
 
-    /// Whether an earlier push was interrupted, so that there may be objects of no state.
+    /// Then there may be objects of no state.
     fn is_interrupted(&self) -> io::Result<bool> {
         let names = self
             .0
@@ -202,7 +202,7 @@ impl CloudWriter {
     }
 }
 
-/// [`Writer::publish`] checks that one process writes: a lock in object storage would outlive its holder.
+/// A lock in object storage would outlive its holder; [`Writer::publish`] checks instead.
 #[derive(Debug)]
 struct NoLock;
 

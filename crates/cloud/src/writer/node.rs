@@ -61,7 +61,7 @@ impl Staging {
     }
 }
 
-/// An error of the disk for staged files, as opposed to the store's.
+/// An error of the staging disk, not of the store.
 fn failed(path: &Path, error: &io::Error) -> io::Error {
     let folder = path.parent().unwrap_or(path);
     CloudError::Staging {
@@ -71,7 +71,7 @@ fn failed(path: &Path, error: &io::Error) -> io::Error {
     .into()
 }
 
-/// Opened for each call, so that a store of many signals needs no more file handles.
+/// Opened for each call, to limit open files.
 #[derive(Debug)]
 struct StagedFile {
     path: PathBuf,
@@ -218,7 +218,7 @@ impl Node {
         }
     }
 
-    /// Records that the object `name` has its bytes. Unless it is open, deletes the staged file.
+    /// Records the publication. Deletes the staged file unless it is open.
     pub(super) fn set_published(&self, name: &str, version: Version, is_open: bool) {
         let mut content = self.content();
         if is_open && let Content::Staged { published, .. } = &mut *content {

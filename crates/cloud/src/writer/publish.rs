@@ -24,7 +24,7 @@ use crate::media::{ENGINE, is_log};
 use crate::upload::{Content, upload};
 use isochrony_store::RESERVED;
 
-/// Name of the file that marks a store as a copy, below its root.
+/// Marks a store as a copy; below its root.
 pub(super) const MARKER: &str = ".isochrony/BACKUP";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +44,8 @@ enum Rank {
 impl Rank {
     const COUNT: usize = 8;
 
-    /// The order of a publication. Tables must not be ahead of the readers' log: records appended to it precede them. A
-    /// log of another generation follows the tables that it builds on, with its MANIFEST.
+    /// Log records precede the tables that refer to them. A log of another generation follows the tables that it builds
+    /// on, with its MANIFEST.
     const fn order(has_manifest: bool) -> [Self; Self::COUNT] {
         let (first, second) = match has_manifest {
             true => (Self::Small, Self::Log),
@@ -78,12 +78,12 @@ impl Rank {
     }
 }
 
-/// Whether an object is a shard of samples: `data/c/7`, or `data/c.7.0` of a two-dimensional array.
+/// `data/c/7`, or `data/c.7.0` of a two-dimensional array.
 fn is_shard(name: &str) -> bool {
     name.contains("/data/c/") || name.contains("/data/c.")
 }
 
-/// Whether an object marks its folder as a signal's: identity, or group metadata.
+/// Whether an object marks its folder as a signal's.
 fn is_signal_metadata(name: &str) -> bool {
     let is_array = |part: &str| RESERVED.contains(&part);
     name.ends_with("/.signal") || name.ends_with("/zarr.json") && !name.split('/').any(is_array)
@@ -96,7 +96,7 @@ struct Change {
 }
 
 impl Writer {
-    /// Uploads differences and deletes removed objects. `on_put` gets the uploaded bytes of shards.
+    /// `on_put` gets the uploaded bytes of shards.
     pub(super) fn publish(&self, on_put: &mut dyn FnMut(u64)) -> io::Result<()> {
         let mut state = self.lock();
         let mut ranks: [Vec<Change>; Rank::COUNT] = Default::default();
@@ -139,7 +139,7 @@ impl Writer {
         self.delete_gone(&mut state)
     }
 
-    /// Names of view records whose rows differ. All are uploaded, since they are deleted first.
+    /// Names of view records whose rows differ, which are deleted first and uploaded last.
     fn stage_records(
         &self,
         state: &WriterState,
@@ -169,7 +169,7 @@ impl Writer {
         Ok(records)
     }
 
-    /// Fetches objects that are copied from and replaced themselves, such as when two signals swap names.
+    /// Fetches objects that are copied and also replaced, such as when two signals swap names.
     fn save_sources(&self, ranks: &mut [Vec<Change>]) -> io::Result<()> {
         let names = ranks.iter().flatten().map(|change| change.name.clone());
         let names: BTreeSet<String> = names.collect();
@@ -184,8 +184,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Uploads the largest files early: those below `tmp/`, where no reader looks, and shards, which may be longer than
-    /// the previous state needs.
+    /// Uploads early what readers do not see: files below `tmp/`, and shards beyond the previous state.
     pub(super) fn spill(&self) -> io::Result<()> {
         let mut state = self.lock();
         for node in state.tree.files().values() {
@@ -257,8 +256,7 @@ impl Writer {
         let used = state.tree.files().values().filter_map(|node| node.object());
         let used: BTreeSet<String> = used.collect();
         let gone = state.objects.difference(&used).cloned();
-        // What marks a folder as a signal's is deleted last, so that the next push finds the rest of an interrupted
-        // one.
+        // Last, so that the next push finds the rest of an interrupted one.
         let (last, first): (Vec<String>, _) = gone.partition(|name| is_signal_metadata(name));
         if !first.is_empty() || !last.is_empty() {
             self.check_alone(state)?;

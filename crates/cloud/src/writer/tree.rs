@@ -92,7 +92,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Renames a file, replacing an existing one, or a folder with its content.
+    /// Replaces an existing file.
     pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
         self.check_parent(to)?;
         if let Some(node) = self.files.get(from).cloned() {

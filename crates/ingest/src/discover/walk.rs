@@ -22,7 +22,7 @@ impl Entry {
     }
 }
 
-/// Lists one folder at a time; memory grows with the number of unlisted folders, not with files.
+/// Lists one folder at a time: memory grows with unlisted folders, not with files.
 pub(crate) struct Walk {
     root: PathBuf,
     /// The root with links resolved, to compare link targets with.
@@ -31,7 +31,7 @@ pub(crate) struct Walk {
     leave_out: Option<PathBuf>,
     waiting: VecDeque<Folder>,
     current: Option<(Folder, ReadDir)>,
-    /// Folders as listed, so that a repeated walk skips unchanged ones; `None` for a single walk.
+    /// Folders as listed, to skip unchanged ones; `None` for a single walk.
     listed: Option<HashMap<Arc<str>, ListedFolder>>,
 }
 
@@ -41,7 +41,7 @@ struct ListedFolder {
     folders: Vec<Folder>,
 }
 
-/// A folder may change within this time and keep its modification time: FAT counts in two-second ticks.
+/// A folder may change this soon without a new modification time: FAT has two-second ticks.
 const MTIME_TICK: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]

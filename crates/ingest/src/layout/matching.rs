@@ -4,7 +4,7 @@ use super::{Kind, Layout, Match, Part, Token};
 use crate::IngestError;
 use crate::stamp::{Calendar, CivilStamp, IsoStamp, parse_epoch, parse_iso};
 
-/// A path that takes more steps counts as too ambiguous; ordinary ones take one per token and character.
+/// A path that needs more is too ambiguous; usual ones take a step per token and character.
 const MAX_STEPS: usize = 20_000;
 
 pub(super) fn read(layout: &Layout, path: &str) -> Result<Match, IngestError> {
@@ -106,7 +106,7 @@ impl<'a> Search<'a> {
         legal && (!self.agree || self.value(kind).is_none_or(|first| same(kind, first, text)))
     }
 
-    /// The time in a text; `-0500` is a zone only where the template determines what follows it.
+    /// `-0500` is a zone only where the template determines what follows.
     fn iso(&self, token: usize, text: &str) -> Option<IsoStamp> {
         let following = self.layout.tokens.get(token + 1);
         parse_iso(text, matches!(following, None | Some(Token::Literal(_))))
@@ -216,7 +216,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether two values of a field are equal; numbers may have leading zeros.
+/// Numbers may have leading zeros.
 fn same(kind: Kind, first: &str, second: &str) -> bool {
     match kind {
         Kind::Part(Part::Fraction) | Kind::Name(_) | Kind::Epoch(_) | Kind::Iso => first == second,

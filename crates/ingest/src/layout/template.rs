@@ -230,8 +230,8 @@ impl Parser<'_> {
         )
     }
 
-    /// Text must separate two tokens of open width, else their border is ambiguous. A token of fixed width does not
-    /// separate them; any non-digit ends a number.
+    /// Text must separate two tokens of open width, else their border is ambiguous. A token of fixed width does not;
+    /// any non-digit ends a number.
     fn check_touching(&self) -> Result<(), IngestError> {
         let mut open: Option<&Token> = None;
         for (token, at) in self.tokens.iter().zip(&self.at) {

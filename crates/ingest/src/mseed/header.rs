@@ -15,7 +15,7 @@ const MAX_BYTES_V3: u64 = 10 << 20;
 /// Blockettes begin before this offset.
 pub(super) const LAST_BLOCKETTE: usize = 8192;
 const LENGTH_EXPONENTS: RangeInclusive<u8> = 6..=20;
-/// Maximum of a stamp's 100 µs ticks: the manual allows 9999, but some writers round up to a whole second.
+/// The manual allows 9999, but some writers round up to a whole second.
 const MAX_TICKS: u16 = 20_000;
 const TICK_NS: i64 = 100_000;
 const NS_PER_SECOND: i64 = 1_000_000_000;
@@ -105,7 +105,7 @@ impl Fields<'_> {
     }
 }
 
-/// The fields of a version 2 header, in the byte order in which all are valid.
+/// In the byte order in which all fields are valid.
 fn fields(head: &[u8]) -> Option<Fields<'_>> {
     let fixed: &[u8; FIXED_BYTES] = head.first_chunk()?;
     // Writers without sequence numbers leave blanks or zeros.
@@ -126,8 +126,8 @@ fn fields(head: &[u8]) -> Option<Fields<'_>> {
 }
 
 impl Header {
-    /// The header at the beginning of `bytes`, which reach to the end of the file if `is_all`. `None` without a header,
-    /// if its blockettes end behind `bytes`, or if they do not state encoding and length exactly once.
+    /// `is_all`: `bytes` reach to the end of the file. `None` without a header, if its blockettes end behind `bytes`,
+    /// or if they do not state encoding and length exactly once.
     pub(super) fn read(bytes: &[u8], is_all: bool) -> Option<Self> {
         let bytes = &bytes[..bytes.len().min(LAST_BLOCKETTE)];
         let fields = fields(bytes)?;

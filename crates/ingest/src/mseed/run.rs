@@ -129,7 +129,7 @@ impl RecordRun {
     }
 }
 
-/// A record's encoded samples, if it can hold as many as its header states: no memory is allocated for others.
+/// Only if the record can hold as many samples as its header states: no memory is allocated for others.
 fn encoded<'a>(window: &'a [u8], record: &(Range<usize>, Header)) -> Option<EncodedSamples<'a>> {
     let (bytes, header) = record;
     let encoded = EncodedSamples {
@@ -141,7 +141,7 @@ fn encoded<'a>(window: &'a [u8], record: &(Range<usize>, Header)) -> Option<Enco
     encoded.fits().then_some(encoded)
 }
 
-/// The header of a record that is certain to have its stated length, if this module handles all that the header states.
+/// The header of a record that certainly has its stated length, if this module handles all of it.
 fn whole_record(window: &[u8], at: usize, is_all: bool) -> Option<Header> {
     let header = Header::read(window.get(at..)?, is_all)?;
     let is_plain = header.samples > 0 && header.data_offset > 0 && !header.leap;
@@ -157,8 +157,7 @@ fn whole_record(window: &[u8], at: usize, is_all: bool) -> Option<Header> {
     (is_followed && !holds_header(stretch, header.length)).then_some(header)
 }
 
-/// Whether a header of the first one's channel begins within a record, at a multiple of [`FRAME`]. `stretch` holds the
-/// record and the next header.
+/// Whether a header of the same channel begins within a record. `stretch` holds the record and the next header.
 fn holds_header(stretch: &[u8], length: usize) -> bool {
     let codes = &stretch[8..20];
     (FRAME..length)

@@ -131,7 +131,7 @@ impl SampleSums<'_> {
     }
 }
 
-/// Fills `samples`; `None` if the frames have fewer, have an unknown code, or end in another value than stored.
+/// `None` if the frames have fewer samples, an unknown code, or another last value than stored.
 #[inline(always)]
 fn steim<const VERSION: u8, const LITTLE: bool>(
     frames: &[[u8; FRAME]],

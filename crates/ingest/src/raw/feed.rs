@@ -264,7 +264,7 @@ impl Feed<'_, '_> {
         Ok(())
     }
 
-    /// A file cannot be read to its end; what was read stays and is known.
+    /// What was read stays and is known.
     fn failed(
         &mut self,
         current: &mut CurrentFile,

@@ -25,7 +25,7 @@ pub(crate) struct OrderedSpan {
     pub(crate) overlaps: bool,
 }
 
-/// Maximum number of chains that can be continued at a time; more than real folders have.
+/// More than real folders have.
 const MAX_OPEN_CHAINS: usize = 64;
 
 struct Chain {

@@ -118,7 +118,7 @@ fn start(catalogue: &Catalogue, place: usize) -> Option<i64> {
     Some(catalogue.get(place)?.stamp?.ns)
 }
 
-/// Passes on fatal errors; others are reported for each file of the signal.
+/// Other errors are reported for each file of the signal.
 fn only_fatal(error: IngestError) -> Result<(), IngestError> {
     if error.is_fatal() { Err(error) } else { Ok(()) }
 }

@@ -65,7 +65,7 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Starts reading. `whole`: how many bytes count in a file of a given size, or an error.
+    /// `whole`: how many bytes of a file of this size count.
     pub(crate) fn start(
         jobs: impl Iterator<Item = Job> + Send + 'static,
         whole: impl Fn(u64) -> Result<u64, IngestError> + Send + 'static,

@@ -19,7 +19,7 @@ pub(super) struct SourceComparison {
 }
 
 impl Session {
-    /// Number of samples at the beginning of a block that are stored from the same source; counted as its part.
+    /// Samples at the beginning of a block that are stored from the same source; counted as its part.
     pub(super) fn count_stored(
         &mut self,
         source: u64,
@@ -89,8 +89,8 @@ impl Session {
 }
 
 impl Target {
-    /// How many samples equal the valid ones stored from `index` on, and the index after them; none if the first has
-    /// another time than `stamp`.
+    /// How many samples equal those stored from `index` on, and the index after them; none if the first has another
+    /// time than `stamp`.
     fn same_from(
         &self,
         index: i64,
@@ -128,7 +128,7 @@ impl Target {
         Ok(((bytes.len() - rest.len()) / size, at))
     }
 
-    /// Whether a stored sample's time agrees with a stamp, within half a sample and the stamp's resolution.
+    /// Within half a sample and the stamp's resolution.
     fn is_taken_at(&self, index: i64, stamp: Option<Stamp>) -> Result<bool, IngestError> {
         let Some(stamp) = stamp else {
             return Ok(true);

@@ -237,7 +237,7 @@ impl Session {
         Ok(())
     }
 
-    /// The stamp of a sample `samples` after a stamped one, by the source's own rate.
+    /// By the source's own rate.
     fn stamp_behind(
         &self,
         signal: &str,
@@ -284,7 +284,7 @@ impl Session {
             || (self.uncommitted > 0 && self.committed_at.elapsed() >= self.options.commit_every)
     }
 
-    /// Commits the `bytes` of a source fed so far; the rest counts as another source of that name.
+    /// The rest counts as another source of that name.
     pub(crate) fn commit_part(&mut self, source: &str, bytes: u64) -> Result<(), IngestError> {
         let number = self.source(source);
         self.open.remove(source);

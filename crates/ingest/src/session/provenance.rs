@@ -16,7 +16,7 @@ use isochrony_store::op::EventRow;
 use serde_json::{Value, json};
 
 pub(crate) const EVENT_KIND: &str = "import";
-/// Maximum files of an event: enough to share the folder's name, few enough to read one quickly.
+/// Enough to share the folder's name, few enough to read quickly.
 const MAX_FILES_PER_EVENT: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +78,7 @@ fn split(source: &str) -> (&str, &str) {
     source.rsplit_once('/').unwrap_or(("", source))
 }
 
-/// Path of the file that holds a sample. Files of a signal do not interleave, so it is the last one that begins at the
-/// sample or before, by the signal's events.
+/// Files of a signal do not interleave, so it is the last one that begins at the sample or before.
 pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
     let end = index.checked_add(1)?;
     let events = signal.state().events.within(index..end);
@@ -116,7 +115,7 @@ pub(crate) struct EarlierImport {
     pub(crate) version: Option<i64>,
 }
 
-/// Imported files by a 128-bit hash of their path, so that none of a billion collide.
+/// By a 128-bit hash of their path, so that none of a billion collide.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFiles(HashMap<u128, EarlierImport>);
 

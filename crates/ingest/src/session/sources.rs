@@ -98,7 +98,7 @@ impl Part {
     }
 }
 
-/// What to report of a source at its end, if committed in parts.
+/// Report of a source committed in parts.
 #[derive(Default)]
 pub(super) struct SourceReport {
     /// It was imported before and still holds that data.
@@ -143,7 +143,7 @@ impl Session {
         Ok(())
     }
 
-    /// The target of a signal; creates the signal if it does not exist.
+    /// Creates the signal if it does not exist.
     pub(crate) fn target(&mut self, signal: &str, spec: &Spec) -> Result<&mut Target, IngestError> {
         let target = match self.targets.entry(signal.into()) {
             Entry::Occupied(known) => known.into_mut(),
@@ -170,7 +170,7 @@ impl Session {
         number
     }
 
-    /// Stores or sets aside the held block of a signal, given the next stamp.
+    /// Stores or sets aside a held block, given the next stamp.
     pub(super) fn release(
         &mut self,
         signal: &str,
@@ -182,7 +182,7 @@ impl Session {
         }
     }
 
-    /// Like [`put`](Self::put), for a held block; `None` if it was refused, which becomes its source's problem.
+    /// Like [`put`](Self::put), for a held block; `None` if refused, which is its source's problem.
     pub(super) fn put_held(
         &mut self,
         signal: &str,
@@ -360,7 +360,7 @@ impl Session {
         }
     }
 
-    /// Passes a finished source, or a part, to the provenance of its signals.
+    /// Passes a finished source, or a part, to the provenance.
     pub(super) fn settle(&mut self, number: u64) {
         let ready = |source: &Source| source.done.is_some() && source.waiting == 0;
         if !self.sources.get(&number).is_some_and(ready) {

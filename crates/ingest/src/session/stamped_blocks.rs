@@ -34,8 +34,7 @@ impl Session {
         Ok(())
     }
 
-    /// Stores blocks that follow what is stored or held, except the last, which waits for its successor. Returns how
-    /// many; 0 if the first may need other handling.
+    /// The last block waits for its successor. Returns the number stored; 0 if the first may need other handling.
     fn put_following(&mut self, blocks: &StampedBlocks<'_>) -> Result<usize, IngestError> {
         let [(_, first), (_, second), ..] = blocks.recordings else {
             return Ok(0);
@@ -124,7 +123,7 @@ impl<'a> StampedBlocks<'a> {
 }
 
 impl Target {
-    /// Whether a block with this stamp can only continue its source's last one, and no value jumps are looked for.
+    /// Whether a block can only continue its source's last one, and value jumps are not looked for.
     fn continues_source(&self, source: u64, stamp: &Stamp) -> bool {
         self.undecided.is_none()
             && self.fed_by == Some(source)
@@ -132,7 +131,7 @@ impl Target {
             && self.is_new(stamp)
     }
 
-    /// Appends blocks up to the first that does not follow, or whose successor has no later stamp.
+    /// Up to the first that does not follow, or whose successor has no later stamp.
     fn put_following(
         &mut self,
         bytes: &[u8],

@@ -197,7 +197,7 @@ impl Target {
         self.held.take()
     }
 
-    /// A stamp for samples that follow those before `index`, with the resolution of the first stamp.
+    /// For samples that follow those before `index`, with the resolution of the first stamp.
     pub(crate) fn stamp_at(&self, index: i64, resolution: Fixed) -> Result<Stamp, IngestError> {
         let time = self.signal()?.time_of(index)?;
         Ok(Stamp::new(time.value, resolution))

@@ -17,7 +17,7 @@ use super::target::{HeldBlock, Target};
 use super::{Sequence, Session};
 use crate::IngestError;
 
-/// Periods by which a stamp may miss the end that it continues, in addition to its resolution.
+/// Tolerance in periods, in addition to a stamp's resolution.
 const NEAR_PERIODS: i64 = 3;
 
 /// Undecided blocks of one signal.
@@ -63,8 +63,8 @@ impl UndecidedBlocks {
         self.end > plus(self.recorded, self.slack)
     }
 
-    /// Whether a stamp continues these blocks rather than the recording. If both end at the same time, it continues
-    /// these: a clock that stepped back has then caught up.
+    /// Rather than the recording. If both end at the same time, it continues these: a clock that stepped back has then
+    /// caught up.
     fn is_continued_by(&self, stamp: &Stamp) -> bool {
         let at = middle(stamp);
         let off = distance(at, self.end);
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Whether samples without a stamp continue blocks set aside; if so, they join them.
+    /// Samples without a stamp join the blocks set aside that they follow.
     pub(super) fn join_undecided(
         &mut self,
         signal: &str,
@@ -159,7 +159,7 @@ impl Session {
         }
     }
 
-    /// Decides when memory for held blocks runs out: what lasted so long is the recording itself.
+    /// What lasted so long is the recording itself.
     pub(super) fn decide_to_free_memory(&mut self, signal: &str) -> Result<(), IngestError> {
         self.decide(signal, Verdict::Step, None)
     }
@@ -291,7 +291,7 @@ impl Target {
         Ok(())
     }
 
-    /// Duration of samples, and tolerance of the stamp at their end: clocks drift by far less than a hundredth.
+    /// Duration, and tolerance of the stamp at its end: clocks drift by far less than a hundredth.
     fn reach(&self, samples: i64, stamp: &Stamp) -> Result<(Fixed, Fixed), IngestError> {
         let duration = self.duration(samples)?;
         let drift = Fixed::from_bits(duration.to_bits() / 100);

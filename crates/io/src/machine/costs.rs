@@ -191,7 +191,7 @@ impl StrategyCosts {
     }
 }
 
-/// With more bytes between major faults, these do not explain the time of a scan.
+/// Beyond it, major faults do not explain the time of a scan.
 const MAX_BYTES_PER_FAULT: f64 = 1e6;
 
 #[cfg(test)]

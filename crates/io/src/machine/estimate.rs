@@ -147,8 +147,7 @@ fn bytes_of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> f64 {
     parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
 }
 
-/// The cached fraction, 0 to 1, by equidistant probes; None if the system cannot tell. Gaps are skipped: a shard-sized
-/// gap has no file.
+/// By equidistant probes; None if the system cannot tell. Gaps are skipped, as a shard-sized gap has no file.
 fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f64> {
     let mut files = SourceFiles::new(source);
     let parts = || {

@@ -23,7 +23,7 @@ pub struct SummaryCosts {
 /// More than a core's cache.
 const BYTES: u64 = 128 << 20;
 
-/// Costs by type, over the cached bytes of one source. Types alternate, so that disturbances affect all.
+/// Types alternate, so that disturbances affect all.
 pub(super) fn kernels(
     scan: TimedScan<'_>,
     repeats: u32,

@@ -19,7 +19,7 @@ impl ReadAdvice {
         Self { files, step: None }
     }
 
-    /// Requests a range; returns the bytes requested. Errors are left to the reader of the samples.
+    /// Returns the bytes requested. Errors are left to the reader of the samples.
     pub(crate) fn request(&mut self, range: Range<i64>) -> u64 {
         if range.is_empty() {
             return 0;

@@ -97,7 +97,7 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// Joins adjacent pieces into requests. A reader then finds its pieces [in a request](Self::front).
+    /// A reader then finds its pieces [in a request](Self::front).
     pub(crate) fn merging(self, merging: MergePolicy) -> Self {
         Self {
             merging: Some(merging),
@@ -176,7 +176,7 @@ impl<A> PieceQueues<A> {
         (id, passed)
     }
 
-    /// A task has ended or is dropped. Returns its pieces that were not taken.
+    /// Returns the pieces that were not taken.
     pub(crate) fn end(&mut self, queue: u64) -> Vec<A> {
         self.forget(|one| one.id == queue)
     }
@@ -253,7 +253,7 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// The oldest request of the queue and its state, if it contains the piece.
+    /// The oldest request, if it contains the piece.
     pub(crate) fn front(&mut self, queue: u64, piece: &Range<i64>) -> Option<(Range<i64>, &mut A)> {
         let merges = self.merging.is_some();
         let holds = |request: &Range<i64>| match merges {
@@ -274,7 +274,7 @@ impl<A> PieceQueues<A> {
         Some(queue.requested.pop_front()?.state)
     }
 
-    /// The state of a piece by its ticket; None if it is no longer needed.
+    /// None if the piece is no longer needed.
     pub(crate) fn of(&mut self, ticket: u64) -> Option<&mut A> {
         let mut all = self
             .queues

@@ -25,7 +25,7 @@ pub(crate) const FOREIGN_SHARDS: &str = "another program wrote its shards";
 #[derive(Debug)]
 pub(crate) enum Attempt {
     Read(Buffer),
-    /// The strategy cannot read it, for this reason: the rest of the scan uses another.
+    /// Why the rest of the scan uses another strategy.
     FallBack(String),
 }
 
@@ -178,7 +178,7 @@ impl RequestPlanner {
         }
     }
 
-    /// Why a range cannot be read so, found by opening its first file.
+    /// Found by opening the first file.
     pub(crate) fn refusal(&mut self, range: &Range<i64>) -> Option<String> {
         let span = self.files.spans(range).next()?;
         match self.files.shard(&span) {
@@ -306,7 +306,7 @@ impl Drop for RequestPlanner {
     }
 }
 
-/// Size of a file that ended before `end`, unless it has grown since.
+/// Size of a file that ended before `end`, unless it has grown.
 pub(crate) fn bytes_present(len: io::Result<u64>, end: u64) -> u64 {
     len.map_or(end, |len| len.min(end))
 }

@@ -26,7 +26,7 @@ struct ScanProgress {
 #[derive(Debug, Default)]
 struct Lead {
     done: u64,
-    /// If parts ascend: ends of pieces ahead of the scan, with the bytes read up to there.
+    /// If parts ascend: ends of pieces ahead of the scan, with the bytes up to there.
     ends: VecDeque<(i64, u64)>,
     passed: u64,
 }
@@ -66,7 +66,7 @@ pub(crate) struct PrefetchThread {
 }
 
 impl PrefetchThread {
-    /// Calls `read` with each piece, at most `limit` bytes ahead of the scan, until it returns false.
+    /// Calls `read` with pieces at most `limit` bytes ahead of the scan, until it returns false.
     pub(crate) fn start(
         pieces: PieceIter,
         limit: u64,

@@ -32,7 +32,7 @@ pub(crate) trait Prefetcher: fmt::Debug + Send + Sync {
     /// Stops reading ahead, since another strategy takes over.
     fn stop(&self) {}
 
-    /// Whether a forked process can use it. Threads and rings stay with the parent.
+    /// Threads and rings stay with the parent.
     fn survives_fork(&self) -> bool {
         true
     }

@@ -17,7 +17,7 @@ pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
     /// Returns the id of the task's queue.
     fn begin_task(&self, task: u64, parts: &[Range<i64>]) -> u64;
     fn end_task(&self, queue: u64);
-    /// The request that contains a piece, read ahead; or an unexpected piece, read now.
+    /// The request with the piece, read ahead, or now if unexpected.
     fn take(&self, queue: u64, piece: &Range<i64>) -> Result<(Range<i64>, Attempt), IoError>;
     fn stop(&self);
 }
@@ -107,8 +107,8 @@ impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
                 }
             }
             Ok((_, Attempt::FallBack(why))) => refused(why),
-            // The file was replaced, such as by a writer that published more: the source reopens it, and checks that it
-            // holds the same samples.
+            // The file was replaced, such as by a writer: the source reopens it, and checks that it holds the same
+            // samples.
             Err(IoError::System { source: error, .. })
                 if error.kind() == ErrorKind::StaleNetworkFileHandle =>
             {

@@ -27,7 +27,7 @@ pub(crate) trait PieceFiller {
     fn fill(&mut self, piece: &Range<i64>, buffers: &Mutex<BufferPool>)
     -> Result<Attempt, IoError>;
 
-    /// The number of pieces to request ahead from now on; asked after each one. `None`: unchanged.
+    /// Number of pieces to request ahead; asked after each one. `None`: unchanged.
     fn depth(&mut self) -> Option<usize> {
         None
     }
@@ -136,7 +136,7 @@ impl ReadThreads {
         result
     }
 
-    /// The request that contains a piece, and its samples; None if it is not next in its queue, or its thread panicked.
+    /// The request with the piece, and its samples; None if it is not next in its queue, or its thread panicked.
     fn wait(
         &self,
         queue: u64,
@@ -194,7 +194,7 @@ impl ReadAheadQueue for ReadThreads {
 
     fn stop(&self) {
         self.change(|state| state.queues.stop());
-        // Else readers of pieces that no thread has begun would wait for ever.
+        // Else readers would wait for ever.
         self.shared.done.notify_all();
     }
 }

@@ -101,7 +101,7 @@ impl ScanReaders {
         self.piece
     }
 
-    /// Switches to another strategy for all readers, since each would be refused alike.
+    /// For all readers, since each would be refused alike.
     pub(super) fn fall_back(&self, fallback: &Fallback) -> &Arc<dyn Prefetcher> {
         let mut is_first = false;
         let (_, prefetcher) = self.fallback.get_or_init(|| {

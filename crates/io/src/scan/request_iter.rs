@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::PieceIter;
 
-/// A source's cost of a request in samples: those of a hole that is read rather than skipped.
+/// A request costs as much as reading these holes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MergePolicy {
     pub(crate) hole: i64,

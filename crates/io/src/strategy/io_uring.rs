@@ -92,7 +92,7 @@ fn ring_failure(error: &io::Error) -> String {
 enum SubmittedPiece {
     /// The number of its request.
     InFlight(usize),
-    /// When a reader takes this piece, the rest of the scan falls back to another strategy, for this reason.
+    /// When a reader takes this piece, the rest of the scan falls back, for this reason.
     NotRequested(String),
     Failed(IoError),
 }

@@ -88,8 +88,8 @@ pub(crate) trait IoStrategy: Sync {
     /// Its name in options, reports and machine profiles. Must never change.
     fn name(&self) -> &'static str;
 
-    /// Bytes per read. Copies should still be in the processor's cache when processed; past the page cache each request
-    /// costs the disk's latency.
+    /// Copies should still be in the processor's cache when processed; past the page cache each request costs the
+    /// disk's latency.
     fn piece_bytes(&self) -> u64;
 
     fn cost_model(&self) -> CostModel;
@@ -119,7 +119,7 @@ pub(crate) trait IoStrategy: Sync {
 /// Which measured costs apply to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CostModel {
-    /// Samples are copied into buffers: no page faults, and they are in the processor's cache when processed.
+    /// Copied samples: no page faults, and they are in the processor's cache when processed.
     pub(crate) copies: bool,
     /// Samples bypass the page cache, whatever is in it.
     pub(crate) direct: bool,

@@ -47,14 +47,14 @@ impl IoStrategy for PopulateStrategy {
     }
 }
 
-/// Starts a thread that fills the page tables of pieces, at most `limit` bytes ahead of the scan.
+/// At most `limit` bytes ahead of the scan.
 pub(super) fn populate_ahead(
     source: &Arc<dyn SampleSource>,
     pieces: PieceIter,
     limit: u64,
 ) -> io::Result<PrefetchThread> {
     let source = source.clone();
-    // Ends at a piece that cannot be read: its reader gets the error, and may need nothing after it.
+    // Its reader gets the error, and may need nothing after it.
     PrefetchThread::start(pieces, limit, move |piece| {
         source.read(piece).is_ok_and(|segment| populate(&segment))
     })

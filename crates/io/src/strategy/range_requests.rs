@@ -21,7 +21,7 @@ use crate::scan::{
 use crate::source::FileRange;
 
 const REQUEST_BYTES: u64 = 8 << 20;
-/// Holes up to this size between two pieces are read: on most links that costs less than a request's latency.
+/// On most links, reading such a hole costs less than a request's latency.
 const MAX_HOLE_BYTES: u64 = 256 << 10;
 /// Requests in flight at first, and at most.
 const INITIAL_DEPTH: usize = 4;
@@ -144,8 +144,7 @@ struct RangeFiller {
 }
 
 impl RangeFiller {
-    /// Opens the shard after one that is read, once: this takes several sequential requests, during which other threads
-    /// use the link.
+    /// Once per shard: this takes several sequential requests, during which other threads use the link.
     fn open_next(&mut self, shard: u64) {
         let (source, next) = (self.files.source(), shard + 1);
         let (layout, size) = (source.layout(), source.dtype().size() as u64);
@@ -241,7 +240,7 @@ impl PieceFiller for RangeFiller {
 mod tests {
     use super::*;
 
-    /// Throughput with so many requests in flight, by Little's law, on a link of given bandwidth and latency.
+    /// By Little's law.
     fn arrives(depth: usize, bandwidth: f64, latency: f64) -> f64 {
         let in_flight = depth as f64 * REQUEST_BYTES as f64;
         bandwidth.min(in_flight / (latency + REQUEST_BYTES as f64 / bandwidth))

@@ -99,7 +99,7 @@ impl RequestedRanges {
         }
     }
 
-    /// Adds a range; returns its part that was not requested before. `len`: samples per piece.
+    /// Returns the part that was not requested before. `len`: samples per piece.
     fn add(&self, range: Range<i64>, len: i64) -> Range<i64> {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut rest, mut all) = (range.clone(), range);

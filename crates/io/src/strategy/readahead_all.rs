@@ -39,7 +39,7 @@ impl IoStrategy for ReadaheadAllStrategy {
     }
 }
 
-/// Starts a thread that asks the system for pieces, at most `limit` bytes ahead of the scan.
+/// At most `limit` bytes ahead of the scan.
 pub(super) fn advise_ahead(
     source: &Arc<dyn SampleSource>,
     pieces: PieceIter,

@@ -28,7 +28,7 @@ impl Target {
         Ok(self.writer.matches(bytes, stamp)?)
     }
 
-    /// Stores a block and returns how its stamp was interpreted. The source is a number and a name.
+    /// Returns how the stamp was interpreted. The source is a number and a name.
     pub(crate) fn put(
         &mut self,
         number: u64,
@@ -114,7 +114,7 @@ impl Target {
         self.added += samples;
     }
 
-    /// Whether a stamp is later than all stored ones, and not before the end at the session's start.
+    /// Later than all stored stamps, and not before the end at the session's start.
     pub(in crate::session) fn is_new(&self, stamp: &Stamp) -> bool {
         self.latest.is_none_or(|latest| stamp.civil > latest)
             && self.ended.is_none_or(|ended| stamp.civil >= ended)
@@ -130,7 +130,7 @@ impl Target {
         Ok(run.is_some_and(|run| run.reason == RunReason::Overlap))
     }
 
-    /// Whether most of a block lies before the end at the session's start.
+    /// Whether most of it lies before the end at the session's start.
     pub(in crate::session) fn is_before_end(
         &self,
         bytes: &[u8],
