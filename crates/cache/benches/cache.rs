@@ -1,8 +1,8 @@
-//! Reading cached objects against reading a plain file, storing against writing one, and the cost of calls.
+//! Compares cached reads with reads of a plain file, stores with writes, and measures calls.
 //!
-//! Pairs are run by turns and reported as median and spread of their ratio (bare time by ours: 1 is as fast). Results are
-//! asserted; without `--bench` (as `cargo test` runs it) each case runs once on little data. Run with
-//! `cargo bench -p isochrony-cache`.
+//! Pairs alternate and are reported as median and spread of their ratio (bare time over ours: 1 is as fast). Results
+//! are asserted; without `--bench` (as in `cargo test`) each case runs once on little data. Run with `cargo bench -p
+//! isochrony-cache`.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -36,7 +36,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Runs two ways to get one result by turns.
+    /// Alternates two ways to the same result.
     fn compare<T: PartialEq>(
         &self,
         name: &str,
@@ -110,7 +110,7 @@ fn read_all(bytes: u64, block: &mut [u8], read: impl Fn(&mut [u8], u64)) -> u64 
     total
 }
 
-#[allow(unsafe_code)] // The bare way maps a file as well.
+#[allow(unsafe_code)] // The bare side maps a file too.
 fn map(path: &Path) -> memmap2::Mmap {
     // SAFETY: nobody changes the file while this program runs.
     unsafe { memmap2::Mmap::map(&File::open(path).expect("a file")) }.expect("a mapping")
@@ -134,7 +134,7 @@ fn main() {
     let content: Vec<u8> = (0..bench.bytes)
         .map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8)
         .collect();
-    // In pieces as the cache writes, which decides the sizes of the page cache's folios.
+    // Same piece size as the cache, since it determines the sizes of the page cache's folios.
     write_pieces(&plain, &content);
     let options = CacheOptions::new(bench.bytes * 4 + (64 << 20));
     let cache = Cache::open(&folder, options).expect("a cache");

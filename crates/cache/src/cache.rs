@@ -1,4 +1,4 @@
-//! The cache: opening it, and pinning objects.
+//! Opening a cache, and pinning objects.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,19 +21,19 @@ use crate::space::{MIN_EVICTED_BYTES, is_full};
 use crate::state::{CacheInner, StateGuard};
 use isochrony_placement::EvictionPolicy;
 
-/// What a cache is opened with.
+/// Options of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheOptions {
-    /// Most bytes that the objects take on disk: what is present, what is reserved, and a block per 256 pieces of each.
+    /// Maximum bytes on disk: present and reserved pieces, and a block per 256 pieces of each object.
     pub quota_bytes: u64,
-    /// Which object is evicted first.
+    /// Eviction order.
     pub eviction: EvictionPolicy,
-    /// Length of a piece of objects that this process creates: a power of two from 4 KiB to 1 GiB.
+    /// Piece length of objects created by this process: a power of two from 4 KiB to 1 GiB.
     pub piece_bytes: u64,
 }
 
 impl CacheOptions {
-    /// Pieces of 1 MiB, the least recently used object goes first.
+    /// Pieces of 1 MiB, least recently used objects evicted first.
     #[must_use]
     pub fn new(quota_bytes: u64) -> Self {
         Self {
@@ -76,21 +76,21 @@ impl CacheOptions {
     }
 }
 
-/// An open cache. Clones share it; several processes and several handles may have one folder open.
+/// An open cache, shared by its clones. A folder may be open in several processes and handles.
 #[derive(Debug, Clone)]
 pub struct Cache {
     inner: Arc<CacheInner>,
 }
 
 impl Cache {
-    /// Opens the cache in a folder, or creates it there.
+    /// Opens the cache in a folder, or creates one.
     ///
-    /// Takes over from processes that died, removes files that the journal does not know, and evicts what exceeds the quota.
-    /// If the journal is damaged the cache starts empty, which [`CacheInfo::resets`] tells.
+    /// Takes over from dead processes, removes files unknown to the journal, and evicts what exceeds the quota. A
+    /// damaged journal starts an empty cache; see [`CacheInfo::resets`].
     ///
     /// # Errors
-    /// Options out of range, a folder with other files or on a network file system, a cache of a later format, and errors
-    /// of the system.
+    /// Options out of range, a folder with other files or on a network file system, a cache of a later format, and
+    /// errors of the system.
     pub fn open(folder: impl AsRef<Path>, options: CacheOptions) -> Result<Self, CacheError> {
         options.check()?;
         Ok(Self {
@@ -98,8 +98,8 @@ impl Cache {
         })
     }
 
-    /// Opens a cache that exists, with the options that it was last opened with, to look at it: neither opening it nor
-    /// [`Self::info`] evicts anything or empties a damaged cache.
+    /// Opens an existing cache for inspection, with its last options: neither this nor [`Self::info`] evicts anything
+    /// or empties a damaged cache.
     ///
     /// # Errors
     /// As [`Self::open`], [`CacheError::NoSuchCache`], and [`CacheError::DamagedJournal`].
@@ -115,13 +115,13 @@ impl Cache {
         self.inner.folder.root.clone()
     }
 
-    /// Finds or creates an object of `bytes` bytes, and keeps it from being evicted until the result and all that came of it
-    /// is dropped or the process ends.
+    /// Finds or creates an object of `bytes` bytes, and pins it until the result and everything derived from it is
+    /// dropped or the process ends.
     ///
-    /// A length greater than the object's lets it grow. A smaller one has no effect: another process knows more of it.
+    /// A greater length makes the object grow. A smaller one has no effect: another process knows a longer version.
     ///
     /// # Errors
-    /// A key or a length that is not allowed, [`CacheError::CacheFull`], [`CacheError::DiskFull`], and errors of the system.
+    /// An invalid key or length, [`CacheError::CacheFull`], [`CacheError::DiskFull`], and errors of the system.
     pub fn pin(&self, key: &ObjectKey, bytes: u64) -> Result<PinnedObject, CacheError> {
         let digest = key.digest();
         if let Some(object) = self.pinned(&digest, bytes)? {
@@ -136,8 +136,7 @@ impl Cache {
         Ok(self.share(locked, table))
     }
 
-    /// Pins an object if the cache has one of at least `bytes` bytes, whichever of its pieces are present. Creates nothing,
-    /// and lets nothing grow.
+    /// Pins an existing object of at least `bytes` bytes, whichever pieces are present. Creates and grows nothing.
     ///
     /// # Errors
     /// Errors of the system.
@@ -159,7 +158,6 @@ impl Cache {
         Ok(table.map(|table| self.share(locked, table)))
     }
 
-    /// An object of at least `bytes` bytes that this handle has pinned already.
     fn pinned(&self, digest: &[u8; 32], bytes: u64) -> Result<Option<PinnedObject>, CacheError> {
         let mut state = self.inner.peek()?;
         let Some(id) = state.index.find(digest) else {
@@ -173,7 +171,7 @@ impl Cache {
         Ok(Some(PinnedObject::new(Arc::clone(&self.inner), table)))
     }
 
-    /// Lets later pins of this handle find the table.
+    /// Lets later pins of this handle share the table.
     fn share(&self, mut locked: StateGuard<'_>, table: PieceTable) -> PinnedObject {
         let table = Arc::new(table);
         if locked.tables.len() > 64 && locked.tables.len().is_power_of_two() {
@@ -184,7 +182,7 @@ impl Cache {
         PinnedObject::new(Arc::clone(&self.inner), table)
     }
 
-    /// What the cache has and has done.
+    /// State and counters.
     ///
     /// # Errors
     /// Errors of the system.
@@ -194,7 +192,7 @@ impl Cache {
         locked.info()
     }
 
-    /// Unlinks every object that is not pinned by any process.
+    /// Deletes every object that no process has pinned.
     ///
     /// # Errors
     /// Errors of the system.
@@ -202,7 +200,7 @@ impl Cache {
         self.inner.lock()?.clear()
     }
 
-    /// What is present, with the point in history at which it was.
+    /// All present pieces, at a sequence.
     ///
     /// # Errors
     /// Errors of the system.
@@ -211,8 +209,8 @@ impl Cache {
         Ok(manifest(&locked.index, locked.sequence()))
     }
 
-    /// What changed since a point in history, and the point at which it is now. `None` if this process does not know all of
-    /// it: then a [`Self::manifest`] is needed.
+    /// Changes since a sequence, and the present sequence. `None` if this process does not know all of them: take a
+    /// [`Self::manifest`].
     ///
     /// # Errors
     /// Errors of the system.
@@ -231,7 +229,7 @@ impl Cache {
 }
 
 impl StateGuard<'_> {
-    /// Pins an object that the index knows. One whose file is gone or was truncated is forgotten.
+    /// Pins a known object; forgets it if its file is gone or truncated.
     fn pin_known(
         &mut self,
         digest: &[u8; 32],
@@ -267,7 +265,7 @@ impl StateGuard<'_> {
         Ok(object.map(|object| PieceTable::new(id, object, file, known)))
     }
 
-    /// Removes an object whose file is not as the index says.
+    /// Removes an object whose file contradicts the index.
     fn forget(&mut self, id: ObjectId, path: &Path) -> Result<(), CacheError> {
         remove(path).at("remove", path)?;
         self.commit(vec![Op::Removed {
@@ -289,7 +287,6 @@ impl StateGuard<'_> {
         }
     }
 
-    /// Creates an object without pieces, pinned.
     fn create(
         &mut self,
         key: &ObjectKey,
@@ -332,12 +329,11 @@ impl StateGuard<'_> {
     }
 }
 
-/// A new sparse file with a shared lock.
 fn create_file(path: &Path, bytes: u64) -> Result<File, CacheError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).at("create", folder)?;
     }
-    // What a process left that died between creating the file and recording it. Another may have it mapped.
+    // Left by a process that died between creating and recording it. Another may have it mapped.
     remove(path).at("remove", path)?;
     let file = (File::options().read(true).write(true))
         .create_new(true)

@@ -1,4 +1,4 @@
-//! Numbered changes of what is present, for an index of many caches that follows loosely.
+//! Numbered changes of present pieces, for an eventually consistent index of many caches.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,51 +10,50 @@ use crate::journal::{Op, Piece};
 use crate::key::ObjectKey;
 use crate::ranges::runs;
 
-/// How many changes a process remembers.
 const MAX_CHANGES: usize = 1 << 14;
 
-/// A point in the history of a cache.
+/// A position in a cache's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Sequence {
-    /// Changes when a cache starts empty: numbers of different epochs are not comparable.
+    /// Changes when a cache starts empty; numbers of different epochs are not comparable.
     pub epoch: u64,
     /// Number of the last change of the journal.
     pub number: u64,
 }
 
-/// A change of what is present.
+/// A change of present pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Change {
-    /// Pieces are present now.
+    /// Pieces became present.
     Added {
         /// Their object.
         key: ObjectKey,
         /// Its length.
         bytes: u64,
-        /// Length of its pieces, the last one may be shorter.
+        /// Length of its pieces; the last one may be shorter.
         piece_bytes: u64,
         /// Their numbers.
         pieces: Range<u32>,
     },
-    /// A piece is not present any more: its bytes were damaged, or the object grew and the piece with it.
+    /// A piece is no longer present: its bytes were damaged, or it grew with the object.
     Dropped {
         /// Its object.
         key: ObjectKey,
         /// Its number.
         piece: u32,
     },
-    /// The object is gone with all its pieces.
+    /// The object and all its pieces were removed.
     Removed {
         /// The object.
         key: ObjectKey,
     },
 }
 
-/// What a cache has.
+/// Content of a cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The point in history.
+    /// Its sequence.
     pub sequence: Sequence,
     /// Every object.
     pub objects: Vec<ManifestEntry>,
@@ -67,13 +66,13 @@ pub struct ManifestEntry {
     pub key: ObjectKey,
     /// Its length.
     pub bytes: u64,
-    /// Length of its pieces, the last one may be shorter.
+    /// Length of its pieces; the last one may be shorter.
     pub piece_bytes: u64,
-    /// Numbers of the pieces that are present.
+    /// Present pieces.
     pub pieces: Vec<Range<u32>>,
 }
 
-/// The last changes that this process has seen.
+/// The latest changes seen by this process.
 #[derive(Debug)]
 pub(crate) struct ChangeLog {
     /// All changes after this one are in the log.
@@ -89,7 +88,7 @@ impl ChangeLog {
         }
     }
 
-    /// Notes what an operation changes. Called before the index takes it in.
+    /// Records the changes of an operation, before the index applies it.
     pub(crate) fn note(&mut self, sequence: u64, op: &Op, index: &Index) {
         let key_of = |id: &u64| index.objects.get(id).map(|object| object.key.clone());
         let change = match op {
@@ -124,13 +123,13 @@ impl ChangeLog {
         if self.changes.len() == MAX_CHANGES
             && let Some((oldest, _)) = self.changes.pop_front()
         {
-            // Others of the same record may still be here: it counts as incomplete.
+            // Other changes of the same record may still be here: it counts as incomplete.
             self.complete_after = oldest;
         }
         self.changes.push_back((sequence, change));
     }
 
-    /// Changes after a sequence. `None` if some of them are not known any more.
+    /// Changes after a sequence; `None` if some are no longer known.
     pub(crate) fn since(&self, number: u64) -> Option<Vec<Change>> {
         (number >= self.complete_after).then(|| {
             let after = self.changes.partition_point(|(at, _)| *at <= number);
@@ -141,7 +140,6 @@ impl ChangeLog {
     }
 }
 
-/// Everything that is present.
 pub(crate) fn manifest(index: &Index, sequence: Sequence) -> Manifest {
     let objects =
         (index.objects.values())

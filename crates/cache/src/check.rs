@@ -1,4 +1,4 @@
-//! How fetched bytes are verified before they enter the cache.
+//! Verification of fetched bytes before they enter the cache.
 
 use crate::error::CacheError;
 
@@ -9,15 +9,15 @@ pub enum Check<'a> {
     Crc32c(u32),
     /// Their BLAKE3 digest, from the origin.
     Blake3([u8; 32]),
-    /// A function that verifies them, and says what is wrong otherwise. For checksums of other extents than pieces have,
-    /// such as those of the chunks inside.
+    /// A function that verifies them, or says what is wrong. For checksums of other ranges than pieces, such as inner
+    /// chunks.
     With(&'a dyn Fn(&[u8]) -> Result<(), String>),
-    /// The caller has verified them, or has no stronger evidence than the transport's own checksums.
+    /// The caller has verified them, or has only the transport's checksums.
     VerifiedByCaller,
 }
 
 impl Check<'_> {
-    /// Verifies bytes of an object, which `checksum` gives the CRC-32C of.
+    /// Verifies an object's bytes; `checksum` computes their CRC-32C.
     pub(crate) fn verify(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! The cache's folder: where its files are.
+//! Paths in the cache's folder.
 //!
 //! ```text
 //! lock                 kernel lock of the index
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{CacheError, IoContext};
 use crate::journal::{MAGIC, OwnerId};
 
-/// Names in a cache's folder. `scratch` is of who uses the cache: this crate leaves it alone.
+/// `scratch` belongs to users of the cache.
 const OWN_NAMES: [&str; 6] = [
     "lock",
     "journal",
@@ -24,7 +24,6 @@ const OWN_NAMES: [&str; 6] = [
     "scratch",
 ];
 
-/// Paths below a cache's folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     pub(crate) root: PathBuf,
@@ -63,8 +62,8 @@ impl Folder {
         self.objects().join(folder).join(file)
     }
 
-    /// Whether a cache is there, intact or not. A folder with files that are not a cache's is an error, since a cache
-    /// without a readable journal starts empty.
+    /// Whether there is a cache, intact or not. Foreign files are an error, since a cache without a readable journal
+    /// starts empty.
     pub(crate) fn has_cache(&self) -> Result<bool, CacheError> {
         if starts_with_magic(&self.journal())? {
             return Ok(true);
@@ -72,7 +71,7 @@ impl Folder {
         let mut names: Vec<_> = list(&self.root)?
             .iter()
             .map(|path| (path.file_name().unwrap_or_default().to_string_lossy()).into_owned())
-            // An empty disk's own folder.
+            // Exists on empty disks.
             .filter(|name| name != "lost+found")
             .collect();
         names.sort_unstable();
@@ -86,8 +85,7 @@ impl Folder {
         {
             return Err(not_a_cache(foreign));
         }
-        // The names are ordinary words, so somebody else may have a file `journal` and a folder `objects`. A cache creates
-        // `lock` first, then `owners`.
+        // These are common names, but a cache creates `lock` first, then `owners`.
         let has_both = self.lock().is_file() && self.owners().is_dir();
         match names.iter().find(|name| *name != "lock") {
             Some(found) if !has_both => Err(not_a_cache(found)),
@@ -95,13 +93,12 @@ impl Folder {
         }
     }
 
-    /// Creates the folder.
     pub(crate) fn create_root(&self) -> Result<(), CacheError> {
         std::fs::create_dir_all(&self.root).at("create", &self.root)?;
         check_local(&self.root)
     }
 
-    /// Creates the folders inside: `owners` first, which [`Self::has_cache`] relies on.
+    /// Creates the inner folders, `owners` first: [`Self::has_cache`] relies on it.
     pub(crate) fn create_inside(&self) -> Result<(), CacheError> {
         for folder in [self.owners(), self.objects()] {
             std::fs::create_dir_all(&folder).at("create", &folder)?;
@@ -109,7 +106,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Unlinks every object's file that `is_known` does not know. Files with names that no cache writes stay.
+    /// Deletes object files that `is_known` rejects. Files with foreign names stay.
     pub(crate) fn remove_orphans(
         &self,
         is_known: impl Fn(&[u8; 32]) -> bool,
@@ -130,7 +127,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Digest that an object's file is named by, if that is its name.
+    /// The digest in an object file's name.
     fn digest_of(&self, path: &Path) -> Option<[u8; 32]> {
         let folder = path.parent()?.file_name()?.to_str()?;
         let name = format!("{folder}{}", path.file_name()?.to_str()?);
@@ -138,7 +135,6 @@ impl Folder {
         (self.object(&digest) == path).then_some(digest)
     }
 
-    /// Numbers of open caches and of ones whose process died.
     pub(crate) fn owner_ids(&self) -> Result<Vec<OwnerId>, CacheError> {
         let id = |path: &PathBuf| {
             let id = u64::from_str_radix(path.file_name()?.to_str()?, 16).ok()?;
@@ -148,7 +144,7 @@ impl Folder {
     }
 }
 
-/// Whether a file begins as a journal of any format does.
+/// Whether a file begins like a journal of any format.
 fn starts_with_magic(path: &Path) -> Result<bool, CacheError> {
     if !path.is_file() {
         return Ok(false);
@@ -162,7 +158,7 @@ fn starts_with_magic(path: &Path) -> Result<bool, CacheError> {
     }
 }
 
-/// Paths in a folder; none if it does not exist.
+/// Paths in a folder; empty if it does not exist.
 pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>, CacheError> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -174,7 +170,6 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>, CacheError> {
         .collect()
 }
 
-/// Unlinks a file that may be gone already.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,20 +1,20 @@
-//! Entry point for the fuzz target; no public API.
+//! Entry point of the fuzz target; not public API.
 
 use crate::cache::CacheOptions;
 use crate::index::Index;
 use crate::journal::{Header, Op, Records, opening_bytes, parse_opening, record_bytes};
 
-/// Most pieces of an index: a few bytes may stand for many, and that is no reason to run out of memory.
+/// A few bytes may stand for many pieces and exhaust memory.
 const MAX_PIECES: usize = 1 << 18;
 
-/// Reads bytes as a journal, and as the payloads of records of one. What is read must lead to an index that adds up, and
-/// that a snapshot reproduces.
+/// Parses bytes as a journal, and as payloads of its records. The result must be a consistent index that a snapshot
+/// reproduces.
 ///
 /// # Panics
-/// If it does not.
+/// If it is not.
 pub fn journal(bytes: &[u8]) {
     check(bytes);
-    // A fuzzer hardly finds checksums, so this gives payloads a length of a byte and computes them.
+    // Fuzzers hardly find checksums, so payloads get a length byte and computed checksums.
     let header = Header {
         epoch: 1,
         sequence: 0,

@@ -1,4 +1,4 @@
-//! The index of a cache: what a journal leads to. No I/O.
+//! The index of a cache: the state that a journal describes. No I/O.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -9,12 +9,11 @@ use crate::object::{BLOCK_BYTES, MAX_PIECES, MAX_RESERVED, Object, Usage};
 use crate::ranges::Extent;
 use isochrony_placement::{Eviction, EvictionPolicy};
 
-/// Lengths of pieces that are allowed: whole blocks, and no longer than a request.
+/// Allowed piece lengths: whole blocks, at most a request.
 pub(crate) const PIECE_BYTES: Range<u64> = BLOCK_BYTES..(1 << 30) + 1;
-/// A snapshot's counts of uses are replayed up to here, so that loading it takes linear time.
+/// Bounds the replayed uses per object, so that loading takes linear time.
 const MAX_REPLAYED_USES: u64 = 64;
 
-/// Objects, what they use, and in which order they go.
 #[derive(Debug, Clone)]
 pub(crate) struct Index {
     pub(crate) settings: Settings,
@@ -26,11 +25,10 @@ pub(crate) struct Index {
     by_digest: HashMap<[u8; 32], ObjectId>,
 }
 
-/// An operation that does not fit the index: the journal is damaged.
+/// An operation that contradicts the index: the journal is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidOp;
 
-/// The result of applying an operation.
 type Applied = Result<(), InvalidOp>;
 
 impl Index {
@@ -96,7 +94,7 @@ impl Index {
         }
     }
 
-    /// That totals are what the objects add up to, counted the slow way.
+    /// Checks that totals equal the sums over objects.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn check(&self) {
         let mut total = Usage::default();
@@ -112,7 +110,6 @@ impl Index {
         assert_eq!(self.queue.in_order().len(), self.objects.len());
     }
 
-    /// Evicts in the order of another policy from now on.
     pub(crate) fn set_eviction(&mut self, policy: EvictionPolicy) {
         if policy != self.queue.policy() {
             let order = self.queue.in_order();
@@ -125,7 +122,6 @@ impl Index {
         self.by_digest.get(digest).copied()
     }
 
-    /// Owners that have reserved anything.
     pub(crate) fn owners(&self) -> Vec<OwnerId> {
         if self.usage.reserved == 0 {
             return Vec::new();
@@ -145,7 +141,7 @@ impl Index {
         owners
     }
 
-    /// Takes one operation in. An operation that no writer records leaves the index of no use.
+    /// Applies an operation. After an invalid one the index is unusable.
     pub(crate) fn apply(&mut self, op: &Op) -> Applied {
         match op {
             Op::Configured(settings) => {
@@ -192,7 +188,7 @@ impl Index {
             }
             Op::Removed { object, evicted } => self.remove(*object, *evicted),
             Op::Touched { object } => {
-                // One that was removed meanwhile is not in the queue.
+                // A removed object is not in the queue.
                 let _ = self.queue.touch(object);
                 Ok(())
             }
@@ -236,12 +232,12 @@ impl Index {
         Ok(())
     }
 
-    /// Tells the eviction queue what the object takes.
+    /// Updates an object's size in the eviction queue.
     fn resize(&mut self, id: ObjectId) {
         if let Some(object) = self.objects.get(&id) {
             let bytes = object.allocated;
             if self.queue.set_bytes(&id, bytes).is_err() {
-                // It is new, so that inserting it succeeds.
+                // New, so inserting it succeeds.
                 let _ = self.queue.insert(id, bytes);
             }
         }
@@ -256,8 +252,7 @@ impl Index {
         if bytes <= object.extent.bytes || extent.pieces() > MAX_PIECES {
             return Err(InvalidOp);
         }
-        // A last piece that was shorter has not all its bytes any more. Whoever is fetching it finds that it is not
-        // reserved any more.
+        // A short last piece is now incomplete; its fetcher finds it no longer reserved.
         if let Some(last) = object.last_short()
             && object.pieces.contains_key(&last)
         {
@@ -330,7 +325,7 @@ impl Index {
     }
 }
 
-/// Consecutive pieces, at least one, all inside the object.
+/// A non-empty range of pieces within the object.
 fn run_of(extent: &Extent, first: u32, count: u64) -> Result<Range<u32>, InvalidOp> {
     let end = u64::from(first) + count;
     if count == 0 || count > u64::from(MAX_RESERVED) || end > extent.pieces() {

@@ -1,4 +1,4 @@
-//! What a cache has, for people and programs.
+//! State and counters of a cache.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,8 @@ use crate::locks::{UnlinkOutcome, is_alive, is_unlocked, unlink_unpinned};
 use crate::state::StateGuard;
 use isochrony_placement::EvictionPolicy;
 
-/// State and counts of a cache. Counts are since it was created; those of a killed process since its last change are lost.
+/// State and counters of a cache. Counters start at its creation; those of a killed process since its last change are
+/// lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CacheInfo {
@@ -18,44 +19,44 @@ pub struct CacheInfo {
     pub quota_bytes: u64,
     /// Policy of this handle.
     pub eviction: EvictionPolicy,
-    /// Length of pieces of objects that this handle creates.
+    /// Piece length of objects created by this handle.
     pub piece_bytes: u64,
-    /// How many objects there are.
+    /// Number of objects.
     pub objects: u64,
-    /// How many of them a process has pinned.
+    /// Objects pinned by any process.
     pub pinned_objects: u64,
-    /// Bytes of pieces that are present.
+    /// Bytes of present pieces.
     pub present_bytes: u64,
-    /// Bytes of pieces that are being fetched.
+    /// Bytes of pieces being fetched.
     pub reserved_bytes: u64,
-    /// What counts against the quota.
+    /// Bytes counted against the quota.
     pub allocated_bytes: u64,
-    /// Length of the journal, which does not count against the quota.
+    /// Length of the journal, not counted against the quota.
     pub journal_bytes: u64,
-    /// Open handles of all processes that live, this one included.
+    /// Open handles of all live processes.
     pub handles: u64,
-    /// Pieces that were asked for and present.
+    /// Requested pieces that were present.
     pub hits: u64,
-    /// Pieces that were asked for and not present.
+    /// Requested pieces that were not present.
     pub misses: u64,
-    /// Objects that were evicted.
+    /// Evicted objects.
     pub evictions: u64,
-    /// When the oldest object was created, in seconds since 1970.
+    /// Creation time of the oldest object, in seconds since 1970.
     pub oldest: Option<u64>,
-    /// How often this handle found that the journal could not be used, and started empty.
+    /// How often this handle found the journal unusable and started empty.
     pub resets: u64,
 }
 
-/// What clearing a cache did.
+/// Result of clearing a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClearReport {
-    /// Objects that were unlinked.
+    /// Deleted objects.
     pub removed_objects: u64,
-    /// Bytes that they took.
+    /// Their bytes.
     pub removed_bytes: u64,
-    /// Objects that a process has pinned.
+    /// Objects pinned by a process.
     pub kept_objects: u64,
-    /// Bytes that they take.
+    /// Their bytes.
     pub kept_bytes: u64,
 }
 

@@ -1,43 +1,43 @@
-//! Names of cached objects.
+//! Keys of cached objects.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::CacheError;
 
-/// Longest URL or entity tag in a key, so that a journal has bounded records.
+/// Maximum length of a URL or entity tag, which bounds journal records.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
-/// What identifies a cached object: equal keys mean equal bytes, up to the shorter of two lengths.
+/// Identity of a cached object: equal keys mean equal bytes, up to the shorter of two lengths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ObjectKey {
     /// A shard of a signal in a store.
     Shard {
-        /// The store.
+        /// Store id.
         store: [u8; 16],
-        /// Number of the signal in its store.
+        /// Signal number in the store.
         signal: u64,
-        /// Number of the shard in its signal.
+        /// Shard number in the signal.
         shard: u64,
-        /// Number of the shard's content: a fill, an overwrite and a seal give a new one, an append does not. So the
-        /// object may grow under one key, and bytes that it had once stay the same.
+        /// Version of the shard's content: fill, overwrite and seal change it, an append does not. So an object may
+        /// grow under one key, and its earlier bytes stay the same.
         content_version: u64,
     },
     /// A file at a URL.
     File {
-        /// Where it is.
+        /// Its URL.
         url: String,
-        /// Which content it has.
+        /// Version of its content.
         version: FileVersion,
     },
 }
 
-/// What tells one content of a remote file from another.
+/// Distinguishes contents of a remote file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FileVersion {
-    /// The entity tag that the server gives.
+    /// The server's entity tag.
     Etag(String),
-    /// Length and time of modification, where the server gives no tag.
+    /// Length and modification time, if the server gives no tag.
     SizeAndTime {
         /// Length in bytes.
         bytes: u64,
@@ -59,7 +59,7 @@ impl ObjectKey {
     /// Bytes that are equal only for equal keys.
     #[must_use]
     pub fn canonical_bytes(&self) -> Vec<u8> {
-        // Serialising to a vector cannot fail, and the type has nothing that postcard refuses.
+        // Serialising to a vector cannot fail, and postcard supports all fields.
         postcard::to_stdvec(self).unwrap_or_default()
     }
 

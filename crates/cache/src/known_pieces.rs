@@ -1,4 +1,4 @@
-//! The states of the pieces of objects, for later pins of the same objects: bounded, and only ever of this process.
+//! Piece states of objects, kept for later pins by this process; bounded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::journal::ObjectId;
 use crate::piece_table::PieceStates;
 
-/// Pieces whose states are kept, eight bytes each: of a terabyte in pieces of 1 MiB.
+/// Eight bytes each: the states of a terabyte in pieces of 1 MiB.
 const MAX_PIECES: usize = 1 << 20;
 
-/// By object. What is not pinned is forgotten when there are too many.
+/// States by object. Unpinned ones are dropped when there are too many.
 #[derive(Debug, Default)]
 pub(crate) struct KnownPieces {
     states: HashMap<ObjectId, Arc<PieceStates>>,
-    /// The sum of their pieces, and one for each object.
+    /// Total number of pieces, plus one per object.
     pieces: usize,
 }
 
@@ -40,7 +40,6 @@ impl KnownPieces {
     }
 }
 
-/// Of an object without pieces, too.
 fn cost(states: &Arc<PieceStates>) -> usize {
     states.pieces() + 1
 }
@@ -50,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_pinned_is_forgotten_when_there_are_too_many_pieces() {
+    fn unpinned_states_are_dropped_when_there_are_too_many_pieces() {
         let mut known = KnownPieces::default();
         let pinned = Arc::new(PieceStates::new(MAX_PIECES / 2));
         known.insert(0, Arc::clone(&pinned));

@@ -1,8 +1,8 @@
-//! A cache of pieces of remote objects on a host's own disk, shared by all processes of the host.
+//! A cache of pieces of remote objects on a host's disk, shared by all its processes.
 //!
-//! An object is a shard of a remote signal or a remote file ([`ObjectKey`]). It is fetched in pieces of equal length, and a
-//! piece is either wholly present or not at all. Each object is one sparse file with its pieces at their own offsets, so a
-//! whole shard can be memory-mapped ([`PinnedObject::map`]).
+//! An object is a shard of a remote signal or a remote file ([`ObjectKey`]). It is fetched in pieces of equal length,
+//! each wholly present or not at all. Each object is one sparse file with its pieces at their offsets, so a whole shard
+//! can be memory-mapped ([`PinnedObject::map`]).
 //!
 //! ```text
 //! Cache          the folder: quota, eviction, journal          Cache::open
@@ -12,14 +12,14 @@
 //! ```
 //!
 //! Guarantees:
-//! - **No unchecked bytes.** A piece becomes present after its bytes passed a [`Check`] and were written. Its CRC-32C is
-//!   kept, and every process compares it with the bytes on disk before its own first use of the piece. So a torn write, a
-//!   power cut, a flipped bit or a truncated file costs a second fetch and never shows.
-//! - **Quota.** Space is reserved before bytes are fetched; what was reserved counts as used until the object's file goes.
-//! - **Processes share the folder.** One kernel file lock serialises changes of the journal; reading takes no lock. A
-//!   piece is fetched by one process while the others wait, and one of them takes over if that process dies.
-//! - **Pins and reservations die with their process**: both are kernel file locks, so process ids play no part.
-//! - **Eviction unlinks whole files.** It never truncates one or punches holes, so mapped bytes stay as they are.
+//! - **No unchecked bytes.** A piece becomes present after its bytes have passed a [`Check`] and are written. Every
+//!   process compares the bytes on disk with the stored CRC-32C before its first use of the piece. So a torn write, a
+//!   power cut, a flipped bit or a truncated file costs a second fetch and never wrong data.
+//! - **Quota.** Space is reserved before a fetch, and counts as used until the object's file is deleted.
+//! - **Processes share the folder.** One kernel file lock serialises changes of the journal; reads take no lock. One
+//!   process fetches a piece while others wait, and one of them takes over if that process dies.
+//! - **Pins and reservations end with their process**: both are kernel file locks, independent of process ids.
+//! - **Eviction deletes whole files.** It never truncates them or punches holes, so mapped bytes do not change.
 //!
 //! ```
 //! use isochrony_cache::{Cache, CacheError, CacheOptions, Check, ObjectKey};
@@ -42,9 +42,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A cache that cannot serve is no reason to stop: on [`CacheError::CacheFull`] or [`CacheError::DiskFull`] read the
-//! remote object directly. `docs/cache.md` describes the bytes on disk, `docs/cache/failures.md` what each kind of crash
-//! leaves.
+//! A failing cache is not fatal: on [`CacheError::CacheFull`] or [`CacheError::DiskFull`] read the remote object
+//! directly. `docs/cache.md` describes the bytes on disk, `docs/cache/failures.md` the state after each kind of crash.
 
 mod cache;
 mod changes;

@@ -1,7 +1,7 @@
 //! Kernel file locks: of the index, of open caches, and of objects.
 //!
-//! `flock` locks belong to an open file, so two handles in one process exclude each other like two processes do, and the
-//! kernel releases them when the process ends in whatever way.
+//! `flock` locks belong to an open file, so two handles in one process exclude each other like two processes, and the
+//! kernel releases them however the process ends.
 
 use std::fs::File;
 use std::io;
@@ -15,12 +15,12 @@ use crate::error::{CacheError, IoContext};
 use crate::folder::{Folder, remove};
 use crate::journal::OwnerId;
 
-/// How long to wait for the index. A change takes well below a millisecond, removing many large files may take seconds.
+/// A change takes well below a millisecond; removing many large files may take seconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
-/// First and longest time between two tries.
+/// Initial and maximum time between attempts.
 const RETRY_INTERVAL: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
-/// Tries to lock an open file. `false` if another open file has a lock that excludes it.
+/// `false` if another open file holds a conflicting lock.
 fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
     let operation = match exclusive {
         true => FlockOperation::NonBlockingLockExclusive,
@@ -36,14 +36,13 @@ fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
     }
 }
 
-/// Unlocks an open file at once. Closing it does so only when no copy is left, and a process that another thread is just
-/// starting has copies of all open files for a moment.
+/// Unlocks at once. Closing may be too late: a process being started by another thread briefly has copies of all open
+/// files.
 pub(crate) fn unlock(file: &File) {
-    // It can fail only for a file that cannot be locked at all.
+    // Fails only for files that cannot be locked at all.
     let _ = flock(file, FlockOperation::Unlock);
 }
 
-/// Whether an open file could be locked exclusively.
 pub(crate) fn is_unlocked(file: &File) -> io::Result<bool> {
     let is_locked = try_lock(file, true)?;
     if is_locked {
@@ -52,8 +51,8 @@ pub(crate) fn is_unlocked(file: &File) -> io::Result<bool> {
     Ok(is_locked)
 }
 
-/// Locks an object's file for as long as it is pinned. Called with the index lock held, as everyone does who locks one
-/// exclusively, so what is waited for is at most the start of a process.
+/// Call with the index lock held: exclusive locks are only taken under it, so this waits at most for the start of a
+/// process.
 pub(crate) fn lock_pinned(file: &File, path: &Path) -> Result<(), CacheError> {
     let start = Instant::now();
     while !try_lock(file, false).at("lock", path)? {
@@ -68,7 +67,6 @@ pub(crate) fn lock_pinned(file: &File, path: &Path) -> Result<(), CacheError> {
     Ok(())
 }
 
-/// The lock that serialises changes of the index.
 #[derive(Debug)]
 pub(crate) struct IndexLock {
     file: File,
@@ -85,8 +83,7 @@ impl IndexLock {
         Ok(Self { file })
     }
 
-    /// Waits for the lock. If the folder was removed meanwhile, it is created again: a lock on a file that has no name any
-    /// more excludes nobody.
+    /// Creates a removed folder again, since a lock on a deleted file excludes nobody.
     pub(crate) fn acquire(&mut self, folder: &Folder) -> Result<(), CacheError> {
         while !self.acquire_existing(folder)? {
             *self = Self::open(folder)?;
@@ -94,7 +91,7 @@ impl IndexLock {
         Ok(())
     }
 
-    /// Waits for the lock. `false`, and not locked, if the folder was removed.
+    /// Waits for the lock. `false`, and unlocked, if the folder was removed.
     pub(crate) fn acquire_existing(&self, folder: &Folder) -> Result<bool, CacheError> {
         let path = folder.lock();
         let start = Instant::now();
@@ -123,7 +120,6 @@ impl IndexLock {
     }
 }
 
-/// Whether the path leads to the open file.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match std::fs::metadata(path) {
@@ -133,7 +129,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// This open cache, to others: a locked file named by its number.
+/// This open cache for other processes: a locked file.
 #[derive(Debug)]
 pub(crate) struct Owner {
     pub(crate) id: OwnerId,
@@ -141,14 +137,14 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Called with the index lock held, so that nobody finds the file before it is locked.
+    /// Call with the index lock held, so that nobody finds the file unlocked.
     pub(crate) fn create(folder: &Folder, id: OwnerId) -> Result<Self, CacheError> {
         let path = folder.owner(id);
         let file = (File::options().write(true).create(true))
             .truncate(false)
             .open(&path)
             .at("create", &path)?;
-        // Nobody else has the number, so this cannot fail for a lock of another.
+        // The number is unique, so no other lock can conflict.
         try_lock(&file, true).at("lock", &path)?;
         Ok(Self { id, file })
     }
@@ -162,14 +158,14 @@ impl Owner {
         Ok(())
     }
 
-    /// Tells the others that this cache was closed.
+    /// Removes the file, as this cache is closed.
     pub(crate) fn close(&self, folder: &Folder) {
-        // Failing leaves an unlocked file, which counts as a dead owner's.
+        // If it fails, the unlocked file counts as a dead owner's.
         let _ = remove(&folder.owner(self.id));
     }
 }
 
-/// Whether the owner's process lives. Called with the index lock held.
+/// Whether the owner's process lives. Call with the index lock held.
 pub(crate) fn is_alive(folder: &Folder, id: OwnerId) -> Result<bool, CacheError> {
     let path = folder.owner(id);
     match File::open(&path) {
@@ -179,16 +175,15 @@ pub(crate) fn is_alive(folder: &Folder, id: OwnerId) -> Result<bool, CacheError>
     }
 }
 
-/// How unlinking an object's file ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnlinkOutcome {
-    /// The file has no name any more.
+    /// The file is deleted.
     Done,
     /// A process has it pinned, or the system refused.
     InUse,
 }
 
-/// Unlinks an object's file unless it is pinned. Called with the index lock held, so that nobody pins it meanwhile.
+/// Call with the index lock held, so that nobody pins the file meanwhile.
 pub(crate) fn unlink_unpinned(path: &Path) -> UnlinkOutcome {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -8,11 +8,11 @@ use crate::pinned::PinnedObject;
 
 /// An object's bytes in memory. Keeps the object pinned.
 ///
-/// Bytes of pieces that are not present are zeros and are not given out.
+/// Missing pieces read as zeros and are not given out.
 #[derive(Debug)]
 pub struct Mapping {
     object: PinnedObject,
-    /// `None` for an object of no bytes, which cannot be mapped.
+    /// `None` for an empty object, which cannot be mapped.
     map: Option<memmap2::Mmap>,
 }
 
@@ -20,7 +20,7 @@ impl PinnedObject {
     /// Maps the whole object.
     ///
     /// # Errors
-    /// Errors of the system, and [`CacheError::ObjectLost`] if somebody truncated the file.
+    /// Errors of the system, and [`CacheError::ObjectLost`] if the file was truncated.
     pub fn map(&self) -> Result<Mapping, CacheError> {
         let path = self.inner.folder.object(&self.table.digest);
         let len = self.table.file.metadata().at("look at", &path)?.len();
@@ -32,11 +32,11 @@ impl PinnedObject {
             bytes => {
                 let mut options = memmap2::MmapOptions::new();
                 options.len(usize::try_from(bytes).map_err(|_| self.lost())?);
-                // SAFETY: the mapping stays inside the file, and no process of the cache truncates one or punches holes.
-                // Only bytes of present pieces are given out. Those do not change: a process writes to a piece only while
-                // it is reserved, which no present one can be. One that becomes reserved again, because its bytes on
-                // disk were damaged or the object grew, is written with the content that it had. That nobody else writes
-                // to files of the cache is the condition of every file mapping.
+                // SAFETY: the mapping stays inside the file, and no process of the cache truncates one or punches
+                // holes. Only bytes of present pieces are given out. Those do not change: a process writes to a piece
+                // only while it is reserved, which no present one can be. One that becomes reserved again, because its
+                // bytes on disk were damaged or the object grew, is written with the same content. That nobody else
+                // writes to files of the cache is the condition of every file mapping.
                 Some(unsafe { options.map(&self.table.file) }.at("map", &path)?)
             }
         };
@@ -48,7 +48,7 @@ impl PinnedObject {
 }
 
 impl Mapping {
-    /// The object that is mapped.
+    /// The mapped object.
     #[must_use]
     pub fn object(&self) -> &PinnedObject {
         &self.object
@@ -61,7 +61,7 @@ impl Mapping {
     pub fn slice(&self, range: Range<u64>) -> Result<&[u8], CacheError> {
         self.object.check_present(&range)?;
         let bytes = self.map.as_deref().unwrap_or_default();
-        // The range is inside the object, whose length is the mapping's.
+        // The range lies within the object, whose length the mapping has.
         Ok(&bytes[range.start as usize..range.end as usize])
     }
 }

@@ -1,4 +1,4 @@
-//! An object of the index: which pieces have space, and which have bytes.
+//! An object of the index: pieces with space, and pieces with bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,16 +7,14 @@ use crate::journal::{OwnerId, Piece};
 use crate::key::ObjectKey;
 use crate::ranges::{Extent, runs};
 
-/// Most pieces of an object: the table of a pinned object has 8 bytes for each.
+/// A pinned object's table has 8 bytes per piece.
 pub(crate) const MAX_PIECES: u64 = 1 << 22;
-/// Most pieces reserved at once: a record of the journal stands for that many entries at most.
+/// Bounds the entries of a journal record.
 pub(crate) const MAX_RESERVED: u32 = 1 << 14;
-/// Files are allocated in blocks of this length.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
-/// Pieces per block that a file system may use to record where they are. (ext4: 340 extents to a block.)
+/// ext4 has 340 extents per metadata block.
 const PIECES_PER_BLOCK: u64 = 256;
 
-/// An object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) key: ObjectKey,
@@ -25,28 +23,23 @@ pub(crate) struct Object {
     /// Seconds since 1970.
     pub(crate) created: u64,
     pub(crate) pieces: BTreeMap<u32, Piece>,
-    /// What the object takes of the quota.
     pub(crate) allocated: u64,
 }
 
-/// Bytes of the index's objects, by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
-    /// What counts against the quota.
+    /// Bytes counted against the quota.
     pub(crate) allocated: u64,
-    /// Pieces that are present.
     pub(crate) present: u64,
-    /// Pieces that are being fetched.
     pub(crate) reserved: u64,
 }
 
 impl Object {
-    /// What the file takes beside its pieces.
+    /// Quota of the file in addition to its pieces.
     pub(crate) fn overhead(extent: &Extent) -> u64 {
         BLOCK_BYTES * (1 + extent.pieces() / PIECES_PER_BLOCK)
     }
 
-    /// What a piece takes of the quota.
     pub(crate) fn charge(extent: &Extent, piece: u32) -> u64 {
         let range = extent.piece(piece);
         (range.end - range.start).next_multiple_of(BLOCK_BYTES)
@@ -73,7 +66,7 @@ impl Object {
         range.end - range.start
     }
 
-    /// Bytes of quota that reserving the piece takes.
+    /// Quota needed to reserve the piece.
     pub(crate) fn needed(&self, piece: u32) -> u64 {
         match self.pieces.get(&piece) {
             Some(_) => 0,
@@ -81,7 +74,6 @@ impl Object {
         }
     }
 
-    /// Puts a piece in a state, and the difference into `usage`.
     pub(crate) fn set(&mut self, piece: u32, state: Piece, usage: &mut Usage) {
         let len = self.len_of(piece);
         match self.pieces.insert(piece, state) {
@@ -101,13 +93,13 @@ impl Object {
         }
     }
 
-    /// Those of these pieces that this owner has reserved, in runs.
+    /// The pieces among these that the owner has reserved, as ranges.
     pub(crate) fn reserved_by(&self, owner: OwnerId, pieces: &[Range<u32>]) -> Vec<Range<u32>> {
         let is_owned = |piece: &u32| self.pieces.get(piece) == Some(&Piece::Reserved(owner));
         runs(pieces.iter().cloned().flatten().filter(is_owned))
     }
 
-    /// Bytes of quota that growing to `extent` takes: the last piece may become longer.
+    /// Quota needed to grow to `extent`, which may lengthen the last piece.
     pub(crate) fn growth(&self, extent: &Extent) -> u64 {
         let mut needed = Self::overhead(extent) - Self::overhead(&self.extent);
         if let Some(last) = self.last_short()

@@ -1,8 +1,8 @@
-//! The pieces of a pinned object as its readers see them: one atomic word each, no lock.
+//! Piece states of a pinned object for its readers: one atomic word each, no lock.
 //!
-//! A word is copied from the index when a reader needs a piece that its word does not have. A piece is *verified* once this
-//! process has stored it or compared the bytes on disk with its checksum, in this pin of the object or an earlier one. Readers use
-//! verified pieces only.
+//! A word is copied from the index when a reader needs a piece that it does not show as present. A piece is *verified*
+//! once this process has stored it or compared it with its checksum, in this or an earlier pin. Readers use verified
+//! pieces only.
 
 use std::fs::File;
 use std::io;
@@ -16,16 +16,16 @@ use crate::locks::unlock;
 use crate::object::Object;
 use crate::ranges::Extent;
 
-/// The piece's CRC-32C.
 const CHECKSUM: u64 = u32::MAX as u64;
 const PRESENT: u64 = 1 << 32;
 const VERIFIED: u64 = 1 << 33;
-/// Instead of `PRESENT`: this process found that the bytes do not have the checksum, and the index may not know it.
+/// Replaces `PRESENT`: a checksum mismatch that the index may not know of.
 const DAMAGED: u64 = 1 << 34;
-/// Bytes are compared with their checksum through a buffer of this length, which stays in a core's own cache.
+/// Buffer for checksums; fits a core's own cache.
 const VERIFY_BYTES: usize = 64 << 10;
 
-/// A pinned object. The shared kernel lock on its file is the pin: it goes when the last user drops the table, or dies.
+/// A pinned object. The shared kernel lock on its file is the pin, and ends with the last user of the table or the
+/// process.
 #[derive(Debug)]
 pub(crate) struct PieceTable {
     pub(crate) id: ObjectId,
@@ -34,16 +34,15 @@ pub(crate) struct PieceTable {
     pub(crate) key: String,
     pub(crate) file: File,
     pub(crate) extent: Extent,
-    /// A fork of this process has the table, too, but not the pin.
+    /// A fork of this process has the table but not the pin.
     process: u32,
     states: Arc<PieceStates>,
 }
 
-/// What this process knows of the pieces of an object. Kept between pins, so that bytes are compared with their checksum
-/// once and not for each reader.
+/// A process's knowledge of an object's pieces. Kept between pins, so that bytes are verified once.
 #[derive(Debug)]
 pub(crate) struct PieceStates {
-    /// Length of the last piece, which another process may know to be longer.
+    /// Length of the last piece, which may be longer in another process.
     last_bytes: AtomicU64,
     words: Box<[AtomicU64]>,
 }
@@ -67,7 +66,6 @@ impl PieceStates {
     }
 }
 
-/// What comparing a piece with its checksum shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Verified,
@@ -77,7 +75,7 @@ pub(crate) enum Verdict {
 }
 
 impl PieceTable {
-    /// `known`: the states of an earlier pin, which are shared if they are of as many pieces.
+    /// `known`: states of an earlier pin, shared if the number of pieces is equal.
     pub(crate) fn new(
         id: ObjectId,
         object: &Object,
@@ -99,7 +97,7 @@ impl PieceTable {
         table
     }
 
-    /// Copies what the index has of these pieces. The caller holds the index.
+    /// Copies the index's state of these pieces. The caller holds the index.
     pub(crate) fn copy(&self, object: &Object, pieces: Range<u32>) {
         let end = pieces.end.min(self.states.words.len() as u32);
         let pieces = pieces.start.min(end)..end;
@@ -135,7 +133,6 @@ impl PieceTable {
             .is_some_and(|word| word.load(Ordering::Acquire) & VERIFIED != 0)
     }
 
-    /// Marks a present piece whose bytes this process has just written.
     pub(crate) fn set_verified(&self, piece: u32) {
         if let Some(word) = self.states.words.get(piece as usize) {
             // Only with `PRESENT`: another process may have dropped it.
@@ -153,7 +150,6 @@ impl PieceTable {
         self.states.clear(piece);
     }
 
-    /// Marks a present piece whose bytes do not have their checksum.
     pub(crate) fn set_damaged(&self, piece: u32) {
         if let Some(word) = self.states.words.get(piece as usize) {
             let known = word.load(Ordering::Acquire);
@@ -161,13 +157,13 @@ impl PieceTable {
         }
     }
 
-    /// Whether the bytes of a piece are not those of this checksum, as this process found.
+    /// Whether this process found a mismatch with this checksum.
     pub(crate) fn is_damaged(&self, piece: u32, checksum: u32) -> bool {
         (self.states.words.get(piece as usize))
             .is_some_and(|word| word.load(Ordering::Acquire) == DAMAGED | u64::from(checksum))
     }
 
-    /// Compares the bytes of a piece with its checksum, unless this process has done so.
+    /// Verifies a piece, unless this process has done so.
     pub(crate) fn verify(&self, piece: u32, buffer: &mut Vec<u8>) -> Verdict {
         let Some(word) = self.states.words.get(piece as usize) else {
             return Verdict::Absent;
@@ -191,7 +187,7 @@ impl PieceTable {
         match word.compare_exchange(known, verified, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Verdict::Verified,
             Err(now) if now == verified => Verdict::Verified,
-            // It changed meanwhile; what it is now is for the holder of the index to say.
+            // It changed meanwhile; the holder of the index decides.
             Err(_) => Verdict::Mismatch,
         }
     }
@@ -205,7 +201,6 @@ impl Drop for PieceTable {
     }
 }
 
-/// CRC-32C of bytes of a file.
 fn checksum(file: &File, start: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Result<u32> {
     buffer.resize(VERIFY_BYTES, 0);
     let mut crc = 0;

@@ -1,4 +1,4 @@
-//! A pinned object: what of it is missing, and reading what is there.
+//! A pinned object: its missing ranges, and reads.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -13,13 +13,12 @@ use crate::ranges::runs;
 use crate::reservation::Reservation;
 use crate::state::CacheInner;
 
-/// First and longest time between two looks at what another process fetches.
+/// Initial and maximum time between polls of another process's fetch.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// Bytes are hashed through a buffer of this length.
 const DIGEST_BYTES: u64 = 1 << 20;
 
-/// An object of a cache that is not evicted as long as this, a clone, a [`Reservation`] or a [`Mapping`](crate::Mapping) of
-/// it lives. Reading what is present takes no lock.
+/// An object that is not evicted while this, a clone, a [`Reservation`] or a [`Mapping`](crate::Mapping) of it lives.
+/// Reading present bytes takes no lock.
 #[derive(Debug, Clone)]
 pub struct PinnedObject {
     pub(crate) inner: Arc<CacheInner>,
@@ -31,13 +30,13 @@ impl PinnedObject {
         Self { inner, table }
     }
 
-    /// Length of the object: the one that it was pinned with, or a greater one that another process knows.
+    /// Length of the object: as pinned, or a greater length known to another process.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.table.extent.bytes
     }
 
-    /// The sparse file that has its pieces at their offsets.
+    /// The sparse file with the pieces at their offsets.
     #[must_use]
     pub fn path(&self) -> std::path::PathBuf {
         self.inner.folder.object(&self.table.digest)
@@ -49,8 +48,8 @@ impl PinnedObject {
         self.table.extent.piece_bytes
     }
 
-    /// Ranges of whole pieces, covering those bytes of `range` that are not present. After an empty result reading the range
-    /// succeeds. Counts hits and misses.
+    /// Ranges of whole pieces that cover the missing bytes of `range`. If empty, reading the range succeeds. Counts
+    /// hits and misses.
     ///
     /// # Errors
     /// A range outside the object, and errors of the system.
@@ -68,8 +67,8 @@ impl PinnedObject {
         Ok(absent.iter().map(|run| extent.run(run)).collect())
     }
 
-    /// Reserves space for those pieces of `range` that are neither present nor being fetched by another, at most 16,384 at a
-    /// time. Evicts other objects if the quota asks for it.
+    /// Reserves space for pieces of `range` that are neither present nor being fetched by another, at most 16,384 at a
+    /// time. Evicts other objects if the quota requires it.
     ///
     /// # Errors
     /// [`CacheError::CacheFull`], [`CacheError::DiskFull`], [`CacheError::ObjectLost`], and errors of the system.
@@ -77,12 +76,13 @@ impl PinnedObject {
         Reservation::new(self, self.pieces(&range)?)
     }
 
-    /// Makes `range` present: calls `fetch` with reservations of what is missing, which it has to store all of, and waits
-    /// for what other processes fetch. `timeout` is how long to wait for one of them without progress. If that process dies,
-    /// its pieces are reserved and fetched here.
+    /// Makes `range` present: calls `fetch` with reservations of missing pieces, all of which it must store, and waits
+    /// for pieces that other processes fetch. `timeout`: maximum wait for another process without progress. If that
+    /// process dies, its pieces are fetched here.
     ///
     /// # Errors
-    /// The errors of [`Self::reserve`], [`CacheError::FetchTimeout`], and those of `fetch`. Read the origin directly then.
+    /// The errors of [`Self::reserve`], [`CacheError::FetchTimeout`], and those of `fetch`. Read the origin directly
+    /// then.
     pub fn fetch<E: From<CacheError>>(
         &self,
         range: Range<u64>,
@@ -137,7 +137,7 @@ impl PinnedObject {
             .at_path("read", || self.inner.folder.object(&self.table.digest))
     }
 
-    /// BLAKE3 digest of the whole object, to be compared with one that the origin gives for a file.
+    /// BLAKE3 digest of the whole object, to compare with the origin's.
     ///
     /// # Errors
     /// As [`Self::read_at`].
@@ -154,7 +154,7 @@ impl PinnedObject {
         Ok(*hasher.finalize().as_bytes())
     }
 
-    /// That every piece of the range is present and verified.
+    /// Checks that every piece of the range is present and verified.
     pub(crate) fn check_present(&self, range: &Range<u64>) -> Result<(), CacheError> {
         let pieces = self.pieces(range)?;
         match self.absent(pieces)?.first() {
@@ -183,7 +183,7 @@ impl PinnedObject {
         Ok(extent.pieces_of(range))
     }
 
-    /// Pieces that are not present, in runs. Those that are present are verified.
+    /// Missing pieces as ranges; verifies present ones.
     fn absent(&self, pieces: Range<u32>) -> Result<Vec<Range<u32>>, CacheError> {
         let table = &*self.table;
         if pieces.clone().all(|piece| table.is_verified(piece)) {
@@ -199,7 +199,7 @@ impl PinnedObject {
         let mut absent = Vec::new();
         for piece in pieces {
             let verdict = match table.verify(piece, &mut buffer) {
-                Verdict::Mismatch => self.settle(piece, &mut buffer)?,
+                Verdict::Mismatch => self.resolve_mismatch(piece, &mut buffer)?,
                 verdict => verdict,
             };
             if verdict != Verdict::Verified {
@@ -209,8 +209,8 @@ impl PinnedObject {
         Ok(runs(absent))
     }
 
-    /// Decides about a piece whose bytes and checksum do not match, while nobody changes either.
-    fn settle(&self, piece: u32, buffer: &mut Vec<u8>) -> Result<Verdict, CacheError> {
+    /// Decides on a piece whose bytes and checksum do not match, while nobody changes either.
+    fn resolve_mismatch(&self, piece: u32, buffer: &mut Vec<u8>) -> Result<Verdict, CacheError> {
         let table = &*self.table;
         let mut locked = self.inner.lock()?;
         let Some(object) = locked.index.objects.get(&table.id) else {
@@ -222,7 +222,7 @@ impl PinnedObject {
         if verdict != Verdict::Mismatch {
             return Ok(verdict);
         }
-        // On a full disk this cannot be told to others yet: who reserves the piece tries again.
+        // Another process cannot be told on a full disk: whoever reserves the piece retries.
         table.set_damaged(piece);
         locked.commit_if_room(vec![Op::Dropped {
             object: table.id,

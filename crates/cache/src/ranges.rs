@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Runs of consecutive numbers in an ascending sequence.
+/// Ranges of consecutive numbers in an ascending sequence.
 pub(crate) fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<Range<u32>> {
     let mut runs: Vec<Range<u32>> = Vec::new();
     for number in numbers {
@@ -14,7 +14,6 @@ pub(crate) fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<Range<u32>> {
     runs
 }
 
-/// How an object of a length is divided into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) bytes: u64,
@@ -26,19 +25,18 @@ impl Extent {
         self.bytes.div_ceil(self.piece_bytes)
     }
 
-    /// Bytes of a piece; the last one may be shorter, one behind the end is empty.
+    /// Bytes of a piece; the last one may be shorter, one beyond the end is empty.
     pub(crate) fn piece(&self, piece: u32) -> Range<u64> {
         let start = (u64::from(piece) * self.piece_bytes).min(self.bytes);
         start..(start + self.piece_bytes).min(self.bytes)
     }
 
-    /// Bytes of consecutive pieces.
     pub(crate) fn run(&self, run: &Range<u32>) -> Range<u64> {
         let start = (u64::from(run.start) * self.piece_bytes).min(self.bytes);
         start..(u64::from(run.end) * self.piece_bytes).min(self.bytes)
     }
 
-    /// Pieces that have any of these bytes. The caller has checked that the range is inside the object.
+    /// Pieces that overlap these bytes, which must lie within the object.
     pub(crate) fn pieces_of(&self, range: &Range<u64>) -> Range<u32> {
         if range.start >= range.end {
             return 0..0;

@@ -1,4 +1,4 @@
-//! Space for pieces that are to be fetched.
+//! Reserved space for pieces to be fetched.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -13,14 +13,14 @@ use crate::ranges::{Extent, runs};
 use crate::space::is_full;
 use crate::state::StateGuard;
 
-/// Pieces that nobody else fetches as long as this lives, with space on the disk. Dropping it gives back what has not been
-/// stored. The space stays with the object until it is evicted, since nothing is cut out of a file that may be mapped.
+/// Pieces that nobody else fetches while this lives, with space on disk. Dropping it releases what was not stored. The
+/// space stays with the object until its eviction, since a file that may be mapped is never cut.
 #[derive(Debug)]
 pub struct Reservation {
     object: PinnedObject,
-    /// The object's length as of the reservation.
+    /// The object's extent at reservation.
     extent: Extent,
-    /// Pieces that are reserved and not yet stored.
+    /// Reserved pieces that are not stored yet.
     runs: Vec<Range<u32>>,
 }
 
@@ -28,24 +28,24 @@ impl Reservation {
     pub(crate) fn new(object: &PinnedObject, pieces: Range<u32>) -> Result<Self, CacheError> {
         let id = object.table.id;
         let mut locked = object.inner.lock()?;
-        let survey = loop {
+        let reservable = loop {
             let known = (locked.index.objects.get(&id)).ok_or_else(|| object.lost())?;
-            let survey = Survey::new(known, &object.table, pieces.clone());
+            let reservable = ReservablePieces::new(known, &object.table, pieces.clone());
             let mut has_dead = false;
-            for owner in &survey.owners {
+            for owner in &reservable.owners {
                 let reaped = locked.reap_owner(*owner);
                 has_dead |= reaped.map_err(|error| locked.disk_error(error, 0))?;
             }
             if !has_dead {
-                break survey;
+                break reservable;
             }
         };
-        let Survey {
+        let ReservablePieces {
             extent,
             free,
             damaged,
             ..
-        } = survey;
+        } = reservable;
         let runs = runs(free);
         let mut reservation = Self {
             object: object.clone(),
@@ -75,14 +75,13 @@ impl Reservation {
         damaged.iter().for_each(|piece| object.table.clear(*piece));
         drop(locked);
         reservation.runs = runs;
-        // Outside the lock: it may take long. If it fails, dropping the reservation gives the pieces back.
+        // Without the lock, as it may be slow. If it fails, the drop releases the pieces.
         reservation.allocate()?;
         Ok(reservation)
     }
 
-    /// Has the file system reserve blocks, so that a full disk is found before anything is fetched. One attempt is made to
-    /// free them by evicting other objects. Pieces that the index has as allocated are asked for, too: when the disk was
-    /// full, they got no blocks.
+    /// Has the file system allocate blocks, so that a full disk is detected before a fetch; evicts once if it is full.
+    /// Includes pieces that the index has as allocated, which got no blocks on a full disk.
     fn allocate(&self) -> Result<(), CacheError> {
         let ranges = self.ranges();
         let needed = ranges.iter().map(|range| range.end - range.start).sum();
@@ -92,7 +91,7 @@ impl Reservation {
         })
     }
 
-    /// Does what may find the disk full. Then it evicts, and tries once more.
+    /// On a full disk, evicts and retries once.
     fn with_room(
         &self,
         needed: u64,
@@ -116,19 +115,19 @@ impl Reservation {
             })
     }
 
-    /// Whether nothing is left to be stored.
+    /// Whether everything is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Ranges of bytes that are to be stored, each of whole pieces.
+    /// Byte ranges to store, each of whole pieces.
     #[must_use]
     pub fn ranges(&self) -> Vec<Range<u64>> {
         self.runs.iter().map(|run| self.extent.run(run)).collect()
     }
 
-    /// Verifies bytes and makes them present. They are whole pieces of [`Self::ranges`].
+    /// Verifies bytes and makes them present. They must be whole pieces of [`Self::ranges`].
     ///
     /// # Errors
     /// [`CacheError::CheckFailed`], [`CacheError::NotReserved`], [`CacheError::DiskFull`] if the file system could not
@@ -137,7 +136,7 @@ impl Reservation {
         let run = self.run_of(offset, bytes.len() as u64)?;
         let piece_bytes = self.extent.piece_bytes as usize;
         let checksums: Vec<u32> = bytes.chunks(piece_bytes).map(crc32c::crc32c).collect();
-        // The checksum of all follows from those of the pieces.
+        // The total checksum follows from those of the pieces.
         let of_all = || {
             let lengths = bytes.chunks(piece_bytes).map(<[u8]>::len);
             let join = |all, (piece, len): (&u32, _)| crc32c::crc32c_combine(all, *piece, len);
@@ -163,14 +162,14 @@ impl Reservation {
         if let Some(known) = locked.index.objects.get(&table.id) {
             table.copy(known, run.clone());
         }
-        // Before anyone else can say something of the pieces.
+        // Before anyone else can change the pieces.
         (stored.into_iter().flatten()).for_each(|piece| table.set_verified(piece));
         drop(locked);
         self.runs = without(&self.runs, &run);
         Ok(())
     }
 
-    /// Those of the pieces that are still reserved by this: a last piece whose object grew meanwhile is not.
+    /// Excludes a last piece whose object grew meanwhile.
     fn still_reserved(
         &self,
         locked: &StateGuard<'_>,
@@ -183,7 +182,7 @@ impl Reservation {
         Ok(runs(reserved.into_iter().flatten().filter(is_same)))
     }
 
-    /// Pieces of the bytes, if they are whole ones and reserved.
+    /// Pieces of the bytes, if whole and reserved.
     fn run_of(&self, offset: u64, len: u64) -> Result<Range<u32>, CacheError> {
         let piece_bytes = self.extent.piece_bytes;
         let end = offset.saturating_add(len);
@@ -214,7 +213,7 @@ impl Drop for Reservation {
         }
         let id = self.object.table.id;
         match self.object.inner.lock_existing() {
-            // The object went with its folder.
+            // The object was removed with its folder.
             Ok(None) => {}
             Ok(Some(mut locked)) => {
                 if let Ok(left) = self.still_reserved(&locked, &self.runs) {
@@ -240,18 +239,15 @@ impl PinnedObject {
     }
 }
 
-/// What can be reserved of some pieces.
-struct Survey {
+struct ReservablePieces {
     extent: Extent,
-    /// Pieces that can be reserved.
     free: Vec<u32>,
-    /// Those of them that are present by the index and damaged.
+    /// Those of `free` that the index has as present but are damaged.
     damaged: Vec<u32>,
-    /// Who fetches others.
     owners: Vec<OwnerId>,
 }
 
-impl Survey {
+impl ReservablePieces {
     fn new(object: &Object, table: &PieceTable, pieces: Range<u32>) -> Self {
         let (mut free, mut damaged, mut owners) = (Vec::new(), Vec::new(), Vec::new());
         for piece in pieces {
@@ -277,7 +273,7 @@ impl Survey {
     }
 }
 
-/// Ranges without one part that lies inside one of them.
+/// Removes a part from the range that contains it.
 fn without(ranges: &[Range<u32>], part: &Range<u32>) -> Vec<Range<u32>> {
     let is_left = |piece: &u32| !part.contains(piece);
     runs(ranges.iter().cloned().flatten().filter(is_left))
@@ -289,7 +285,7 @@ fn allocate(file: &std::fs::File, start: u64, bytes: u64) -> std::io::Result<()>
     loop {
         match fallocate(file, FallocateFlags::empty(), start, bytes) {
             Err(rustix::io::Errno::INTR) => {}
-            // A file system without this finds out when the bytes are written.
+            // This file system reports a full disk at the write.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => return Ok(()),
             result => return Ok(result?),
         }

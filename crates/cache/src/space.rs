@@ -1,4 +1,4 @@
-//! Space: quota, eviction, and what dead processes left.
+//! Quota, eviction, and recovery from dead processes.
 
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -9,11 +9,10 @@ use crate::journal::{ObjectId, Op, OwnerId};
 use crate::locks::{UnlinkOutcome, is_alive, unlink_unpinned};
 use crate::state::StateGuard;
 
-/// What is evicted at least when the disk has no room for a record of the journal or for a new file.
+/// Evicted at least if a journal record or a new file does not fit.
 pub(crate) const MIN_EVICTED_BYTES: u64 = 64 << 10;
 
 impl StateGuard<'_> {
-    /// Makes room for `needed` bytes more within the quota.
     pub(crate) fn make_room(&mut self, needed: u64) -> Result<(), CacheError> {
         let quota = self.inner.settings.quota_bytes;
         let excess = |locked: &Self| {
@@ -37,7 +36,7 @@ impl StateGuard<'_> {
         }
     }
 
-    /// Unlinks unpinned objects until `bytes` are free, and says how many are.
+    /// Deletes unpinned objects until `bytes` are free; returns the bytes freed.
     pub(crate) fn evict(&mut self, bytes: u64) -> Result<u64, CacheError> {
         let inner = self.inner;
         let (mut freed, mut skipped, mut removed) = (0u64, Vec::new(), Vec::new());
@@ -45,7 +44,7 @@ impl StateGuard<'_> {
             && let Some(id) = self.index.queue.next_victim()
         {
             let state = &mut **self;
-            // Either way it is no candidate of the next turn.
+            // In either case it is not the next candidate.
             if state.index.queue.pin(&id).is_err() {
                 break;
             }
@@ -72,7 +71,7 @@ impl StateGuard<'_> {
         Ok(freed)
     }
 
-    /// At opening: brings the folder in line with the index and the quota.
+    /// At opening: makes the folder agree with index and quota.
     pub(crate) fn clean_up(&mut self) -> Result<(), CacheError> {
         self.remove_orphans()?;
         let quota = self.inner.settings.quota_bytes;
@@ -81,7 +80,7 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// Ends the reservations of processes that died; on a full disk those that can be recorded.
+    /// Ends the reservations of dead processes, as far as a full disk allows.
     pub(crate) fn reap(&mut self) -> Result<(), CacheError> {
         let mut known = self.index.owners();
         known.extend(self.inner.folder.owner_ids()?);
@@ -96,7 +95,7 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// Ends the reservations of a process if it died, and says whether it did.
+    /// Ends a dead process's reservations; returns whether it is dead.
     pub(crate) fn reap_owner(&mut self, owner: OwnerId) -> Result<bool, CacheError> {
         if owner == self.owner.id || is_alive(&self.inner.folder, owner)? {
             return Ok(false);
@@ -104,20 +103,20 @@ impl StateGuard<'_> {
         if self.index.owners().contains(&owner) {
             self.commit(vec![Op::OwnerDied { owner }])?;
         }
-        // Failing leaves a file that the next one finds.
+        // If it fails, the next process finds the file.
         let _ = remove(&self.inner.folder.owner(owner));
         Ok(true)
     }
 
-    /// Unlinks files that the index does not know, and forgets objects that have no file. An object whose file takes more than
-    /// the index says goes, too: a power cut may keep blocks of a reservation and lose the record of it.
+    /// Deletes files unknown to the index, and forgets objects without a file. Also deletes files larger than in the
+    /// index: a power cut may keep a reservation's blocks and lose its record.
     fn remove_orphans(&mut self) -> Result<(), CacheError> {
         let index = &self.index;
         (self.inner.folder).remove_orphans(|digest| index.find(digest).is_some())?;
         let mut removed = Vec::new();
         for (id, object) in &index.objects {
             let path = self.inner.folder.object(&object.digest);
-            // File systems with larger blocks round up, by less than a piece.
+            // Larger blocks round up, by less than a piece.
             let most = object.allocated + object.extent.piece_bytes;
             let is_gone = match std::fs::metadata(&path) {
                 Ok(file) if file.blocks() * 512 < most => false,
@@ -134,7 +133,7 @@ impl StateGuard<'_> {
         self.commit_if_room(removed)
     }
 
-    /// Commits; if the disk has no room for the journal, evicts something and tries once more.
+    /// If the journal does not fit, evicts and retries once.
     pub(crate) fn commit_or_evict(&mut self, ops: Vec<Op>, needed: u64) -> Result<(), CacheError> {
         match self.commit(ops.clone()) {
             Err(CacheError::Io { source, .. }) if is_full(&source) => {
@@ -145,7 +144,7 @@ impl StateGuard<'_> {
         }
     }
 
-    /// Ends reservations of this cache. If that cannot be recorded, the next holder of the lock tries again.
+    /// If it cannot be recorded, the next holder of the lock retries.
     pub(crate) fn release(&mut self, object: ObjectId, runs: &[Range<u32>]) {
         let owner = self.owner.id;
         let Some(known) = self.index.objects.get(&object) else {
@@ -166,7 +165,6 @@ impl StateGuard<'_> {
         }
     }
 
-    /// The error of a system call, as one about a full disk if that is what it is.
     pub(crate) fn disk_error(&self, error: CacheError, needed: u64) -> CacheError {
         match &error {
             CacheError::Io { source, .. } if is_full(source) => CacheError::DiskFull {
@@ -180,7 +178,6 @@ impl StateGuard<'_> {
     }
 }
 
-/// Whether the system said that there is no space.
 pub(crate) fn is_full(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded)

@@ -1,4 +1,4 @@
-//! An open cache's state, and the one way to change it: with the index lock held and the journal read to its end.
+//! State of an open cache, and its only way to change: with the index lock held and the journal read to its end.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::{Deref, DerefMut, Range};
@@ -17,19 +17,18 @@ use crate::locks::{IndexLock, Owner};
 use crate::piece_table::PieceTable;
 use crate::space::is_full;
 
-/// Uses are told to other processes with the next change, or when this many objects were used.
-const MAX_UNTOLD_USES: usize = 256;
+/// Number of used objects after which uses are reported without another change.
+const MAX_UNREPORTED_USES: usize = 256;
 
-/// What all handles of an open cache share.
 #[derive(Debug)]
 pub(crate) struct CacheInner {
     pub(crate) folder: Folder,
     pub(crate) settings: Settings,
-    /// Whether this handle may create the cache, or empty one whose journal is damaged: it was opened with options.
+    /// Opened with options: it may create the cache, or empty a damaged one.
     may_create: bool,
-    /// Kernel locks are shared with a fork, so a fork must not use them.
+    /// Kernel locks are shared with a fork, which must not use them.
     process: u32,
-    /// Pieces asked for and found or not found, since this was last told.
+    /// Requested pieces that were present, or not, since last reported.
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
     state: Mutex<State>,
@@ -42,19 +41,18 @@ pub(crate) struct State {
     pub(crate) journal: JournalFile,
     pub(crate) index: Index,
     pub(crate) changes: ChangeLog,
-    /// Objects that are pinned by this process.
     pub(crate) tables: HashMap<ObjectId, Weak<PieceTable>>,
-    /// What this process knows of the pieces of objects that it pins or has pinned.
+    /// Piece states of objects that this process has pinned.
     pub(crate) piece_states: KnownPieces,
-    /// Objects that were used, since this was last told.
+    /// Objects used since last reported.
     pub(crate) used: BTreeSet<ObjectId>,
-    /// Pieces whose reservation ended and could not be released, on a full disk.
+    /// Pieces whose ended reservation could not be released on a full disk.
     pub(crate) unreleased: Vec<(ObjectId, Range<u32>)>,
-    /// How often this process found that the journal could not be used, and started empty.
+    /// How often this process found the journal unusable and started empty.
     pub(crate) resets: u64,
 }
 
-/// The state while nobody else changes the cache.
+/// The state under the index lock.
 #[derive(Debug)]
 pub(crate) struct StateGuard<'a> {
     pub(crate) inner: &'a CacheInner,
@@ -84,7 +82,7 @@ impl CacheInner {
             (loaded, _) => loaded.ok_or_else(|| damaged(&folder))?,
         };
         let settings = wanted.unwrap_or(index.settings);
-        // The order of eviction is this process's own.
+        // Eviction order is per process.
         index.set_eviction(settings.eviction);
         let changes = ChangeLog::new(journal.sequence);
         let inner = Self {
@@ -113,7 +111,7 @@ impl CacheInner {
             state: inner.state.lock().unwrap_or_else(PoisonError::into_inner),
         };
         locked.reap()?;
-        // Who only looks at a cache leaves it as it is.
+        // Inspection leaves a cache unchanged.
         if inner.may_create {
             let _ = remove(&inner.folder.journal().with_extension("new"));
             if locked.index.settings != settings {
@@ -136,13 +134,13 @@ impl CacheInner {
         }
     }
 
-    /// The state as it was when this process last looked.
+    /// The state as last read by this process.
     pub(crate) fn peek(&self) -> Result<MutexGuard<'_, State>, CacheError> {
         self.check_process()?;
         Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for the index lock, and takes in what other processes changed. Creates a folder that was removed.
+    /// Waits for the index lock and applies others' changes. Recreates a removed folder.
     pub(crate) fn lock(&self) -> Result<StateGuard<'_>, CacheError> {
         if !self.may_create {
             return self
@@ -182,7 +180,7 @@ impl Drop for CacheInner {
             return;
         }
         if let Ok(Some(mut locked)) = self.lock_existing() {
-            // Counts are lost if this fails, nothing else.
+            // A failure loses counts only.
             let _ = locked.commit(Vec::new());
             locked.owner.close(&self.folder);
         }
@@ -227,7 +225,7 @@ impl StateGuard<'_> {
         self.reload()
     }
 
-    /// Takes operations of one record in. `None` if they contradict the index.
+    /// Applies the operations of a record. `None` if they contradict the index.
     fn apply(&mut self, sequence: u64, ops: &[Op]) -> Option<()> {
         let state = &mut *self.state;
         for op in ops {
@@ -247,7 +245,7 @@ impl StateGuard<'_> {
         Some(())
     }
 
-    /// Reads the journal from its start, or starts empty if it cannot be used.
+    /// Starts empty if the journal is unusable.
     fn reload(&mut self) -> Result<(), CacheError> {
         let inner = self.inner;
         let folder = &inner.folder;
@@ -271,7 +269,7 @@ impl StateGuard<'_> {
         let index = &state.index;
         (state.tables).retain(|id, _| index.objects.contains_key(id));
         state.used.retain(|id| index.objects.contains_key(id));
-        // Which pieces were dropped meanwhile is not known.
+        // Pieces dropped meanwhile are not known.
         state.piece_states = KnownPieces::default();
         for table in state.tables.values().filter_map(Weak::upgrade) {
             (state.piece_states).insert(table.id, Arc::clone(table.states()));
@@ -279,7 +277,7 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// Appends operations to the journal, then takes them in. What this process has not told yet goes with them.
+    /// Appends operations and unreported uses to the journal, then applies them.
     pub(crate) fn commit(&mut self, mut ops: Vec<Op>) -> Result<(), CacheError> {
         let told = [
             self.inner.hits.swap(0, Ordering::Relaxed),
@@ -302,7 +300,7 @@ impl StateGuard<'_> {
         }
         let sequence = self.journal.sequence;
         if self.apply(sequence, &ops).is_none() {
-            // A mistake of this crate. Starting empty is safe, and is what a reader of this journal would do.
+            // A bug of this crate. Starting empty is safe, as a reader would.
             debug_assert!(false, "an operation contradicts the index: {ops:?}");
             return self.reload();
         }
@@ -311,7 +309,7 @@ impl StateGuard<'_> {
                 sequence,
                 ..self.journal.header
             };
-            // If it fails, the journal stays long and the next commit tries again.
+            // If it fails, the next commit retries.
             let base = self.index.snapshot();
             if let Ok(journal) = JournalFile::create(&self.inner.folder.journal(), header, &base) {
                 self.journal = journal;
@@ -320,8 +318,8 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// Commits operations without which readers get the same bytes. On a full disk they are left out; what this process has
-    /// not told yet goes with a later commit.
+    /// For operations that do not affect readers' bytes. Skipped on a full disk; unreported uses stay for a later
+    /// commit.
     pub(crate) fn commit_if_room(&mut self, ops: Vec<Op>) -> Result<(), CacheError> {
         match self.commit(ops) {
             Err(CacheError::Io { source, .. }) if is_full(&source) => Ok(()),
@@ -329,17 +327,16 @@ impl StateGuard<'_> {
         }
     }
 
-    /// Notes that an object was used.
     pub(crate) fn touch(&mut self, object: ObjectId) -> Result<(), CacheError> {
         self.used.insert(object);
-        match self.used.len() > MAX_UNTOLD_USES {
+        match self.used.len() > MAX_UNREPORTED_USES {
             true => self.commit_if_room(Vec::new()),
             false => Ok(()),
         }
     }
 }
 
-/// Journal and index of a folder. `None` if there are none that can be used.
+/// `None` without usable ones.
 fn load(folder: &Folder) -> Result<Option<(JournalFile, Index)>, CacheError> {
     let Some((journal, base, records)) = JournalFile::open(&folder.journal())? else {
         return Ok(None);
@@ -352,11 +349,11 @@ fn load(folder: &Folder) -> Result<Option<(JournalFile, Index)>, CacheError> {
     Ok(index.ok().map(|index| (journal, index)))
 }
 
-/// Unlinks all objects and starts a journal of another epoch. Who has objects pinned keeps their files without a name.
+/// Starts a new epoch without objects. Pinned files live on without names.
 fn start_empty(folder: &Folder, settings: Settings) -> Result<(JournalFile, Index), CacheError> {
     folder.remove_orphans(|_| false)?;
     let epoch = random();
-    // Numbers of objects of another epoch must mean nothing in this one.
+    // Object numbers of another epoch must not be valid in this one.
     let index = Index::new(settings, (epoch >> 1) & !0xffff_ffff);
     let header = Header { epoch, sequence: 0 };
     let journal = JournalFile::create(&folder.journal(), header, &index.snapshot())?;

@@ -1,4 +1,4 @@
-//! A fork of a process with an open cache: it changes nothing of the cache, and ends no pin.
+//! A fork of a process with an open cache changes nothing in it, and ends no pin.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)] // A fork in the middle of a program has no safe crate.
 
@@ -18,8 +18,8 @@ fn a_fork_is_refused_and_ends_no_pin_or_reservation() {
     let object = cache.pin(&key, 2 * PIECE).expect("pinned");
     let mut first = object.reserve(0..PIECE).expect("reserved");
     let second = object.reserve(PIECE..2 * PIECE).expect("reserved");
-    // SAFETY: the new process has this thread only, and this test is the only one of its program, so that no other thread
-    // holds a lock that the new process takes.
+    // SAFETY: the new process has only this thread, and this test is the only one of its program, so that no other
+    // thread holds a lock that the new process takes.
     let process = unsafe { libc::fork() };
     assert!(process >= 0);
     if process == 0 {

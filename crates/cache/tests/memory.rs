@@ -1,4 +1,4 @@
-//! What a cache takes of memory: a stated bound per piece, and nothing for reading what was read before.
+//! Memory use: a stated bound per piece, and nothing for repeated reads.
 #![allow(unsafe_code)] // A counting allocator is an unsafe trait.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,20 +8,20 @@ use isochrony_cache::{Cache, CacheOptions, Check, ObjectKey};
 
 struct Counting;
 
-static HELD: AtomicI64 = AtomicI64::new(0);
+static HELD_BYTES: AtomicI64 = AtomicI64::new(0);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: everything is passed on to the system's allocator, whose rules the caller keeps.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
-        HELD.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        HELD_BYTES.fetch_add(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: as the caller's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        HELD_BYTES.fetch_sub(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: as the caller's.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -41,14 +41,14 @@ fn memory_is_bounded_per_piece_and_reading_allocates_nothing() {
         ..CacheOptions::new(2 * PIECES * PIECE)
     };
     let cache = Cache::open(folder.path(), options).expect("a cache");
-    let start = HELD.load(Ordering::Relaxed);
+    let start = HELD_BYTES.load(Ordering::Relaxed);
     let object = cache
         .pin(&ObjectKey::file("u", "e"), PIECES * PIECE)
         .expect("pinned");
-    let table = HELD.load(Ordering::Relaxed) - start;
+    let table = HELD_BYTES.load(Ordering::Relaxed) - start;
     assert!(table <= 8 * PIECES as i64 + 4096, "{table} bytes");
     let bytes = vec![5; PIECE as usize];
-    let before = HELD.load(Ordering::Relaxed);
+    let before = HELD_BYTES.load(Ordering::Relaxed);
     let mut at = 0;
     while at < PIECES * PIECE {
         // Space for all, bytes for the first of each.
@@ -59,7 +59,7 @@ fn memory_is_bounded_per_piece_and_reading_allocates_nothing() {
             .expect("stored");
         at = range.end;
     }
-    let index = HELD.load(Ordering::Relaxed) - before;
+    let index = HELD_BYTES.load(Ordering::Relaxed) - before;
     assert!(
         index <= 48 * PIECES as i64,
         "{index} bytes for {PIECES} pieces"

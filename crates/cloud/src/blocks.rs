@@ -1,5 +1,4 @@
-//! Blocks of objects in memory: for tables, indexes and what is decoded, which are read in small parts, often next to each
-//! other.
+//! In-memory blocks of objects, for tables, indexes and decoded data, which are read in small, often adjacent parts.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,21 +15,18 @@ use crate::requests::{Version, VersionPin};
 
 mod table;
 
-/// Bytes of a block.
 pub(crate) const BLOCK_BYTES: u64 = 256 << 10;
-/// Bytes that are kept, with those that are on their way. Readers hold on to at most one block each beyond that.
+/// Bytes kept or in flight; each reader holds at most one more block.
 pub(crate) const CACHE_BYTES: u64 = 32 << 20;
-/// Blocks of one request.
 const REQUEST_BLOCKS: u64 = 16;
-/// Requests in flight for objects that nobody has asked for yet.
+/// Maximum requests in flight for read-ahead.
 const MAX_PREFETCHES: usize = 16;
 
-/// The blocks of one store.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockCache {
     table: Arc<Mutex<BlockTable>>,
     prefetches: Arc<Semaphore>,
-    /// Who reads files of the store from front to back.
+    /// Readers of the store's files from front to back.
     pub(crate) readers: Arc<ActiveReaders>,
 }
 
@@ -44,7 +40,6 @@ impl Default for BlockCache {
     }
 }
 
-/// An object in one version.
 #[derive(Debug, Clone)]
 pub(crate) struct Object {
     pub(crate) name: Arc<str>,
@@ -76,7 +71,7 @@ impl Object {
 }
 
 impl BlockCache {
-    /// Fills `bytes` from `offset` on, within the object's length, and begins to read `ahead` bytes behind them.
+    /// Fills `bytes` from `offset`, and starts reading `ahead` bytes after them.
     pub(crate) fn read(
         &self,
         location: &StoreLocation,
@@ -104,12 +99,10 @@ impl BlockCache {
         Ok(())
     }
 
-    /// Forgets all blocks.
     pub(crate) fn forget(&self) {
         *lock(&self.table) = BlockTable::default();
     }
 
-    /// Begins to read a whole small object.
     pub(crate) fn prefetch(
         &self,
         location: &StoreLocation,
@@ -120,7 +113,6 @@ impl BlockCache {
         self.request(location, object, blocks, permits).map(drop)
     }
 
-    /// Begins to read the first and the last block of an object.
     pub(crate) fn prefetch_ends(
         &self,
         location: &StoreLocation,
@@ -134,7 +126,7 @@ impl BlockCache {
         Ok(())
     }
 
-    /// Blocks of an object; requests are begun for those that are not there, each with a permit if they need one.
+    /// Starts requests for missing blocks, with a permit if needed.
     fn request(
         &self,
         location: &StoreLocation,

@@ -1,5 +1,5 @@
-//! Clients of object stores, by URL. Each host finds its own credentials: in the variables of its environment, in files
-//! that those name, or from its cloud's own service. None is part of a URL, is sent elsewhere or is shown.
+//! Clients of object stores, by URL. Each host finds its credentials: in environment variables, in files that these
+//! name, or from its cloud's metadata service. They are never part of a URL, sent elsewhere or shown.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Once};
@@ -16,24 +16,21 @@ use reqwest::Url;
 use crate::credentials::MarkedProvider;
 use crate::error::CloudError;
 
-/// Most time for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most time without a byte.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Which service a URL belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Service {
     S3,
     Gcs,
     Azure,
     Http,
-    /// Given by the caller, as in tests.
-    Given,
+    /// Provided by the caller, as in tests.
+    Custom,
 }
 
 impl Service {
-    /// Variables that say who this host is, for messages.
+    /// Variables with this host's credentials, for messages.
     pub(crate) fn variables(self) -> &'static str {
         match self {
             Self::S3 => {
@@ -45,33 +42,32 @@ impl Service {
             Self::Azure => {
                 "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; AZURE_SKIP_SIGNATURE=true for public containers"
             }
-            Self::Http | Self::Given => "the server's own rules",
+            Self::Http | Self::Custom => "the server's own rules",
         }
     }
 
-    /// Whether a listing is one request for many objects. Web servers list by WebDAV, if at all.
+    /// Whether one request lists many objects; web servers list by WebDAV, if at all.
     pub(crate) fn lists(self) -> bool {
         self != Self::Http
     }
 
-    /// Whether tags come from listings, too, which may write them otherwise than headers do.
+    /// Whether listings contain tags, possibly in another form than headers.
     pub(crate) fn lists_tags(self) -> bool {
         matches!(self, Self::S3 | Self::Gcs | Self::Azure)
     }
 }
 
-/// A URL in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) service: Service,
-    /// What the client is made for: the scheme and the bucket or host.
+    /// Scheme and bucket or host.
     base: String,
-    /// What all names of objects begin with.
+    /// Common prefix of all object names.
     pub(crate) prefix: Key,
 }
 
 impl Location {
-    /// What one client serves.
+    /// Identifies the client.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
@@ -106,7 +102,7 @@ impl Location {
         })
     }
 
-    /// A client; no request is made.
+    /// Creates a client without a request.
     pub(crate) fn client(&self) -> Result<Arc<dyn ObjectStore>, CloudError> {
         provide_tls();
         let (service, base) = (self.service, self.base.as_str());
@@ -130,7 +126,7 @@ impl Location {
             Service::Gcs => {
                 let builder = GoogleCloudStorageBuilder::from_env().with_url(base);
                 let value = |key: GoogleKey| builder.get_config_value(&key);
-                // This builder allows it by itself.
+                // This builder allows it by default.
                 let permission = std::env::var("GOOGLE_ALLOW_HTTP").ok();
                 let http = Permission::of("GOOGLE_ALLOW_HTTP", permission, service)?;
                 let http = http.admits(value(GoogleKey::BaseUrl).as_deref(), service)?;
@@ -154,9 +150,9 @@ impl Location {
                 let marked = MarkedProvider::new(client.credentials());
                 Arc::new(builder.with_credentials(marked).build().map_err(settings)?)
             }
-            Service::Http | Service::Given => {
+            Service::Http | Service::Custom => {
                 let builder = HttpBuilder::new().with_url(base).with_retry(retry());
-                // The URL itself says that it shall not be encrypted.
+                // The URL requests an unencrypted connection.
                 let builder = builder.with_client_options(options().with_allow_http(true));
                 Arc::new(builder.build().map_err(settings)?)
             }
@@ -164,7 +160,6 @@ impl Location {
     }
 }
 
-/// A variable that says yes or no.
 #[derive(Debug)]
 struct Permission {
     variable: &'static str,
@@ -172,7 +167,7 @@ struct Permission {
 }
 
 impl Permission {
-    /// In the forms that `object_store` knows.
+    /// Parses the forms that `object_store` knows.
     fn of(
         variable: &'static str,
         value: Option<String>,
@@ -191,7 +186,7 @@ impl Permission {
         Ok(Self { variable, is_given })
     }
 
-    /// Whether requests to an endpoint may go without encryption; an error if it has none and may not.
+    /// Whether requests may be unencrypted; an error if the endpoint is and that is not allowed.
     fn admits(&self, endpoint: Option<&str>, service: Service) -> Result<bool, CloudError> {
         let Some(endpoint) = endpoint else {
             return Ok(self.is_given);
@@ -206,7 +201,7 @@ impl Permission {
         if url.scheme() != "http" || self.is_given || is_local(host) {
             return Ok(self.is_given || url.scheme() == "http");
         }
-        // Without what may be a password.
+        // Without a possible password.
         let place = match url.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
@@ -225,7 +220,7 @@ fn is_local(host: &str) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// HTTP/1: many transfers over one HTTP/2 connection share its window and its one stream of packets.
+/// HTTP/1: transfers over one HTTP/2 connection share its window and packets.
 fn options() -> ClientOptions {
     ClientOptions::new()
         .with_timeout_disabled()
@@ -234,7 +229,7 @@ fn options() -> ClientOptions {
         .with_http1_only()
 }
 
-/// Some seconds in all, so that what is wrong is said soon.
+/// A few seconds in total, so that errors are reported soon.
 fn retry() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
@@ -247,7 +242,7 @@ fn retry() -> RetryConfig {
     }
 }
 
-/// Says once which cryptography TLS uses, where nobody has said so.
+/// Sets TLS's cryptography once, unless it is set.
 fn provide_tls() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -264,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_parsed() {
         let parts = |url: &str| {
             let found = Location::parse(url).unwrap();
             (found.service, found.base, found.prefix.to_string())
@@ -287,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_of_a_store_is_refused() {
+    fn invalid_store_urls_are_refused() {
         for (url, word) in [
             ("ftp://h/a", "ftp is not known"),
             ("s3:///a", "no bucket"),
@@ -306,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn only_endpoints_of_this_machine_may_go_unencrypted_unasked() {
+    fn only_local_endpoints_are_unencrypted_by_default() {
         for endpoint in [
             "http://localhost:9000",
             "http://127.0.0.1:1/x",
@@ -338,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permission_has_the_forms_that_others_know() {
+    fn a_permission_parses_the_forms_of_object_store() {
         for value in ["1", "true", "True", "on", "yes", "Y"] {
             assert_eq!(admits("http://10.0.0.1", value), Ok(true), "{value}");
         }

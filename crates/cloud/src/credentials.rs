@@ -1,7 +1,7 @@
-//! Distinguishes missing credentials from all other failures of a request.
+//! Distinguishes missing credentials from other request failures.
 //!
-//! Where no variable says who a host is, a client asks its cloud's own service, which other hosts do not have. That error
-//! looks like one of any request that fails, so it is marked where it arises.
+//! Without variables, a client asks its cloud's metadata service, which other hosts do not have. The error looks like
+//! that of any failed request, so it is marked at its origin.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use object_store::CredentialProvider;
 #[error("no credentials")]
 pub(crate) struct CredentialsError(#[source] pub(crate) object_store::Error);
 
-/// Marks the errors of another provider.
+/// Marks errors of another provider.
 #[derive(Debug)]
 pub(crate) struct MarkedProvider<T>(Arc<dyn CredentialProvider<Credential = T>>);
 

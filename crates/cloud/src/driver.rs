@@ -1,8 +1,8 @@
-//! The thread that makes requests: one per process, started with the first request.
+//! The request thread: one per process, started with the first request.
 //!
-//! Everything above is blocking, so a request is a task of a current-thread runtime, and who needs its answer waits on a
-//! channel, asking every [`POLL_INTERVAL`] whether the work was called off. One thread is enough: it copies what arrives
-//! and decrypts it, at more than a gigabyte a second, and computes nothing else.
+//! All callers are blocking: a request is a task of a current-thread runtime, and the caller waits on a channel,
+//! checking for interrupts every [`POLL_INTERVAL`]. One thread suffices: it only copies and decrypts, at more than a
+//! gigabyte per second.
 
 use std::future::Future;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -29,7 +29,7 @@ fn start() -> Result<Handle, CloudError> {
     Ok(handle)
 }
 
-/// A task that is cancelled when this is dropped: nobody waits for its result any more.
+/// A task that is cancelled when this is dropped.
 #[derive(Debug)]
 #[must_use = "a task that is dropped is cancelled"]
 pub(crate) struct Task(JoinHandle<()>);
@@ -40,12 +40,11 @@ impl Drop for Task {
     }
 }
 
-/// Starts a task.
 pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Result<Task, CloudError> {
     Ok(Task(DRIVER.get(start)?.spawn(work)))
 }
 
-/// Starts a task that goes on to its end.
+/// Starts a task that cannot be cancelled.
 pub(crate) fn spawn_detached(
     work: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), CloudError> {
@@ -53,12 +52,12 @@ pub(crate) fn spawn_detached(
     Ok(())
 }
 
-/// Waits for what a task sends; an error if it ends without.
+/// An error if the task ends without a result.
 pub(crate) fn receive<T>(from: &Receiver<T>) -> Result<T, CloudError> {
     receive_and_report(from, &mut || ())
 }
 
-/// The same, and calls `report` every [`POLL_INTERVAL`].
+/// The same; calls `report` every [`POLL_INTERVAL`].
 fn receive_and_report<T>(from: &Receiver<T>, report: &mut dyn FnMut()) -> Result<T, CloudError> {
     loop {
         match from.recv_timeout(POLL_INTERVAL) {
@@ -72,14 +71,13 @@ fn receive_and_report<T>(from: &Receiver<T>, report: &mut dyn FnMut()) -> Result
     }
 }
 
-/// Does a task and waits for its result.
 pub(crate) fn wait<T: Send + 'static>(
     work: impl Future<Output = Result<T, CloudError>> + Send + 'static,
 ) -> Result<T, CloudError> {
     wait_and_report(work, &mut || ())
 }
 
-/// The same, and calls `report` every [`POLL_INTERVAL`] meanwhile.
+/// The same; calls `report` every [`POLL_INTERVAL`].
 pub(crate) fn wait_and_report<T: Send + 'static>(
     work: impl Future<Output = Result<T, CloudError>> + Send + 'static,
     report: &mut dyn FnMut(),
@@ -98,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_ends_soon_once_the_work_is_called_off() {
+    fn a_wait_ends_soon_after_an_interrupt() {
         let begun = Instant::now();
 
         let stopped = isochrony_runtime::stoppable_waits(
@@ -116,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_dropped_does_not_go_on() {
+    fn a_dropped_task_is_cancelled() {
         let (send, from) = channel::<()>();
         let task = spawn(async move {
             tokio::time::sleep(Duration::from_secs(60)).await;

@@ -1,4 +1,4 @@
-//! What goes wrong between this machine and a store's server.
+//! Errors between this machine and a store's server.
 
 use std::error::Error;
 use std::io;
@@ -9,19 +9,19 @@ use object_store::client::{HttpError, HttpErrorKind};
 
 use crate::credentials::CredentialsError;
 
-/// An error of reading objects. Messages go behind "cannot read s3://bucket/a.iso/...: ". They are made of status codes,
-/// the server's own short names of errors and what the system says of a connection: never of headers, queries or bodies,
-/// which may hold secrets.
-#[allow(missing_docs)] // Fields whose names and messages say all there is to say.
+/// An error of reading objects. Messages follow "cannot read s3://bucket/a.iso/...: ". They contain status codes, the
+/// server's short error names and the system's connection errors: never headers, queries or bodies, which may hold
+/// secrets.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloudError {
-    /// The URL cannot be used.
+    /// The URL is invalid.
     #[error(
         "the URL cannot be used: {reason}; give one such as s3://bucket/water.iso, gs://bucket/water.iso, az://container/water.iso or https://host/water.iso"
     )]
     BadUrl { reason: String },
-    /// The client of a service refuses its settings.
+    /// The service's client refuses its settings.
     #[error("the settings of this host are refused: {reason}; check its {variables} variables")]
     BadSettings {
         reason: String,
@@ -35,7 +35,7 @@ pub enum CloudError {
         "the bucket does not exist; check the URL, and the endpoint where one is set ({variables})"
     )]
     NoBucket { variables: &'static str },
-    /// The server refuses this host.
+    /// The server denies access.
     #[error(
         "access is denied ({reason}); this host's credentials need the right to list the bucket and to get its objects, and to put them where it writes ({variables})"
     )]
@@ -43,7 +43,7 @@ pub enum CloudError {
         reason: String,
         variables: &'static str,
     },
-    /// Nothing says who this host is.
+    /// This host has no credentials.
     #[error("this host has no credentials for it ({reason}); set {variables}")]
     NoCredentials {
         reason: String,
@@ -54,10 +54,10 @@ pub enum CloudError {
         "the server cannot be reached ({reason}); check the network and the URL, and try again"
     )]
     Unreachable { reason: String },
-    /// An answer that is an error, also after several tries.
+    /// An error answer, also after retries.
     #[error("the server failed ({reason}), also after several tries; try again later")]
     Server { reason: String },
-    /// Answers ended early, also after several tries.
+    /// Truncated answers, also after retries.
     #[error(
         "the server's answers end early ({got} of {expected} bytes), also after several tries; try again, or check the object's size"
     )]
@@ -67,20 +67,20 @@ pub enum CloudError {
         "it was replaced on the server since it was opened; call refresh() of the store, or open it again"
     )]
     ChangedRemotely,
-    /// A web server that lists nothing.
+    /// A web server without listings.
     #[error(
         "this web server does not list folders (WebDAV's PROPFIND); samples can be read, but not what needs a list of files: use an object store's own URL, or a copy on a disk"
     )]
     CannotList,
-    /// Something was to be written.
+    /// A write to a read-only store.
     #[error("stores at URLs are read-only; write to a store on a disk and push it there")]
     ReadOnly,
-    /// A web server, to which a store was to be pushed.
+    /// A push to a web server.
     #[error(
         "web servers take no pushes; give the URL of the object store behind it (s3://, gs:// or az://), or copy a backup there"
     )]
     CannotPush,
-    /// Stores do not lie in each other.
+    /// A store within another.
     #[error("another store lies {place} ({url}); choose a URL beside it")]
     NestedStore { place: &'static str, url: String },
     /// Another push changed the copy meanwhile.
@@ -88,20 +88,20 @@ pub enum CloudError {
         "another push to it began while this one was under way; see that one process pushes at a time, and push again"
     )]
     OtherPush,
-    /// A disk of this machine fails on which objects are made.
+    /// The local disk for staged objects failed.
     #[error(
         "what is to be uploaded cannot be staged in {} ({reason}); free space there, or set TMPDIR to a folder of another disk, and push again", path.display()
     )]
     Staging { path: PathBuf, reason: String },
-    /// A file that is to be put cannot be read.
+    /// A file to upload cannot be read.
     #[error(
         "{} cannot be read as it was ({reason}); see that nothing changes it while it is uploaded", path.display()
     )]
     Source { path: PathBuf, reason: String },
-    /// The caller was asked to stop.
-    #[error("the transfer was stopped; run it again to go on")]
+    /// The caller requested a stop.
+    #[error("the transfer was stopped; run it again to continue")]
     Interrupted,
-    /// The thread for requests could not be started.
+    /// The request thread cannot be started.
     #[error(
         "the thread for requests cannot be started ({reason}); end other programs and try again"
     )]
@@ -148,14 +148,14 @@ impl CloudError {
         }
     }
 
-    /// A request that ended with neither an answer nor an error.
+    /// A request that ended without answer or error.
     pub(crate) fn unanswered() -> Self {
         Self::Server {
             reason: "a request ended without an answer".into(),
         }
     }
 
-    /// What an error of `object_store` means. `variables`: those that hold credentials of the service.
+    /// The meaning of an `object_store` error. `variables`: those of the service's credentials.
     pub(crate) fn of(error: &object_store::Error, variables: &'static str) -> Self {
         use object_store::Error as Of;
         let text = chain(error);
@@ -174,7 +174,7 @@ impl CloudError {
                 let reason = reason();
                 Self::Denied { reason, variables }
             }
-            // As an error of any kind, where a bucket may not be listed.
+            // Where listing the bucket is denied, every error looks like this.
             _ if matches!(code(&text), Some(401 | 403)) => {
                 let reason = reason();
                 Self::Denied { reason, variables }
@@ -199,7 +199,7 @@ impl From<CloudError> for io::Error {
     fn from(error: CloudError) -> Self {
         let kind = error.kind();
         if error == CloudError::Missing {
-            // As a missing file of a disk.
+            // Like a missing file on a disk.
             return kind.into();
         }
         let (code, message) = (error.code(), error.to_string());
@@ -207,7 +207,7 @@ impl From<CloudError> for io::Error {
     }
 }
 
-/// Texts of an error and its causes. For looking things up in, never for showing.
+/// Texts of an error and its causes. For matching, never for showing.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -219,7 +219,7 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// The cause of a type that an error has.
+/// The cause of the given type.
 fn cause_of<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut cause = Some(error);
     while let Some(one) = cause {
@@ -231,19 +231,19 @@ fn cause_of<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<
     None
 }
 
-/// Whether an error is of the connection, or of an answer that broke off, rather than of what a server answered.
+/// Whether the connection failed, rather than the server answering with an error.
 pub(crate) fn is_of_transport(error: &object_store::Error) -> bool {
     cause_of::<HttpError>(error).is_some()
 }
 
-/// Whether the body of an answer broke off, which `object_store` does not ask for again.
+/// Whether the body of an answer broke off, which `object_store` does not retry.
 pub(crate) fn is_broken_off(error: &object_store::Error) -> bool {
     use HttpErrorKind::{Decode, Interrupted, Unknown};
     let kind = cause_of::<HttpError>(error).map(HttpError::kind);
     matches!(kind, Some(Decode | Interrupted | Unknown))
 }
 
-/// The status of the answer that an error tells of.
+/// The HTTP status in an error.
 pub(crate) fn error_status(error: &object_store::Error) -> Option<u16> {
     code(&chain(error))
 }
@@ -261,11 +261,11 @@ fn names_no_bucket(text: &str) -> bool {
     names.iter().any(|name| text.contains(name))
 }
 
-/// The status and the server's short name of the error, such as "403 SignatureDoesNotMatch".
+/// Such as "403 SignatureDoesNotMatch".
 fn status(text: &str) -> Option<String> {
     let number: String = match text.split_once("status code: ") {
         Some((_, rest)) => rest.chars().take_while(char::is_ascii_digit).collect(),
-        // Under the status of a success.
+        // An error answer with a success status.
         None if text.contains("Server returned error response: ") => "200".into(),
         None => return None,
     };
@@ -286,7 +286,7 @@ fn is_word(text: &str) -> bool {
     text.len() <= 60 && text.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// The last cause, which is the system's as a rule: "Connection refused (os error 111)". Cut where a query may begin.
+/// The last cause, usually the system's. Cut before a possible query.
 fn innermost(error: &dyn Error) -> String {
     let mut last = error.to_string();
     let mut cause = error.source();

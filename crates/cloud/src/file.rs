@@ -17,13 +17,13 @@ use crate::media::Remote;
 use crate::read_ahead::ReadAhead;
 use crate::requests::Version;
 
-/// Reads of so many bytes go past the blocks.
+/// Longer reads bypass the blocks.
 const LARGE_READ_BYTES: usize = 4 << 20;
-/// Bytes of one request of a large read, and how many of those are made at a time.
+/// Bytes per request of a large read, and number of concurrent ones.
 const PART_BYTES: u64 = 8 << 20;
 const PARTS_IN_FLIGHT: usize = 4;
 
-/// An object in the version that it had when it was opened: one that is replaced gives an error.
+/// An object in its version when opened: replacing it gives an error.
 #[derive(Debug)]
 pub(crate) struct CloudFile {
     remote: Arc<Remote>,
@@ -40,13 +40,12 @@ impl CloudFile {
         }
     }
 
-    /// How many of `bytes` there are behind `offset`.
     fn within(&self, offset: u64, bytes: &[u8]) -> usize {
         let left = self.object.size().saturating_sub(offset);
         usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())
     }
 
-    /// Reads a range by as few requests as there are parts in it, several at a time.
+    /// Reads a range by one request per part, several at a time.
     fn stream(&self, offset: u64, bytes: &mut [u8]) -> Result<(), CloudError> {
         let end = offset + bytes.len() as u64;
         let part = |at: u64| at..(at + PART_BYTES).min(end);
@@ -78,7 +77,7 @@ impl CloudFile {
         Ok(PartRequest { from, _task: task })
     }
 
-    /// What a read says; of an object that was replaced, what is listed is forgotten.
+    /// Converts the result; if the object was replaced, drops the listing.
     fn done(&self, read: Result<(), CloudError>, count: usize) -> io::Result<usize> {
         if read == Err(CloudError::ChangedRemotely)
             && let Ok(session) = self.remote.session()
@@ -90,7 +89,7 @@ impl CloudFile {
     }
 }
 
-/// The request for a part of a large read; it ends when this is dropped, as where the read is stopped.
+/// The request for a part of a large read; cancelled when dropped.
 #[derive(Debug)]
 struct PartRequest {
     from: Receiver<PartEvent>,
@@ -104,7 +103,6 @@ enum PartEvent {
 }
 
 impl PartRequest {
-    /// Copies what arrives behind `at`; gives where it ends.
     fn receive(&self, bytes: &mut [u8], mut at: usize) -> Result<usize, CloudError> {
         loop {
             match driver::receive(&self.from)? {
@@ -146,8 +144,8 @@ impl MediaFile for CloudFile {
     }
 }
 
-/// A redo log: replaced by longer ones with the same beginning while its store grows, so no version is kept to. Its records
-/// have checksums and numbers.
+/// A redo log. Longer logs with the same beginning replace it, so no version is pinned; its records have checksums and
+/// numbers.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     remote: Arc<Remote>,
@@ -164,14 +162,14 @@ impl LogFile {
         }
     }
 
-    /// The length, looked up again if more than is known of is wanted.
+    /// The length, refreshed if more is needed than is known.
     fn len_for(&self, end: u64) -> Result<u64, CloudError> {
         let known = (self.version.lock().unwrap_or_else(PoisonError::into_inner)).clone();
         if end <= known.size {
             return Ok(known.size);
         }
         let session = self.remote.session()?;
-        // A log that is gone is that of an earlier generation, and complete.
+        // A missing log is of an earlier generation, and complete.
         let Some(now) = session.head(&self.name)? else {
             return Ok(known.size);
         };
@@ -201,7 +199,7 @@ impl MediaFile for LogFile {
                 bytes[..read.len()].copy_from_slice(&read);
                 Ok(read.len())
             }
-            // It was complete when it went.
+            // It was complete when deleted.
             Err(CloudError::Missing) => Ok(0),
             Err(error) => Err(error.into()),
         }

@@ -1,7 +1,7 @@
-//! Which objects there are, asked for once and remembered until the store says that more was published.
+//! Cached listings of objects, until the store reports that more was published.
 //!
-//! A small store is listed whole with the first question, one request for a thousand objects; of a large one the folders
-//! that are asked about. Servers that list nothing are asked about each object.
+//! The first query lists a small store as a whole, with one request per thousand objects; a large one folder by folder.
+//! Servers without listings are asked for each object.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,10 +14,9 @@ use crate::driver;
 use crate::error::{CloudError, error_status, is_broken_off, is_of_transport};
 use crate::requests::{Requests, Version};
 
-/// Objects of a store that is listed whole, at most: some 20 requests, and 4 MB of memory.
+/// Larger stores are not listed as a whole: some 20 requests, and 4 MB of memory.
 const MAX_LISTED_OBJECTS: usize = 20_000;
 
-/// What is under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
     File(Version),
@@ -27,14 +26,14 @@ pub(crate) enum Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     whole: Option<BTreeMap<String, Version>>,
-    /// There are more than are listed whole.
+    /// More objects than are listed as a whole.
     is_large: bool,
     folders: HashMap<String, BTreeMap<String, Entry>>,
-    /// Objects that were asked about one by one.
+    /// Objects looked up one by one.
     single: HashMap<String, Option<Version>>,
 }
 
-/// The objects of a store: those of a bucket whose names begin with its prefix.
+/// The objects of a store: those of a bucket with its prefix.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreLocation {
     pub(crate) requests: Requests,
@@ -42,7 +41,7 @@ pub(crate) struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// The full name of an object. `name` is below the store's prefix, which is ""'s name.
+    /// `name` is relative to the store's prefix, whose own name is "".
     pub(crate) fn key(&self, name: &str) -> Result<Key, CloudError> {
         let full = match (self.prefix.as_ref(), name) {
             (prefix, "") => prefix.to_owned(),
@@ -119,14 +118,14 @@ impl StoreLocation {
         Ok(found)
     }
 
-    /// Waits before a list is asked for again whose answer broke off; any other error is returned.
+    /// Waits before retrying a listing that broke off; returns other errors.
     async fn retry_listing(
         &self,
         error: &object_store::Error,
         retries: &mut u32,
     ) -> Result<(), CloudError> {
         let failure = match self.requests.service {
-            Service::Http if is_unlisting(error) => CloudError::CannotList,
+            Service::Http if cannot_list(error) => CloudError::CannotList,
             _ => self.requests.error(error),
         };
         let is_broken = is_broken_off(error);
@@ -137,14 +136,13 @@ impl StoreLocation {
 }
 
 impl Listing {
-    /// What is under a name.
     pub(crate) fn find(
         &mut self,
         location: &StoreLocation,
         name: &str,
     ) -> Result<Option<Entry>, CloudError> {
         if !location.requests.service.lists() {
-            return self.ask(location, name);
+            return self.look_up(location, name);
         }
         self.load(location)?;
         if let Some(whole) = &self.whole {
@@ -162,7 +160,6 @@ impl Listing {
         Ok(self.folder(location, folder)?.get(own).cloned())
     }
 
-    /// Names in a folder.
     pub(crate) fn names(
         &mut self,
         location: &StoreLocation,
@@ -184,12 +181,12 @@ impl Listing {
         }
     }
 
-    /// All objects, where they are few enough to be known.
+    /// All objects, if listed as a whole.
     pub(crate) fn whole(&self) -> Option<&BTreeMap<String, Version>> {
         self.whole.as_ref()
     }
 
-    /// Whether objects are listed without tags: then two versions may look the same, of one second and one length.
+    /// Without tags, two versions of one second and length look the same.
     pub(crate) fn lacks_tags(&self) -> bool {
         let whole = self.whole.iter().flat_map(BTreeMap::values);
         let single = self.single.values().flatten();
@@ -202,7 +199,7 @@ impl Listing {
         all.any(|version| !version.has_tag())
     }
 
-    /// Forgets all: more was published.
+    /// Drops everything, as more was published.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -227,26 +224,30 @@ impl Listing {
         Ok(&self.folders[folder])
     }
 
-    fn ask(&mut self, location: &StoreLocation, name: &str) -> Result<Option<Entry>, CloudError> {
+    fn look_up(
+        &mut self,
+        location: &StoreLocation,
+        name: &str,
+    ) -> Result<Option<Entry>, CloudError> {
         if let Some(Some(known)) = self.single.get(name) {
             return Ok(Some(Entry::File(known.clone())));
         }
-        // A server that lists nothing knows no folders; what is in one proves it.
+        // A server without listings has no folders; an object in one proves it.
         let begin = format!("{name}/");
         let mut files = self.single.iter().filter(|(_, found)| found.is_some());
         if files.any(|(file, _)| file.starts_with(&begin)) {
             return Ok(Some(Entry::Folder));
         }
-        let found = self.ask_for(location, name)?;
+        let found = self.look_up_object(location, name)?;
         if found.is_none() && may_be_node(name) {
-            // Every group and every array of Zarr has one.
-            let node = self.ask_for(location, &format!("{name}/zarr.json"))?;
+            // Every Zarr group and array has one.
+            let node = self.look_up_object(location, &format!("{name}/zarr.json"))?;
             return Ok(node.map(|_| Entry::Folder));
         }
         Ok(found.map(Entry::File))
     }
 
-    fn ask_for(
+    fn look_up_object(
         &mut self,
         location: &StoreLocation,
         name: &str,
@@ -261,9 +262,9 @@ impl Listing {
     }
 }
 
-/// Whether a web server says that it does not list folders, rather than that it fails or refuses this host: it does not
-/// know the method (WebDAV's PROPFIND), or answers with something else than a list.
-fn is_unlisting(error: &object_store::Error) -> bool {
+/// Whether a web server does not list folders, rather than failing or denying access: it does not know WebDAV's
+/// PROPFIND, or answers with something else than a list.
+fn cannot_list(error: &object_store::Error) -> bool {
     match error_status(error) {
         Some(401 | 403 | 404 | 408 | 429) => false,
         Some(501) => true,
@@ -272,13 +273,13 @@ fn is_unlisting(error: &object_store::Error) -> bool {
     }
 }
 
-/// Whether the last part of a name may be that of a group or an array, rather than a file's or a shard's.
+/// Whether it may be a group or an array, rather than a file or a shard.
 fn may_be_node(name: &str) -> bool {
     let own = name.rsplit('/').next().unwrap_or_default();
     !own.contains('.') && !own.chars().all(|c| c.is_ascii_digit()) && own != "c"
 }
 
-/// Whether a name of the map begins with that of a folder.
+/// Whether the map contains names in a folder.
 pub(crate) fn has_folder<V>(whole: &BTreeMap<String, V>, name: &str) -> bool {
     if name.is_empty() {
         return !whole.is_empty();
@@ -288,7 +289,7 @@ pub(crate) fn has_folder<V>(whole: &BTreeMap<String, V>, name: &str) -> bool {
     next.is_some_and(|(found, _)| found.starts_with(&begin))
 }
 
-/// What is in a folder, as the names of the map imply.
+/// Entries of a folder, derived from the map's names.
 pub(crate) fn names_in<V>(whole: &BTreeMap<String, V>, folder: &str) -> Vec<String> {
     let begin = match folder {
         "" => String::new(),
@@ -306,7 +307,7 @@ pub(crate) fn names_in<V>(whole: &BTreeMap<String, V>, folder: &str) -> Vec<Stri
             }
             Some((name, _)) => {
                 names.push(name.to_owned());
-                // Behind all that is in it: '0' follows '/'.
+                // After its whole content: '0' follows '/'.
                 from = format!("{begin}{name}0");
             }
         }
@@ -332,7 +333,7 @@ mod tests {
             e_tag: None,
             version: None,
         };
-        let version = Version::of(&meta, Service::Given);
+        let version = Version::of(&meta, Service::Custom);
         names
             .iter()
             .map(|name| (name.clone(), version.clone()))
@@ -340,15 +341,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_does_not_know_lists_is_said_not_to_list() {
-        let is_unlisting = |source: Box<dyn std::error::Error + Send + Sync>| {
-            is_unlisting(&object_store::Error::Generic {
+    fn only_servers_without_listings_are_reported_as_such() {
+        let cannot_list = |source: Box<dyn std::error::Error + Send + Sync>| {
+            cannot_list(&object_store::Error::Generic {
                 store: "HTTP",
                 source,
             })
         };
         let answered = |status: &str| {
-            is_unlisting(format!("Server returned non-2xx status code: {status}: ").into())
+            cannot_list(format!("Server returned non-2xx status code: {status}: ").into())
         };
         for status in [
             "405 Method Not Allowed",
@@ -365,20 +366,20 @@ mod tests {
         ] {
             assert!(!answered(status), "{status}");
         }
-        assert!(is_unlisting(
+        assert!(cannot_list(
             "Error decoding PROPFIND response: a page".into()
         ));
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        assert!(!is_unlisting(Box::new(HttpError::new(
+        assert!(!cannot_list(Box::new(HttpError::new(
             HttpErrorKind::Connect,
             refused
         ))));
     }
 
     proptest! {
-        /// Against a walk over all names.
+        /// Compared with a scan of all names.
         #[test]
-        fn folders_are_those_that_names_of_objects_imply(
+        fn folders_are_derived_from_object_names(
             names in prop::collection::btree_set("[a-c0./]{0,2}[a-c]/?[a-c0.]{1,2}", 0..12),
             folder in "[a-c]{0,2}",
         ) {
@@ -392,7 +393,7 @@ mod tests {
                 .collect();
             let found = names_in(&whole, &folder);
             prop_assert_eq!(found.iter().cloned().collect::<BTreeSet<_>>(), below.clone());
-            // An object and a folder may have one name.
+            // An object and a folder may have the same name.
             prop_assert!(found.len() <= below.len() + 1 || found.len() <= 2 * below.len());
             prop_assert_eq!(has_folder(&whole, &folder), !below.is_empty());
         }

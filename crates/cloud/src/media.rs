@@ -1,4 +1,4 @@
-//! A store in object storage as a medium, for reading.
+//! Read-only medium of a store in object storage.
 
 use std::fmt;
 use std::io;
@@ -19,14 +19,13 @@ use crate::per_process::PerProcess;
 use crate::requests::Requests;
 use crate::session::Session;
 
-/// Folder of the engine's own files.
 pub(crate) const ENGINE: &str = ".isochrony/";
-/// Bytes of a long object that are requested at a time: less than the cache of blocks holds.
+/// Less than the block cache holds.
 const WHOLE_READ_BYTES: usize = 16 << 20;
 
 type MakeClient = Box<dyn Fn() -> Result<Arc<dyn ObjectStore>, CloudError> + Send + Sync>;
 
-/// One store, and how to reach it in any process.
+/// A store, and how to reach it in any process.
 pub(crate) struct Remote {
     root: PathBuf,
     service: Service,
@@ -36,7 +35,7 @@ pub(crate) struct Remote {
 }
 
 impl fmt::Debug for Remote {
-    // The client knows credentials.
+    // The client holds credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Remote").field(&self.root).finish()
     }
@@ -78,7 +77,7 @@ impl Remote {
 
 /// A store in object storage or on a web server, for reading.
 ///
-/// One session per process holds the client, which knows this host's credentials, what was listed, and blocks of objects.
+/// One session per process holds the client with this host's credentials, listings, and blocks of objects.
 #[derive(Debug, Clone)]
 pub struct CloudMedia(Arc<Remote>);
 
@@ -99,7 +98,7 @@ impl CloudMedia {
         })))
     }
 
-    /// The store below `prefix` of a client; it is opened by the path `root`.
+    /// The store below `prefix` of a client, opened by the path `root`.
     ///
     /// # Errors
     /// [`CloudError::BadUrl`] of a prefix that no object can have.
@@ -109,7 +108,7 @@ impl CloudMedia {
         })?;
         Ok(Self(Arc::new(Remote {
             root: root.into(),
-            service: Service::Given,
+            service: Service::Custom,
             prefix,
             client: Box::new(move || Ok(client.clone())),
             sessions: PerProcess::new(),
@@ -125,7 +124,7 @@ impl CloudMedia {
     }
 }
 
-/// Those that say what is published: they are asked for each time, and nothing is listed before the store is known by them.
+/// Records of the published state: requested each time, and before any listing.
 fn is_root_record(name: &str) -> bool {
     let own = name.strip_prefix(ENGINE);
     own.is_some_and(|own| own == "MANIFEST" || own == "BACKUP") || is_log(name)
@@ -136,7 +135,7 @@ pub(crate) fn is_log(name: &str) -> bool {
     own.is_some_and(|own| own.starts_with("log.") && !own.contains('/'))
 }
 
-/// Reads an object a few blocks at a time: those that are on their way are not evicted by others of a long object.
+/// Reads a few blocks at a time, so that those in flight are not evicted by others of the object.
 fn read_whole(session: &Session, object: &Object, bytes: &mut [u8]) -> Result<(), CloudError> {
     let mut offset = 0;
     for part in bytes.chunks_mut(WHOLE_READ_BYTES) {
@@ -187,7 +186,7 @@ impl Media for CloudMedia {
         {
             return Ok(Some(Kind::File(version.size)));
         }
-        // Of a bucket that is missing only a listing tells.
+        // Only a listing reveals a missing bucket.
         Ok(match session.find(&name)? {
             Some(Entry::File(_)) if is_root_record(&name) => None,
             Some(Entry::File(version)) => Some(Kind::File(version.size)),
@@ -227,7 +226,7 @@ impl Media for CloudMedia {
             let object = Object::new(&name, version);
             match read_whole(session, &object, &mut bytes) {
                 Ok(()) => return Ok(Some(bytes)),
-                // It was replaced since it was listed, and nothing of it was read yet.
+                // Replaced since listed, and nothing of it has been read.
                 Err(CloudError::ChangedRemotely | CloudError::Missing) if tries < 2 => {
                     session.forget_listing();
                     tries += 1;

@@ -1,7 +1,7 @@
-//! Objects by their URLs, for programs that read and write files in object storage rather than stores.
+//! Objects by URL, for programs that read and write files rather than stores.
 //!
-//! One client for each bucket and process, with the credentials of this host. A reader gives the bytes of one version, and
-//! asks for a few parts ahead of whoever reads; a writer puts an object once, as a whole.
+//! One client per bucket and process, with this host's credentials. A reader returns the bytes of one version, with a
+//! few parts of read-ahead; a writer uploads an object as a whole.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -21,20 +21,20 @@ use crate::per_process::PerProcess;
 use crate::requests::{Requests, Version};
 use crate::upload::{Content, upload};
 
-/// Bytes of one request of a reader, and how many of those it makes at a time.
+/// Bytes per request of a reader, and number of concurrent ones.
 const PART: u64 = 4 << 20;
 const PARTS: usize = 3;
 
 static CLIENTS: PerProcess<Mutex<HashMap<String, Requests>>> = PerProcess::new();
 
-/// Which bytes an object has: they are replaced as a whole or not at all.
+/// Version of an object, which is only replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectVersion {
     /// Its length.
     pub bytes: u64,
-    /// Its entity tag, where the service has one.
+    /// Its entity tag, if the service has one.
     pub e_tag: Option<String>,
-    /// When it was put, in whole seconds since 1970; 0: not known.
+    /// Modification time in whole seconds since 1970; 0 if unknown.
     pub modified: i64,
 }
 
@@ -49,7 +49,6 @@ impl From<Version> for ObjectVersion {
     }
 }
 
-/// An object of a bucket.
 struct Address {
     requests: Requests,
     key: Key,
@@ -91,7 +90,7 @@ impl Address {
     }
 }
 
-/// The version of an object now.
+/// The current version of an object.
 ///
 /// # Errors
 /// [`CloudError::Missing`], [`CloudError::BadUrl`], and those of the service.
@@ -99,7 +98,7 @@ pub fn stat_object(url: &str) -> Result<ObjectVersion, CloudError> {
     Address::of(url)?.stat()
 }
 
-/// Puts a file as an object, as a whole: readers see the one that was there before, or all of this one.
+/// Uploads a file as an object: readers see the previous one, or all of this one.
 ///
 /// # Errors
 /// [`CloudError::BadUrl`], [`CloudError::Source`] of a file that cannot be read, and those of the service.
@@ -115,7 +114,6 @@ pub fn put_object(url: &str, file: &Path) -> Result<ObjectVersion, CloudError> {
     Ok(version.into())
 }
 
-/// A request whose answer is waited for later.
 struct PendingRequest<T> {
     result: oneshot::Receiver<Result<T, CloudError>>,
     _task: Box<dyn Send>,
@@ -152,16 +150,15 @@ impl<T: Send + 'static> PendingRequest<T> {
 pub struct ObjectReader {
     requests: Requests,
     object: Object,
-    /// What is not asked for yet.
     rest: Range<u64>,
     begun: VecDeque<PendingRequest<Vec<u8>>>,
     part: Vec<u8>,
-    /// How much of `part` was given out.
+    /// Bytes of `part` already returned.
     given: usize,
 }
 
 impl ObjectReader {
-    /// Begins to read.
+    /// Starts reading.
     ///
     /// # Errors
     /// [`CloudError::BadUrl`], and those of this host's settings.
@@ -199,10 +196,10 @@ impl ObjectReader {
         Ok(())
     }
 
-    /// Fills a buffer as far as there is something; the number of bytes, 0 at the end.
+    /// Fills a buffer as far as data is available; returns the number of bytes, 0 at the end.
     ///
     /// # Errors
-    /// [`CloudError::ChangedRemotely`] if the object is not the version any more, and those of the service.
+    /// [`CloudError::ChangedRemotely`] if the object has another version now, and those of the service.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, CloudError> {
         if self.given == self.part.len() {
             let Some(first) = self.begun.pop_front() else {
@@ -220,7 +217,7 @@ impl ObjectReader {
 }
 
 impl std::fmt::Debug for ObjectReader {
-    // The client knows credentials.
+    // The client holds credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ObjectReader")
             .field("rest", &self.rest)

@@ -1,17 +1,17 @@
-//! Values of which each process has its own: a forked one makes them anew.
+//! Values that each process has its own copy of: a forked one creates them anew.
 //!
-//! A forked process has one thread, the one that forked it: the other process's runtime does not run there, its
-//! connections are shared with it, and a lock that was held at that moment is held for ever. So what depends on them is
-//! made again, and nothing of the parent's is locked on the way.
+//! A forked process has only the forking thread: the parent's runtime does not run there, its connections are shared,
+//! and a lock that was held stays held for ever. So dependent values are created again, without taking any lock of the
+//! parent.
 
 use std::sync::OnceLock;
 
-/// A list that is never changed but at its end, so that who reads it waits for nobody.
+/// An append-only list, so that readers never wait.
 #[derive(Debug)]
-pub(crate) struct PerProcess<T>(OnceLock<Box<Own<T>>>);
+pub(crate) struct PerProcess<T>(OnceLock<Box<ProcessValue<T>>>);
 
 #[derive(Debug)]
-struct Own<T> {
+struct ProcessValue<T> {
     process: u32,
     value: T,
     next: PerProcess<T>,
@@ -22,8 +22,7 @@ impl<T> PerProcess<T> {
         Self(OnceLock::new())
     }
 
-    /// The value of this process, made when it is first asked for. Two threads that ask first at a time make one each,
-    /// and one of them is kept.
+    /// Created on first use; of two created at the same time, one is kept.
     pub(crate) fn get<E>(&self, mut make: impl FnMut() -> Result<T, E>) -> Result<&T, E> {
         let process = std::process::id();
         let mut link = self;
@@ -41,7 +40,7 @@ impl<T> PerProcess<T> {
                 None => make()?,
             };
             let next = Self::new();
-            let own = Box::new(Own {
+            let own = Box::new(ProcessValue {
                 process,
                 value,
                 next,
@@ -58,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_made_once_and_a_failure_is_not_kept() {
+    fn a_value_is_created_once_and_failures_are_not_cached() {
         let values = PerProcess::new();
         assert_eq!(values.get(|| Err::<u8, _>("no luck")), Err("no luck"));
         assert_eq!(values.get(|| Ok::<_, ()>(7)), Ok(&7));

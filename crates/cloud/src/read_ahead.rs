@@ -1,7 +1,7 @@
-//! How much to read ahead of those who read objects in small parts from front to back.
+//! Amount of read-ahead for readers that read objects in small parts from front to back.
 //!
-//! All readers of a store share one cache of blocks. If each read ahead as far as it liked, blocks would be evicted before
-//! they are used, and read again. So readers divide half of the cache among them.
+//! All readers of a store share one block cache. With unbounded read-ahead, blocks would be evicted before use and read
+//! again. So readers divide half of the cache among them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,18 +10,17 @@ use std::time::{Duration, Instant};
 
 use crate::blocks::{BLOCK_BYTES, CACHE_BYTES};
 
-/// Bytes that one reader has ahead, at most, and at least.
+/// Maximum and minimum bytes of read-ahead per reader.
 const MAX_WINDOW_BYTES: u64 = 8 << 20;
 const MIN_WINDOW_BYTES: u64 = 2 * BLOCK_BYTES;
-/// Bytes of the windows of all readers. Half a window more is in the cache at times, since the next one is requested when half
-/// of the last one is left.
+/// The cache holds half a window more at times, since the next one is requested when half of the last one is left.
 const TOTAL_WINDOW_BYTES: u64 = CACHE_BYTES / 2;
-/// Readers of one file that are told apart, such as threads with a part of it each.
+/// Such as threads with a part of a file each.
 const MAX_STREAMS: usize = 16;
-/// A reader that has not read for so long does not count.
+/// A reader that is idle for longer does not count.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 
-/// Who reads a store's files from front to back, and when last.
+/// Readers of a store's files, with the time of their last read.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveReaders {
     next_id: AtomicU64,
@@ -29,7 +28,6 @@ pub(crate) struct ActiveReaders {
 }
 
 impl ActiveReaders {
-    /// The window of a reader who reads now.
     fn window(&self, id: u64, now: Instant) -> u64 {
         let mut last_read = self
             .last_read
@@ -42,23 +40,20 @@ impl ActiveReaders {
     }
 }
 
-/// The readers of one file.
 #[derive(Debug, Default)]
 pub(crate) struct ReadAhead(Mutex<Vec<Stream>>);
 
-/// Reads of which each goes on where the one before it ended.
 #[derive(Debug)]
 struct Stream {
     id: u64,
-    /// End of the last read, and of what was requested ahead.
+    /// End of the last read, and end of the read-ahead.
     end: u64,
     requested: u64,
     window: u64,
 }
 
 impl ReadAhead {
-    /// Bytes to request behind a read of `offset..end`: more each time that a read goes on where an earlier one ended, and
-    /// none where it does not.
+    /// Bytes to request after a read: more each time that it continues an earlier one, else none.
     pub(crate) fn advance(
         &self,
         offset: u64,
@@ -81,7 +76,7 @@ impl ReadAhead {
             });
             return 0;
         };
-        // The one that read last is the last one.
+        // Most recently used last.
         let mut stream = streams.remove(at);
         stream.end = end;
         let most = readers.window(stream.id, now);
@@ -103,7 +98,7 @@ mod tests {
     const READ_BYTES: u64 = 64 << 10;
 
     #[test]
-    fn a_window_grows_while_reads_go_on_and_readers_share_the_cache() {
+    fn a_window_grows_with_consecutive_reads_and_readers_share_the_cache() {
         let (file, readers, now) = (
             ReadAhead::default(),
             ActiveReaders::default(),
@@ -115,7 +110,7 @@ mod tests {
         let most = (2..400).map(|number| read(number * READ_BYTES)).max();
         assert_eq!(most, Some(MAX_WINDOW_BYTES));
         assert_eq!(read(1 << 40), 0, "a read elsewhere");
-        // Eight readers of the same file, in turn.
+        // Eight readers of the same file alternate.
         let first = |reader: u64| (reader + 2) << 40;
         let mut most = 0;
         for number in 0..400 {
@@ -126,7 +121,7 @@ mod tests {
                 }
             }
         }
-        // The first reader was there a moment ago, too.
+        // The first reader was active a moment ago, too.
         assert!(
             (MIN_WINDOW_BYTES..=TOTAL_WINDOW_BYTES / 8).contains(&most),
             "{most}"

@@ -1,8 +1,7 @@
-//! Requests for objects: what their answers are checked for, and when they are made again.
+//! Object requests: validation of answers, and retries.
 //!
-//! `object_store` repeats what a server refused for the moment and what broke off. What it takes for a whole answer is
-//! compared here with what was asked for: a range that ends early is asked for again from there, and every answer must
-//! be of the version that is wanted.
+//! `object_store` retries temporary refusals and broken connections. Here complete answers are checked against the
+//! request: a range that ends early is continued from there, and every answer must be of the expected version.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -16,22 +15,20 @@ use tokio::time::sleep;
 use crate::client::Service;
 use crate::error::CloudError;
 
-/// Times that an answer which ended early, or broke off, is asked for again.
 const MAX_RETRIES: u32 = 5;
-/// Before the first of them; doubled each time.
+/// Delay before the first retry; doubled each time.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Which bytes an object has: they are replaced as a whole or not at all.
+/// Version of an object, which is only replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
     pub(crate) size: u64,
     e_tag: Option<String>,
-    /// Whole seconds since 1970, as headers have it; 0: not known.
+    /// Whole seconds since 1970, as in headers; 0 if unknown.
     modified: i64,
 }
 
 impl Version {
-    /// What a service says of an object.
     pub(crate) fn of(meta: &ObjectMeta, service: Service) -> Self {
         Self {
             size: meta.size,
@@ -40,7 +37,7 @@ impl Version {
         }
     }
 
-    /// Of an object that was put a moment ago.
+    /// The version of an object just uploaded.
     pub(crate) fn put(size: u64, e_tag: String, service: Service) -> Self {
         Self {
             size,
@@ -53,7 +50,7 @@ impl Version {
         self.e_tag.is_some()
     }
 
-    /// Whether both may be the same version, as far as they say. Not every server lists tags.
+    /// Whether both may be the same version. Not every server lists tags.
     pub(crate) fn fits(&self, other: &Self) -> bool {
         let is_same = match (&self.e_tag, &other.e_tag) {
             (Some(own), Some(other)) => own == other,
@@ -66,8 +63,8 @@ impl Version {
     }
 }
 
-/// Tags have quotes (RFC 9110, 8.8.3), but not every service lists them so: Azure writes `0x8D93` into listings and
-/// `"0x8D93"` into headers.
+/// Adds quotes to a tag (RFC 9110, 8.8.3) if the service lists it without: Azure lists `0x8D93` but has `"0x8D93"` in
+/// headers.
 fn quoted(e_tag: Option<String>, service: Service) -> Option<String> {
     let quoted = |tag: String| match tag.ends_with('"') {
         true => tag,
@@ -79,7 +76,7 @@ fn quoted(e_tag: Option<String>, service: Service) -> Option<String> {
     }
 }
 
-/// The version of an object that is wanted: as it was listed, and, from the first answer on, with that one's tag.
+/// The expected version: as listed and, after the first answer, with its tag.
 #[derive(Debug)]
 pub(crate) struct VersionPin {
     pub(crate) listed: Version,
@@ -94,20 +91,19 @@ impl VersionPin {
         }
     }
 
-    /// What a server can compare itself; weak tags it never finds equal.
+    /// A tag that the server can compare; weak tags never match.
     fn if_match(&self) -> Option<String> {
         let version = self.seen.get().unwrap_or(&self.listed);
         version.e_tag.clone().filter(|tag| !tag.starts_with("W/"))
     }
 
-    /// Whether an answer is of this version. Servers that compare nothing themselves are found out here.
+    /// Detects servers that do not compare.
     fn admits(&self, version: &Version) -> bool {
         self.listed.fits(version) && self.seen.get_or_init(|| version.clone()).fits(version)
     }
 }
 
 impl Version {
-    /// A version as somebody saw it.
     pub(crate) fn new(size: u64, e_tag: Option<String>, modified: i64) -> Self {
         Self {
             size,
@@ -120,13 +116,11 @@ impl Version {
         self.e_tag.as_deref()
     }
 
-    /// In whole seconds since 1970; 0: not known.
     pub(crate) fn modified(&self) -> i64 {
         self.modified
     }
 }
 
-/// Makes requests to one service.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
     pub(crate) client: Arc<dyn ObjectStore>,
@@ -142,7 +136,7 @@ impl Requests {
         Version::of(meta, self.service)
     }
 
-    /// The object's version now; `None` if there is none.
+    /// The object's current version; `None` if it does not exist.
     pub(crate) async fn head(&self, key: &Key) -> Result<Option<Version>, CloudError> {
         match self.client.head(key).await {
             Ok(meta) => Ok(Some(self.version(&meta))),
@@ -153,7 +147,7 @@ impl Requests {
         }
     }
 
-    /// A whole object as it is now; `None` if there is none. One that is longer than `most` is not read.
+    /// The current version of a whole object, if it exists and is no longer than `most`.
     pub(crate) async fn whole(
         &self,
         key: &Key,
@@ -188,8 +182,7 @@ impl Requests {
         }
     }
 
-    /// Bytes of an object, in order, from `range.start` to `range.end`. `pin`: the version that is wanted; `None`: of one
-    /// that only ever grows.
+    /// `pin`: the expected version; `None` for an object that only grows.
     pub(crate) async fn range(
         &self,
         key: &Key,
@@ -215,10 +208,10 @@ impl Requests {
                 Err(error) => error,
             };
             if at - begun > 1 << 20 {
-                // A line that breaks off now and then gets on all the same.
+                // For a connection that breaks off now and then.
                 retries = 0;
             }
-            // What was refused or not reached was tried several times already.
+            // Refused or unreachable requests were retried already.
             let is_broken = matches!(failure, CloudError::Truncated { .. })
                 || is_begun && matches!(failure, CloudError::Unreachable { .. });
             self.before_retry(failure, is_broken, &mut retries).await?;
@@ -226,7 +219,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Deletes objects; those that are gone are fine.
+    /// Deletes objects; missing ones are no error.
     pub(crate) async fn delete(&self, keys: Vec<Key>) -> Result<(), CloudError> {
         let keys = futures_util::stream::iter(keys.into_iter().map(Ok)).boxed();
         let mut deleted = self.client.delete_stream(keys);
@@ -257,7 +250,7 @@ impl Requests {
         self.receive(found, expected, take).await
     }
 
-    /// Takes the bytes of an answer, and no more than are `expected`, whatever a server sends.
+    /// Receives at most `expected` bytes, whatever a server sends.
     async fn receive(
         &self,
         found: GetResult,
@@ -276,7 +269,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Waits, longer each time, if what failed `is_broken` and was not tried too often; else returns the failure.
+    /// Waits, with increasing delay, if retries are left; else returns the failure.
     pub(crate) async fn before_retry(
         &self,
         failure: CloudError,
@@ -316,7 +309,7 @@ mod tests {
         assert_eq!(pin.if_match().as_deref(), Some("\"0x8D93C7D4629C227\""));
         assert!(pin.admits(&answered));
         assert!(!pin.admits(&version("\"0x8D93C7D463004D6\"", Service::Azure)));
-        // A weak one is as the server wrote it, and is compared here only.
+        // A weak tag is kept as written, and only compared here.
         let pin = VersionPin::new(version("W/\"a\"", Service::S3));
         assert_eq!(pin.if_match(), None);
         assert!(pin.admits(&version("W/\"a\"", Service::S3)));

@@ -1,4 +1,4 @@
-//! What a store's medium knows in one process: its client, what is listed, and blocks of objects.
+//! A process's state for a store's medium: client, listing and blocks.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub(crate) struct Session {
 struct SessionState {
     listing: Listing,
     read_ahead: SignalReadAhead,
-    /// Versions of the objects that say what is published, as they were seen last.
+    /// Last seen versions of the records of the published state.
     roots: HashMap<String, Version>,
 }
 
@@ -42,17 +42,17 @@ impl Session {
         self.state().listing.names(&self.location, folder)
     }
 
-    /// The version of a root record now, whatever is listed.
+    /// The current version of a root record, bypassing the listing.
     pub(crate) fn head(&self, name: &str) -> Result<Option<Version>, CloudError> {
         let (requests, key) = (self.location.requests.clone(), self.location.key(name)?);
         let found = driver::wait(async move { requests.head(&key).await })?;
         if let Some(version) = &found {
-            self.saw(name, version);
+            self.note_version(name, version);
         }
         Ok(found)
     }
 
-    /// A root record as it is now, whatever is listed.
+    /// The current content of a root record, bypassing the listing.
     pub(crate) fn whole(
         &self,
         name: &str,
@@ -61,12 +61,11 @@ impl Session {
         let (requests, key) = (self.location.requests.clone(), self.location.key(name)?);
         let found = driver::wait(async move { requests.whole(&key, most).await })?;
         if let Some((version, _)) = &found {
-            self.saw(name, version);
+            self.note_version(name, version);
         }
         Ok(found)
     }
 
-    /// Forgets what is listed: something was published since, or is not as it was listed.
     pub(crate) fn forget_listing(&self) {
         self.forget(&mut self.state());
     }
@@ -79,9 +78,8 @@ impl Session {
         state.read_ahead = SignalReadAhead::default();
     }
 
-    /// Takes note of the version of a root record. What was listed before it was there may lack what it tells of, also
-    /// where it is the first one that is seen.
-    fn saw(&self, name: &str, version: &Version) {
+    /// Listings from before may lack what a new root record refers to, even if it is the first one seen.
+    fn note_version(&self, name: &str, version: &Version) {
         let mut state = self.state();
         let before = state.roots.insert(name.to_owned(), version.clone());
         if before.is_none_or(|before| !before.fits(version)) {
@@ -89,8 +87,8 @@ impl Session {
         }
     }
 
-    /// Begins to read the small objects that are likely to be asked for after this one. Not in a store that is too large to
-    /// be listed: there, finding them takes requests as well.
+    /// Starts reading the small objects that likely follow. Not in stores too large to be listed, where finding them
+    /// takes requests as well.
     pub(crate) fn read_ahead_of(&self, name: &str) {
         let small = {
             let state = &mut *self.state();
@@ -104,16 +102,15 @@ impl Session {
         self.prefetch(small);
     }
 
-    /// Begins to read whole small objects.
     pub(crate) fn prefetch(&self, objects: Vec<(String, Version)>) {
         for (name, version) in objects {
             let object = Object::new(&name, version);
-            // Whoever needs it meets the error.
+            // Its reader gets the error.
             let _ = self.blocks.prefetch(&self.location, &object);
         }
     }
 
-    /// Begins to read the first and the last block of an object. Whoever needs them meets the errors.
+    /// Readers get the errors.
     pub(crate) fn prefetch_ends(&self, name: &str, version: Version) {
         let object = Object::new(name, version);
         let _ = self.blocks.prefetch_ends(&self.location, &object);

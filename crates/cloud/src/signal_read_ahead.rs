@@ -1,33 +1,30 @@
-//! `SignalReadAhead` chooses the small objects of signals that are read before they are asked for.
+//! `SignalReadAhead` selects small objects of signals to read ahead.
 //!
-//! The tables of a signal are small objects that are asked for one after another, each with the latency of a request. So
-//! once one of them is asked for, the others are read too. Where signals are opened in the order of their names, as by all
-//! that goes through a whole store, those of the next signals are read as well.
+//! A signal's tables are small objects that are read one after another, each with a request's latency. So the first of
+//! them triggers reading the others. If signals are opened in order of name, as when traversing a store, those of the
+//! next signals are read as well.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::requests::Version;
 
-/// Longest of these objects, how many of one signal are read, and how many bytes at a time.
+/// Size of these objects, number per signal, and total bytes at a time.
 const MAX_OBJECT_BYTES: u64 = 128 << 10;
 const MAX_OBJECTS: usize = 48;
 const MAX_BYTES: u64 = 4 << 20;
-/// Signals that are read ahead.
 const SIGNALS_AHEAD: usize = 8;
-/// Signals between two that are opened in turn: some are left out.
+/// Signals that may be skipped between two that are opened in order.
 const MAX_SKIPPED: usize = 2;
 
-/// What was read ahead in a store.
 #[derive(Debug, Default)]
 pub(crate) struct SignalReadAhead {
-    /// Folders of signals, of this pass through them.
+    /// Signal folders read in this traversal.
     read: HashSet<String>,
-    /// That of the signal that was opened last.
     last: String,
 }
 
 impl SignalReadAhead {
-    /// An object was asked for: gives the folders whose small objects are to be read now.
+    /// Returns the folders whose small objects to read now.
     pub(crate) fn folders<V>(&mut self, objects: &BTreeMap<String, V>, name: &str) -> Vec<String> {
         let Some(folder) = signal_folder(objects, name) else {
             return Vec::new();
@@ -36,7 +33,7 @@ impl SignalReadAhead {
             return Vec::new();
         }
         if folder < self.last.as_str() {
-            // Another pass: what was read in the one before may be forgotten.
+            // A new traversal: earlier reads may be evicted.
             self.read.clear();
         }
         let mut following = signals_after(objects, &self.last).take(MAX_SKIPPED + 1);
@@ -50,8 +47,8 @@ impl SignalReadAhead {
     }
 }
 
-/// The small objects below some folders, of at most [`MAX_BYTES`] in all. `object`: name and version of what has the bytes of
-/// a file; None if it is not to be read.
+/// Small objects below some folders, of at most [`MAX_BYTES`] in total. `object`: name and version of a file's object;
+/// None to skip it.
 pub(crate) fn small_objects<V>(
     objects: &BTreeMap<String, V>,
     folders: &[String],
@@ -73,7 +70,7 @@ pub(crate) fn small_objects<V>(
     small.take_while(fits).collect()
 }
 
-/// Folders of signals behind that of one, in the order of their names.
+/// Signal folders after a given one, in order of name.
 fn signals_after<'a, V>(
     objects: &'a BTreeMap<String, V>,
     folder: &str,
@@ -129,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_in_turn_are_read_ahead_across_groups() {
+    fn signals_in_order_are_read_ahead_across_groups() {
         let (objects, mut ahead) = (store(40), SignalReadAhead::default());
         assert_eq!(opened(&mut ahead, &objects, 3), 1);
         assert_eq!(opened(&mut ahead, &objects, 3), 0);
@@ -142,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn another_pass_reads_ahead_again() {
+    fn another_traversal_reads_ahead_again() {
         let (objects, mut ahead) = (store(40), SignalReadAhead::default());
         for _ in 0..2 {
             let all: usize = (0..40).map(|nth| opened(&mut ahead, &objects, nth)).sum();
@@ -151,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_out_of_turn_are_read_alone() {
+    fn signals_out_of_order_are_not_read_ahead() {
         let (objects, mut ahead) = (store(40), SignalReadAhead::default());
         for nth in [7, 2, 30, 10, 20] {
             assert_eq!(opened(&mut ahead, &objects, nth), 1);
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn large_objects_are_left_out_and_so_is_what_is_too_much() {
+    fn large_objects_and_excess_objects_are_skipped() {
         let objects = store(40);
         let folders: Vec<String> = signals_after(&objects, "").map(str::to_owned).collect();
         assert_eq!(folders.len(), 40);

@@ -1,5 +1,5 @@
-//! Puts files as objects: several at a time, large ones in parts. On S3 the signature of a request
-//! covers a SHA-256 of its bytes, which the server compares.
+//! Uploads files as objects: several at a time, large ones in parts. On S3 a request's signature covers the SHA-256 of
+//! its bytes, which the server compares.
 
 use std::fs::File;
 use std::io;
@@ -17,25 +17,23 @@ use tokio::task::{JoinError, JoinSet};
 use crate::error::CloudError;
 use crate::requests::{Requests, Version};
 
-/// Least bytes of a part of a large object; smaller ones are put by one request.
+/// Minimum bytes of a part; smaller objects take one request.
 const PART_BYTES: u64 = 8 << 20;
-/// Most parts of an object, as services have it.
+/// Limit of all services.
 const MAX_PARTS: u64 = 10_000;
-/// Parts and small objects that are on their way at a time: with [`PART_BYTES`] 64 MiB of memory.
+/// Concurrent parts and small objects: 64 MiB of memory at [`PART_BYTES`].
 const PARTS: usize = 8;
-/// Objects at a time.
 const OBJECTS: usize = 16;
 
-/// What an object is made of.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// A file, of so many bytes.
+    /// A file of the given length.
     File(PathBuf, u64),
     /// Another object, which the server copies.
     Object(Key),
 }
 
-/// Makes objects; the version that each has then, in order. `count` counts bytes that were put.
+/// Uploads objects; returns their new versions in order. `count` counts uploaded bytes.
 pub(crate) async fn upload(
     requests: Requests,
     objects: Vec<(Key, Content)>,
@@ -117,7 +115,7 @@ async fn put_large(
     version(requests, key, len, put).await
 }
 
-/// The version that an answer names; where it names none, the one that there is now.
+/// The version in an answer; without one, the current version.
 async fn version(
     requests: &Requests,
     key: &Key,
@@ -156,7 +154,7 @@ fn read(path: &Path, offset: u64, len: u64) -> Result<PutPayload, CloudError> {
     part.map(PutPayload::from)
 }
 
-/// Ends an upload that is given up, since a service keeps, and charges for, the parts of one that is not ended.
+/// Aborts an unfinished upload, whose parts the service would keep and charge for.
 struct AbortOnDrop(Option<Arc<Mutex<Box<dyn MultipartUpload>>>>);
 
 impl Drop for AbortOnDrop {

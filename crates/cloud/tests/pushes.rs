@@ -1,4 +1,4 @@
-//! Copies of stores to object storage: the same store there, whatever happens on the way.
+//! Copies of stores to object storage equal their source, whatever happens meanwhile.
 
 mod faulty;
 
@@ -29,7 +29,7 @@ fn media(url: &str) -> io::Result<CloudMedia> {
     )?)
 }
 
-/// A server of its own for one test, and the URL of a store on it.
+/// A server for one test, and the URL of a store on it.
 fn server() -> (Arc<Faulty>, String) {
     remote::register(
         |url| Ok(Arc::new(media(url)?) as Arc<dyn Media>),
@@ -54,7 +54,7 @@ fn push(from: &Path, url: &str, options: &CopyOptions) -> Result<u64, StoreError
     }
 }
 
-/// What a store shows of each signal: samples, times, events, metadata.
+/// Visible state of each signal: samples, times, events, metadata.
 fn shown(path: impl AsRef<Path>) -> BTreeMap<String, String> {
     let store = Store::open(path, Mode::Read).unwrap();
     let show = |name: String| {
@@ -191,7 +191,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..25)
 }
 
-/// Steps that make no sense now do nothing.
+/// Steps that do not apply do nothing.
 fn carry_out(source: &Source, step: &Step, number: i64) {
     let store = &source.store;
     let writer = |signal: &usize| store.writer(SIGNALS[*signal]);
@@ -230,10 +230,10 @@ fn carry_out(source: &Source, step: &Step, number: i64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever happens to a store between pushes, its copy shows the same, and has no objects beyond those of a store on a
+    /// After any changes between pushes, the copy equals its source, and has no objects beyond those of a store on
     /// disk.
     #[test]
-    fn a_copy_shows_what_its_source_does(steps in steps(), commit_bytes in prop_oneof![Just(20_000u64), Just(1 << 28)]) {
+    fn a_copy_equals_its_source(steps in steps(), commit_bytes in prop_oneof![Just(20_000u64), Just(1 << 28)]) {
         let (server, url) = server();
         let source = Source::new();
         let options = CopyOptions { commit_bytes, ..CopyOptions::default() };
@@ -244,13 +244,13 @@ proptest! {
                 push(&source.path(), &url, &options).unwrap();
                 prop_assert_eq!(shown(&url), shown(source.path()));
                 is_sound(&url);
-                // A pull gives the same again.
+                // A pull restores the same.
                 copy_store(&url, &disk, &CopyOptions::default(), &mut |_| ()).unwrap();
                 prop_assert_eq!(shown(&disk), shown(source.path()));
                 let extra: Vec<String> = names(&server, &url)
                     .into_iter()
                     .filter(|name| !disk.join(name).exists() && !name.starts_with(".isochrony/log."))
-                    // A table of gaps stays where all were filled; identity files have two places.
+                    // A gap table stays when all gaps were filled; identity files have two places.
                     .filter(|name| !name.contains("/gaps/") && !name.ends_with(".signal"))
                     .collect();
                 prop_assert_eq!(extra, Vec::<String>::new());
@@ -260,7 +260,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_there_is_not_sent_again() {
+fn existing_objects_are_not_uploaded_again() {
     let (server, url) = server();
     let source = Source::filled();
     let all = push(&source.path(), &url, &CopyOptions::default()).unwrap();
@@ -283,7 +283,7 @@ fn what_is_there_is_not_sent_again() {
 }
 
 #[test]
-fn progress_counts_what_was_put() {
+fn progress_counts_uploaded_bytes() {
     let (server, url) = server();
     let source = Source::new();
     for name in ["a", "b", "c", "d"] {
@@ -310,7 +310,7 @@ fn progress_counts_what_was_put() {
     assert!(on_the_way.count() > 2, "{seen:?}");
 }
 
-/// Signals without samples have objects, too: no commit puts those of more than a thousand.
+/// Signals without samples have objects, too; no commit uploads those of more than a thousand.
 #[test]
 fn a_commit_puts_a_thousand_signals_at_most() {
     let (server, url) = server();
@@ -343,7 +343,7 @@ fn a_commit_puts_a_thousand_signals_at_most() {
 }
 
 #[test]
-fn manifest_is_put_last_and_deletions_follow() {
+fn manifest_is_uploaded_last_before_deletions() {
     let (server, url) = server();
     let source = Source::filled();
     push(&source.path(), &url, &CopyOptions::default()).unwrap();
@@ -380,10 +380,10 @@ fn manifest_is_put_last_and_deletions_follow() {
     assert!(deleted.unwrap() > manifests[0], "{changes:?}");
 }
 
-/// Every change of objects is the last one once: readers see a state that was pushed, or hear that a push is not
-/// complete, and the next push completes it.
+/// Ends a push at every change of objects: readers see a pushed state or an error about an incomplete push, and the
+/// next push completes it.
 #[test]
-fn a_push_that_breaks_off_anywhere_is_completed_by_the_next() {
+fn a_push_interrupted_anywhere_is_completed_by_the_next() {
     for commit_bytes in [1 << 28, 150_000] {
         let options = CopyOptions {
             commit_bytes,
@@ -434,7 +434,7 @@ fn a_push_that_breaks_off_anywhere_is_completed_by_the_next() {
 }
 
 #[test]
-fn only_signals_that_are_selected_are_sent() {
+fn only_selected_signals_are_uploaded() {
     let (server, url) = server();
     let source = Source::filled();
     let only = |pattern: &str| CopyOptions {
@@ -449,7 +449,7 @@ fn only_signals_that_are_selected_are_sent() {
             .iter()
             .any(|name| name.starts_with("m/"))
     );
-    // Others stay as they are: of an earlier state, also where the source has removed them.
+    // Others stay in their earlier state, even if the source has removed them.
     source.append("n/long", 10, 1);
     source.store.remove("n/short").unwrap();
     source.store.commit(true).unwrap();
@@ -485,7 +485,7 @@ fn a_second_push_that_began_meanwhile_ends_the_first() {
 }
 
 #[test]
-fn what_is_no_copy_of_the_store_is_left_alone() {
+fn a_target_that_is_no_copy_is_unchanged() {
     let (server, url) = server();
     let (source, other) = (Source::filled(), Source::filled());
     push(&source.path(), &url, &CopyOptions::default()).unwrap();
@@ -504,14 +504,14 @@ fn what_is_no_copy_of_the_store_is_left_alone() {
     assert_eq!(strange.changes().len(), 0);
 }
 
-/// Appending to signals that are there leaves the copy readable, wherever a push of it ends.
+/// Ends a push of appended samples at every change: the copy stays readable.
 #[test]
-fn a_push_of_what_was_appended_leaves_the_copy_readable_wherever_it_breaks_off() {
+fn an_interrupted_push_of_appends_leaves_the_copy_readable() {
     let mut at = 0;
     loop {
         let (server, url) = server();
         let source = Source::filled();
-        // Long enough that its tables are files.
+        // Long enough for its tables to be files.
         for round in 0..400 {
             source.append("n/long", 100, round);
             source
@@ -552,7 +552,7 @@ fn a_push_of_what_was_appended_leaves_the_copy_readable_wherever_it_breaks_off()
 }
 
 #[test]
-fn damage_of_the_source_takes_nothing_from_the_copy() {
+fn damage_of_the_source_does_not_affect_the_copy() {
     use std::os::unix::fs::FileExt;
 
     let (_server, url) = server();
@@ -606,7 +606,7 @@ fn an_interrupted_push_is_finished_with_the_same_selection_or_with_none() {
 }
 
 #[test]
-fn objects_of_others_stay_and_stores_do_not_lie_in_each_other() {
+fn foreign_objects_stay_and_stores_are_not_nested() {
     let (server, url) = server();
     let source = Source::filled();
     push(&source.path(), &url, &CopyOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Stores over an object store in memory, which counts requests and can break answers off, refuse them and take its time.
+//! Stores in an in-memory object store that counts requests and can truncate, deny and delay answers.
 
 mod faulty;
 
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 const ROOT: &str = "s3://bucket/water.iso";
 const PREFIX: &str = "some/water.iso";
 
-/// A store on a disk and its copy among objects.
+/// A store on disk and its copy in objects.
 struct StoreCopy {
     folder: TempDir,
     objects: Arc<Faulty>,
@@ -37,7 +37,7 @@ fn samples(count: i64, seed: i64) -> Vec<i16> {
 }
 
 impl StoreCopy {
-    /// Stretches of samples with gaps between them.
+    /// Ranges of samples with gaps between them.
     fn new(stretches: &[(i64, i64)], sealed: bool) -> Self {
         let copy = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -64,7 +64,7 @@ impl StoreCopy {
         self.folder.path().join("water.iso")
     }
 
-    /// Copies what is new or changed; what names the live state last.
+    /// Copies new and changed files, those that name the live state last.
     fn publish(&self) {
         self.objects.publish(&self.local(), PREFIX);
     }
@@ -87,7 +87,7 @@ impl StoreCopy {
             .collect()
     }
 
-    /// By the strategy of remote media, in pieces.
+    /// Scans by the strategy of remote media, in pieces.
     fn scanned(store: &Store, piece: i64, at_once: usize) -> Vec<i16> {
         let signal = store.signal("a/b").unwrap();
         let all = signal.select(0..signal.end_index()).unwrap();
@@ -124,9 +124,9 @@ impl StoreCopy {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever lies where, and whatever breaks off on the way: the same as from the disk.
+    /// With any layout and any faults, a store in objects shows the same as on disk.
     #[test]
-    fn a_store_among_objects_shows_what_its_copy_on_a_disk_does(
+    fn a_store_in_objects_equals_its_copy_on_disk(
         stretches in prop::collection::vec((1..90_000i64, 1..40_000i64), 1..6),
         sealed in prop::bool::weighted(0.2),
         piece in 500..60_000i64,
@@ -154,7 +154,7 @@ proptest! {
 }
 
 #[test]
-fn verification_finds_a_sound_store_sound_and_a_flipped_bit() {
+fn verification_accepts_a_sound_store_and_finds_a_flipped_bit() {
     let copy = StoreCopy::new(&[(200_000, 10)], false);
     let options = VerifyOptions {
         deep: true,
@@ -173,7 +173,7 @@ fn verification_finds_a_sound_store_sound_and_a_flipped_bit() {
 }
 
 #[test]
-fn a_store_opens_and_a_signal_loads_with_few_requests_one_after_another() {
+fn opening_a_store_and_a_signal_takes_few_sequential_requests() {
     let copy = StoreCopy::new(&[(50_000, 10), (50_000, 10)], false);
     let store = copy.open();
     let opened = copy.objects.requests.swap(0, Ordering::Relaxed);
@@ -200,7 +200,7 @@ fn pieces_close_together_are_one_request() {
 }
 
 #[test]
-fn what_was_published_since_shows_after_a_refresh_and_not_before() {
+fn publications_are_visible_after_a_refresh_only() {
     let copy = StoreCopy::new(&[(30_000, 10)], false);
     let reader = copy.open();
     let old = reader.signal("a/b").unwrap();
@@ -229,7 +229,7 @@ fn what_was_published_since_shows_after_a_refresh_and_not_before() {
 }
 
 #[test]
-fn another_store_in_the_place_of_an_open_one_is_no_mixture() {
+fn another_store_replacing_an_open_one_is_not_mixed_with_it() {
     let copy = StoreCopy::new(&[(2_000_000, 10)], false);
     let reader = copy.open();
     let signal = reader.signal("a/b").unwrap();
@@ -273,7 +273,7 @@ fn writing_is_refused_in_one_line() {
 }
 
 #[test]
-fn a_server_that_goes_on_failing_is_an_error_and_no_end_of_the_file() {
+fn a_persistently_failing_server_is_an_error_not_an_end_of_file() {
     let copy = StoreCopy::new(&[(200_000, 10)], false);
     let store = copy.open();
     let signal = store.signal("a/b").unwrap();
@@ -288,10 +288,10 @@ fn a_server_that_goes_on_failing_is_an_error_and_no_end_of_the_file() {
 }
 
 #[test]
-fn what_is_published_while_a_store_opens_is_not_missed() {
+fn a_publication_during_opening_is_seen() {
     let copy = StoreCopy::new(&[(30_000, 10)], false);
     let (local, objects) = (copy.local(), copy.objects.clone());
-    // Between whatever is asked for first, and MANIFEST.
+    // Between the first request and MANIFEST.
     copy.objects.before_read("MANIFEST", move || {
         let store = Store::open(&local, Mode::ReadWrite).unwrap();
         let options = CreateOptions::new(DType::I16, Rate::from_hz(1000).unwrap());
@@ -308,7 +308,7 @@ fn what_is_published_while_a_store_opens_is_not_missed() {
 }
 
 #[test]
-fn a_store_of_which_nobody_knows_whether_it_is_a_whole_backup_does_not_open() {
+fn a_possibly_incomplete_backup_does_not_open() {
     let copy = StoreCopy::new(&[(1000, 10)], false);
     *copy.objects.denied.lock().unwrap() = Some("/BACKUP".into());
     let error = copy.try_open(Mode::Read).map(drop).unwrap_err();
@@ -316,7 +316,7 @@ fn a_store_of_which_nobody_knows_whether_it_is_a_whole_backup_does_not_open() {
 }
 
 #[test]
-fn a_store_too_large_to_be_listed_is_opened_without_listing_what_is_not_there() {
+fn a_store_too_large_to_list_opens_with_few_listings() {
     let copy = StoreCopy::new(&[(50_000, 10), (50_000, 10)], false);
     copy.objects.is_large.store(true, Ordering::Relaxed);
     let store = copy.open();
@@ -331,8 +331,8 @@ fn a_store_too_large_to_be_listed_is_opened_without_listing_what_is_not_there() 
 }
 
 #[test]
-fn what_a_server_fails_to_give_is_not_asked_for_once_more() {
-    // The first request and its repetitions.
+fn objects_that_fail_are_not_requested_again() {
+    // The first request and its retries.
     const TRIES: u64 = 6;
     for sealed in [false, true] {
         let copy = StoreCopy::new(&[(2_000_000, 10)], sealed);
@@ -340,7 +340,7 @@ fn what_a_server_fails_to_give_is_not_asked_for_once_more() {
         let signal = store.signal("a/b").unwrap();
         let read = |range| signal.select(range).unwrap().counts(-1i16);
         read(0..10).unwrap();
-        // What is read ahead comes, too.
+        // Also wait for the read-ahead.
         std::thread::sleep(std::time::Duration::from_millis(200));
         copy.objects.break_off(&(0..10_000).collect::<Vec<_>>());
         copy.objects.requests.store(0, Ordering::Relaxed);
@@ -352,7 +352,7 @@ fn what_a_server_fails_to_give_is_not_asked_for_once_more() {
 }
 
 #[test]
-fn many_readers_in_turn_read_each_block_once() {
+fn alternating_readers_read_each_block_once() {
     const FILE_BYTES: u64 = 16 << 20;
     const READ_BYTES: u64 = 64 << 10;
     let objects = Arc::new(Faulty::default());

@@ -1,4 +1,4 @@
-//! What can go wrong with an import: what happened, where, and how to mend it.
+//! Errors of imports.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,21 @@ use isochrony_time::{Fixed, civil};
 
 /// An error of this crate.
 ///
-/// Errors about one file of many are collected as [`Problem`](crate::Problem)s and never stop the others.
+/// Errors about one of many files become [`Problem`](crate::Problem)s and do not stop the import.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
-    // --- templates ---
-    /// A template with nothing in it.
+    /// The template is empty.
     #[error(
         "the layout template is empty; write one such as {{station}}/{{station}}_{{epoch}}.raw"
     )]
     EmptyTemplate,
-    /// A template longer than any path.
+    /// The template is longer than any path.
     #[error("the layout template has {length} characters, at most {max} are possible; shorten it")]
     TemplateTooLong {
-        /// Characters given.
+        /// Its characters.
         length: usize,
-        /// Most that is allowed.
+        /// Maximum.
         max: usize,
     },
     /// A brace without its partner.
@@ -37,7 +36,7 @@ pub enum IngestError {
         /// The brace.
         brace: char,
     },
-    /// A field whose name is empty or has other characters than letters, digits and underscores.
+    /// A field with an invalid name.
     #[error(
         "layout {template:?}: field {{{field}}} at character {at} is refused; a field is a name of ASCII letters, digits and underscores that starts with a letter"
     )]
@@ -46,10 +45,10 @@ pub enum IngestError {
         template: String,
         /// Character position of its brace, from 1.
         at: usize,
-        /// What stood between the braces.
+        /// The text between the braces.
         field: String,
     },
-    /// What follows the colon in a field is not legal for it.
+    /// The text after a field's colon is invalid.
     #[error("layout {template:?}: {{{field}:{spec}}} at character {at} is refused; {legal}")]
     InvalidFieldSpec {
         /// The template as given.
@@ -58,14 +57,14 @@ pub enum IngestError {
         at: usize,
         /// The field.
         field: String,
-        /// What stood after the colon.
+        /// The text after the colon.
         spec: String,
-        /// What may stand there.
+        /// What is allowed.
         legal: &'static str,
     },
     /// Two fields of variable width with nothing between them.
     #[error(
-        "layout {template:?}: {second} at character {at} touches {first}, so that nobody can tell where one ends; put a character between them or give a width, such as {{name:4}}"
+        "layout {template:?}: {second} at character {at} touches {first}, so the end of the first is ambiguous; put a character between them or give a width, such as {{name:4}}"
     )]
     TouchingFields {
         /// The template as given.
@@ -77,16 +76,16 @@ pub enum IngestError {
         /// The second, as written.
         second: String,
     },
-    /// A time field without the coarser one that it belongs to.
+    /// A time field without the coarser one that it needs.
     #[error(
         "layout {template:?}: {{{field}}} needs {needs} too; add it, or use {{epoch}} or {{iso}}"
     )]
     MissingTimeField {
         /// The template as given.
         template: String,
-        /// The field that is there.
+        /// The field.
         field: &'static str,
-        /// The fields that are not.
+        /// The missing fields.
         needs: &'static str,
     },
     /// Two fields that each state the whole time.
@@ -101,7 +100,7 @@ pub enum IngestError {
         /// The other.
         second: &'static str,
     },
-    /// A template whose paths could lie outside the folder, or nowhere.
+    /// A template whose paths could leave the folder.
     #[error(
         "layout {template:?}: path component {component:?} is refused, since {reason}; a layout is relative to the imported folder"
     )]
@@ -110,7 +109,7 @@ pub enum IngestError {
         template: String,
         /// The component.
         component: String,
-        /// Why.
+        /// Why it is refused.
         reason: &'static str,
     },
     /// A preset that does not exist.
@@ -118,21 +117,20 @@ pub enum IngestError {
     UnknownPreset {
         /// The name as given.
         name: String,
-        /// Those that exist.
+        /// Known presets.
         known: &'static str,
     },
 
-    // --- one file of many ---
-    /// A path that the layout does not describe.
+    /// A path that does not match the layout.
     #[error(
         "the name does not fit the layout: {expected} was expected at character {at} of {path:?}; rename the file or correct the layout"
     )]
     Misnamed {
         /// Path below the imported folder.
         path: String,
-        /// Character position in it up to which it fits, from 1.
+        /// Character position of the mismatch, from 1.
         at: usize,
-        /// What should be there.
+        /// What is expected there.
         expected: String,
     },
     /// A field that appears twice in a path with different values.
@@ -149,14 +147,14 @@ pub enum IngestError {
         /// Its other value.
         second: String,
     },
-    /// A time stamp that no calendar or clock has.
+    /// A stamp that is not a valid date or time.
     #[error("the time stamp {stamp:?} in {path:?} is impossible: {reason}; rename the file")]
     ImpossibleStamp {
         /// Path below the imported folder.
         path: String,
         /// The stamp.
         stamp: String,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: &'static str,
     },
     /// A name that is not valid UTF-8.
@@ -177,7 +175,7 @@ pub enum IngestError {
         bytes: u64,
         /// Bytes of a sample.
         size: u64,
-        /// Bytes over.
+        /// Bytes left over.
         rest: u64,
         /// Whole samples.
         whole: u64,
@@ -190,17 +188,17 @@ pub enum IngestError {
         /// Bytes when it was opened.
         expected: u64,
     },
-    /// Samples that are stored already, from another file.
+    /// Its samples are stored already, from another file.
     #[error(
         "its samples are stored already, with the same stamp, in signal {signal:?} at index {index}; it was skipped, remove the copy"
     )]
     Duplicate {
         /// The signal.
         signal: String,
-        /// First index of the stored ones.
+        /// First stored index.
         index: i64,
     },
-    /// Samples that differ from those stored of the same time.
+    /// Its samples differ from stored ones of the same time.
     #[error(
         "its samples from {} to {} overlap in time with others of signal {signal:?}; all are kept, these as a run of their own from index {index}; choose with overlap when reading",
         civil::format(*start), civil::format(*end)
@@ -208,14 +206,14 @@ pub enum IngestError {
     Overlap {
         /// The signal.
         signal: String,
-        /// First index of these.
+        /// First index of these samples.
         index: i64,
-        /// Civil time at which they begin to overlap, UTC ns since 1970.
+        /// Start of the overlap, UTC ns since 1970.
         start: Fixed,
-        /// Civil time at which they end to.
+        /// End of the overlap.
         end: Fixed,
     },
-    /// Samples of a source that are stored already, while others of it were not.
+    /// Some samples of a source are stored already.
     #[error(
         "{samples} of its samples, from {} to {}, are stored already, with the same stamps, in signal {signal:?} from index {index} on; they were skipped and the others taken, remove the copy",
         civil::format(*start), civil::format(*end)
@@ -223,23 +221,23 @@ pub enum IngestError {
     Repeated {
         /// The signal.
         signal: String,
-        /// Least index of the stored ones.
+        /// Least stored index.
         index: i64,
-        /// How many there are.
+        /// Number of stored samples.
         samples: i64,
         /// Civil time of the first, UTC ns since 1970.
         start: Fixed,
         /// Civil time of the end of the last.
         end: Fixed,
     },
-    /// A source that was imported before and was changed since, not only continued.
+    /// A source was imported before and has changed other than by growing.
     #[error(
         "its first {samples} samples are stored in signal {signal:?}, but what follows them was changed since then; import it as a signal of another name, or delete that signal first"
     )]
     Rewritten {
         /// The signal.
         signal: String,
-        /// How many samples are as they were.
+        /// Number of unchanged samples.
         samples: i64,
     },
     /// A symbolic link that is not followed.
@@ -247,17 +245,17 @@ pub enum IngestError {
         "the symbolic link is not followed: {reason}; put the recordings themselves into the folder"
     )]
     LinkNotFollowed {
-        /// Why.
+        /// Why not.
         reason: &'static str,
     },
     /// Neither a file nor a folder.
     #[error("this is a {kind}, not a file; move it elsewhere")]
     NotAFile {
-        /// What it is.
+        /// Its kind.
         kind: &'static str,
     },
 
-    /// A block of another kind than its signal.
+    /// A block's type, rate or unit differs from its signal's.
     #[error(
         "signal {signal:?} has {what} {have}, the source has {got}; import it into a signal of another name, or convert it"
     )]
@@ -271,19 +269,19 @@ pub enum IngestError {
         /// The source's.
         got: String,
     },
-    /// Blocks that come together are not as long as stated.
+    /// Samples of several blocks are not as many as stated.
     #[error(
         "signal {signal:?} gets {have} samples for blocks that have {stated} in all; state for each how many it has, above zero"
     )]
     BlockSizes {
         /// The signal.
         signal: String,
-        /// Samples that came.
+        /// Samples given.
         have: usize,
-        /// Samples that were stated.
+        /// Samples stated.
         stated: i128,
     },
-    /// A source without times for a signal that has them, or the other way round.
+    /// A source without times for a signal with times, or vice versa.
     #[error(
         "signal {signal:?} {}; import it into a signal of another name{}",
         if *signal_is_timed { "has civil time, and the source states none" } else { "has no civil time, and the source states one" },
@@ -299,7 +297,6 @@ pub enum IngestError {
     #[error("a block without samples was fed; leave it out")]
     EmptyBlock,
 
-    // --- the import as a whole ---
     /// An option outside its legal range.
     #[error("{option}={got} is refused; {legal}")]
     InvalidOption {
@@ -307,23 +304,23 @@ pub enum IngestError {
         option: &'static str,
         /// The value as given.
         got: String,
-        /// What is legal.
+        /// Allowed values.
         legal: &'static str,
     },
-    /// The end was asked for.
-    #[error("the import was cancelled; what was committed stays, run it again to go on")]
+    /// The import was cancelled.
+    #[error("the import was cancelled; what was committed stays, run it again to continue")]
     Cancelled,
-    /// The operating system refused something.
+    /// The operating system reported an error.
     #[error("cannot {action} {}: {source}; check its permissions and its disk", path.display())]
     Io {
-        /// What was tried: `"read"`, `"list"`.
+        /// Attempted action: `"read"`, `"list"`.
         action: &'static str,
-        /// On which file or folder.
+        /// File or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The folder to import is none.
+    /// The path to import is not a folder.
     #[error("{} is not a folder; give the folder that holds the recordings", path.display())]
     NotAFolder {
         /// The path as given.
@@ -335,7 +332,7 @@ pub enum IngestError {
 }
 
 impl IngestError {
-    /// Stable name of the kind of error, in `snake_case`.
+    /// Stable `snake_case` code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -374,7 +371,7 @@ impl IngestError {
         }
     }
 
-    /// Whether nothing more can be imported, rather than one source not.
+    /// Whether the whole import has failed, not only one source.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         match self {

@@ -1,11 +1,11 @@
-//! What the fuzz targets call; not part of the public face.
+//! Entry points of the fuzz targets; not public API.
 
 use isochrony_segment::DType;
 
 use crate::{EncodedSamples, Layout, RecordRun};
 
-/// Reads the input as a template, a newline and a path: parsing, printing and parsing again gives the same layout, and
-/// no path makes matching panic or name a signal that leads elsewhere.
+/// Template, newline, path: the layout survives print and parse, and no path panics or names a signal outside the
+/// store.
 pub fn layout(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -35,8 +35,7 @@ pub fn layout(data: &[u8]) {
     }
 }
 
-/// Decodes the input as the samples of a miniSEED record, of which the first four bytes state encoding, byte order and
-/// number of samples: what is decoded has that number of samples, and those of Steim begin and end as stored.
+/// Encoding, byte order, sample count, payload: the count matches, and Steim samples begin and end as stored.
 pub fn mseed_samples(data: &[u8]) {
     let Some((&[encoding, order, high, low], payload)) = data.split_first_chunk() else {
         return;
@@ -70,9 +69,8 @@ pub fn mseed_samples(data: &[u8]) {
     }
 }
 
-/// Takes the input for a part of a file, of which the first two bytes state how much of it follows, looks for a run of
-/// records there and decodes it: the run lies within the input, its parts follow on one another without a hole, and each
-/// is as long as the samples that it states.
+/// Rest of the file (two bytes), window: a run lies within the input, its parts are adjacent and as long as their
+/// samples.
 pub fn mseed_run(data: &[u8]) {
     let Some((&[from, behind], window)) = data.split_first_chunk() else {
         return;

@@ -1,4 +1,4 @@
-//! [`gap_edges`]: which files and stamps lie on both sides of a gap.
+//! [`gap_edges`]: files and stamps on both sides of a gap.
 
 use isochrony_store::{Gap, Signal};
 use isochrony_time::{Fixed, Stamp};
@@ -8,18 +8,18 @@ use crate::session::provenance::file_of_sample;
 /// The recording on one side of a gap.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GapEdge {
-    /// Path of the file below the folder that was imported; `None` if an importer told none.
+    /// Path of the file below the imported folder; `None` if the importer gave none.
     pub source: Option<String>,
-    /// Index and stamp, as the source gave it: before a gap the last one of the run, after it that of the first sample.
+    /// Index and stamp: the last one of the run before the gap, that of the first sample after it.
     pub stamp: Option<(i64, Stamp)>,
 }
 
-/// Both sides of a gap. One where the signal begins or ends is empty.
+/// Both sides of a gap; a side is empty where the signal begins or ends.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GapEdges {
-    /// What was recorded last before it.
+    /// The recording before the gap.
     pub before: GapEdge,
-    /// What was recorded first after it.
+    /// The recording after the gap.
     pub after: GapEdge,
 }
 

@@ -1,10 +1,10 @@
-//! How far an import is.
+//! Progress of an import.
 
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::Progress;
 
-/// How far an import is. A refused file counts as done.
+/// Progress of an import. A refused file counts as done.
 #[derive(Debug)]
 pub struct ImportProgress {
     /// Bytes of files.
@@ -16,13 +16,11 @@ pub struct ImportProgress {
 /// Called with the progress, at most ten times a second and at the end.
 pub type OnProgress<'a> = &'a mut dyn FnMut(&ImportProgress);
 
-/// Least time between two calls.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct Meter<'a> {
     report: Option<OnProgress<'a>>,
     progress: ImportProgress,
-    /// When it was reported last, or work began.
     reported: Option<Instant>,
 }
 
@@ -39,20 +37,18 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// More to do.
     pub(crate) fn expect(&mut self, files: u64, bytes: u64) {
         self.progress.files.extend(files);
         self.progress.bytes.extend(bytes);
         self.reported.get_or_insert_with(Instant::now);
     }
 
-    /// Bytes done, within a file.
     pub(crate) fn bytes(&mut self, bytes: u64) {
         self.progress.bytes.advance(bytes);
         self.report_if_due(false);
     }
 
-    /// A file done, of which `left` bytes were not counted yet.
+    /// A file is done, of which `left` bytes are not yet counted.
     pub(crate) fn file(&mut self, left: u64) {
         self.progress.files.advance(1);
         self.bytes(left);
@@ -71,7 +67,7 @@ impl<'a> Meter<'a> {
         if since < REPORT_INTERVAL && !at_once {
             return;
         }
-        // A file that grew since it was listed must not show more than everything.
+        // A file that has grown since it was listed must not exceed the total.
         let bytes = &self.progress.bytes;
         bytes.set_total(bytes.total().max(Some(bytes.done())));
         self.reported = Some(now);
@@ -84,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_call_says_that_all_is_done() {
+    fn the_last_call_reports_completion() {
         let mut seen = Vec::new();
         let mut report = |now: &ImportProgress| {
             let all = |one: &Progress| (one.done(), one.total());

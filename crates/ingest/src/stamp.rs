@@ -1,10 +1,10 @@
-//! Time stamps as file names state them: civil time and how finely it is stated.
+//! Time stamps in file names: civil time and its resolution.
 //!
-//! All arithmetic is in integers; a stamp is never an f64 of seconds.
+//! All arithmetic is in integers, never in f64 seconds.
 
 use isochrony_time::{Fixed, civil};
 
-/// A stamp in a name: the first sample was taken in `[ns, ns + resolution_ns)`, in nanoseconds of UTC since 1970.
+/// A stamp of a name: the first sample was taken in `[ns, ns + resolution_ns)`, in UTC ns since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CivilStamp {
     /// Nanoseconds since 1970-01-01T00:00:00Z.
@@ -13,14 +13,11 @@ pub struct CivilStamp {
     pub resolution_ns: i64,
 }
 
-/// Nanoseconds in a second.
 pub(crate) const SECOND: i64 = 1_000_000_000;
-/// Nanoseconds in a day.
 pub(crate) const DAY: i64 = 86_400 * SECOND;
 
 const RANGE: &str = "it lies outside 1677 to 2262";
 
-/// Calendar fields as far as a name gives them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Calendar {
     pub(crate) year: i64,
@@ -30,12 +27,12 @@ pub(crate) struct Calendar {
     pub(crate) hour: Option<i64>,
     pub(crate) minute: Option<i64>,
     pub(crate) second: Option<i64>,
-    /// Digits after the second's point: value and number of digits.
+    /// Digits after the decimal point: value and number.
     pub(crate) fraction: Option<(i64, u32)>,
 }
 
 impl Calendar {
-    /// The stamp, or what is impossible about it.
+    /// The stamp, or why it is impossible.
     pub(crate) fn stamp(&self) -> Result<CivilStamp, &'static str> {
         let leap = is_leap(self.year);
         let days = match self.month {
@@ -76,7 +73,7 @@ impl Calendar {
                 return Err("seconds go from 0 to 60");
             }
             seconds += second;
-            // 60 is a leap second; in POSIX time it is the first second of the next day.
+            // 60 is a leap second; POSIX time counts it as the next day's first second.
             let after = Fixed::from_i128(i128::from(seconds) * i128::from(SECOND));
             if second == 60 && !after.is_some_and(civil::follows_leap_second) {
                 return Err(
@@ -97,7 +94,6 @@ impl Calendar {
     }
 }
 
-/// Unit in which an epoch counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EpochUnit {
     Seconds,
@@ -114,10 +110,10 @@ impl EpochUnit {
         ("ns", Self::Nanos),
     ];
 
-    /// The unit in which a number of this many digits is a time between 1970 and 2262.
+    /// The unit in which a number of this many digits is between 1970 and 2262.
     ///
-    /// Ten digits of seconds end in 2286, so eleven can only be milliseconds, and so on; 10, 13, 16 and 19 digits are
-    /// what recordings made since 2001 have.
+    /// Ten digits of seconds end in 2286, so eleven must be milliseconds, and so on; recordings since 2001 have 10, 13,
+    /// 16 or 19 digits.
     fn of_digits(digits: usize) -> Self {
         match digits {
             0..=10 => Self::Seconds,
@@ -137,7 +133,7 @@ impl EpochUnit {
     }
 }
 
-/// Reads `digits` or `digits.digits` as time since 1970, counted in `unit` or in what the number of digits tells.
+/// `digits` or `digits.digits`, in `unit` or in that which the number of digits implies.
 pub(crate) fn parse_epoch(text: &str, unit: Option<EpochUnit>) -> Result<CivilStamp, &'static str> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let unit_ns = unit
@@ -159,16 +155,15 @@ pub(crate) fn parse_epoch(text: &str, unit: Option<EpochUnit>) -> Result<CivilSt
     Ok(CivilStamp { ns, resolution_ns })
 }
 
-/// A date as ISO 8601 states it, with a time of day as far as it goes.
+/// An ISO 8601 date with a possibly incomplete time of day.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IsoStamp {
     calendar: Calendar,
-    /// Seconds east of UTC.
     offset: i64,
 }
 
 impl IsoStamp {
-    /// Takes the time of day where the text ends from other fields, from the coarsest on.
+    /// Completes the time of day from other fields, coarsest first.
     pub(crate) fn refined(mut self, parts: &Calendar) -> Self {
         let calendar = &mut self.calendar;
         if calendar.hour.is_none() {
@@ -186,7 +181,6 @@ impl IsoStamp {
         self
     }
 
-    /// The stamp, or what is impossible about it.
     pub(crate) fn stamp(&self) -> Result<CivilStamp, &'static str> {
         let stamp = self.calendar.stamp()?;
         let ns = stamp.ns.checked_sub(self.offset * SECOND).ok_or(RANGE)?;
@@ -194,10 +188,10 @@ impl IsoStamp {
     }
 }
 
-/// Reads ISO 8601, extended (`2010-03-01T00:30:05.25Z`) or compact (`20100301T003005`), as far as it goes; `-` or `_`
-/// may stand for the colons that some file systems refuse. `None` if the text is no such date at all.
+/// Parses ISO 8601, extended (`2010-03-01T00:30:05.25Z`) or compact (`20100301T003005`), possibly incomplete; `-` or
+/// `_` may replace the colons, which some file systems refuse. `None` if it is no date.
 ///
-/// `minus_zone`: whether `-0500` may end it as a zone. Where other text may follow, it is as likely a counter.
+/// `minus_zone`: whether `-0500` at the end may be a zone; before other text it may be a counter.
 pub(crate) fn parse_iso(text: &str, minus_zone: bool) -> Option<IsoStamp> {
     let mut rest = Cursor { rest: text };
     let mut calendar = Calendar {
@@ -265,7 +259,7 @@ impl Cursor<'_> {
         self.rest.is_empty() || self.rest.starts_with(['Z', 'z', '+'])
     }
 
-    /// The offset from UTC in seconds; none given means UTC. A minus is a zone only after seconds.
+    /// Offset in seconds, 0 if none. A minus is a zone only after seconds.
     fn zone(&mut self) -> Option<i64> {
         if self.rest.is_empty() || self.eat(&['Z', 'z']).is_some() {
             return Some(0);
@@ -278,7 +272,7 @@ impl Cursor<'_> {
         } else {
             0
         };
-        // Zones are whole quarters of an hour, from 12 hours west to 14 east; other digits are a counter.
+        // Zones are multiples of 15 minutes from -12 h to +14 h; other digits are a counter.
         let offset = sign * (hours * 60 + minutes);
         let is_zone = minutes < 60 && minutes % 15 == 0 && (-12 * 60..=14 * 60).contains(&offset);
         is_zone.then_some(offset * 60)
@@ -299,7 +293,7 @@ fn days_in_month(leap: bool, month: i64) -> i64 {
 
 /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    // Years that begin in March put the leap day last, so that month lengths follow one formula.
+    // Years from March put the leap day last, so that one formula gives all month lengths.
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -313,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_of_an_epoch_tell_unit_and_resolution() {
+    fn digits_of_an_epoch_determine_unit_and_resolution() {
         let base = 1_267_401_600 * SECOND;
         for (text, ns, resolution) in [
             ("1267401600", base, SECOND),
@@ -379,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_that_are_no_zone_are_none() {
+    fn digits_that_are_no_zone_are_not_parsed_as_one() {
         for text in [
             "20100301T003005-0040",
             "20100301T003005-1500",
@@ -412,7 +406,7 @@ mod tests {
         let stamp = refined("20100301").unwrap();
         assert_eq!(stamp.ns, base + (7 * 60 + 40) * 60 * SECOND);
         assert_eq!(stamp.resolution_ns, 60 * SECOND);
-        // What the text states itself is not replaced.
+        // Fields that the text states are not replaced.
         assert_eq!(
             refined("20100301T0105").unwrap().ns,
             base + 65 * 60 * SECOND
@@ -422,7 +416,7 @@ mod tests {
 
     #[test]
     fn every_day_of_eight_centuries_has_its_number() {
-        // Counting days one by one is the oracle.
+        // Oracle: counts days one by one.
         let mut expected = days_from_civil(1700, 1, 1);
         assert_eq!(days_from_civil(1970, 1, 1), 0);
         for year in 1700..2500 {

@@ -1,4 +1,4 @@
-//! An import that is killed, and run again, gives what an import that was not killed gives.
+//! An import that is killed and repeated has the result of an uninterrupted one.
 
 #[path = "suite/common/mod.rs"]
 mod common;
@@ -13,19 +13,19 @@ use isochrony_ingest::{ImportProgress, RawOptions, import_raw};
 use isochrony_store::{Mode, Signal, Store};
 
 const FOLDER: &str = "ISOCHRONY_RESUME_TEST";
-/// Kills that left a committed part of the import, each more than the one before.
+/// Number of kills after which more must be committed than before.
 const PARTS: u32 = 6;
-const MOST_KILLS: u32 = 300;
+const MAX_KILLS: u32 = 300;
 const SIGNALS: [&str; 2] = ["a/p", "b/p"];
 
 fn options() -> RawOptions {
     let mut options = RawOptions::preset("censam").unwrap();
-    // A commit every few files, so that a kill falls between, in and after some.
+    // A commit every few files, so that kills fall between, within and after commits.
     options.session.commit_bytes = 30_000;
     options
 }
 
-/// Run by the test below in a process of its own; does nothing otherwise.
+/// Child process of the test below; otherwise does nothing.
 #[test]
 fn child_that_is_killed() {
     let Ok(folder) = std::env::var(FOLDER) else {
@@ -87,7 +87,7 @@ fn assert_same(killed: &Signal, whole: &Signal) {
             .concat()
     };
     assert_eq!(samples(killed), samples(whole));
-    // The fits agree: where they differ at all, by less than the stamps' resolution.
+    // The fits differ, if at all, by less than the stamps' resolution.
     for index in (0..whole.end_index()).step_by(997) {
         let (killed, whole) = (
             killed.time_of(index).unwrap().value,
@@ -108,7 +108,7 @@ fn sample_count(store: &Store) -> i64 {
     counts.sum()
 }
 
-/// Lets a child import, and kills it `delay` after it began, if it still lives then.
+/// Runs an import in a child and kills it after `delay`; whether it still ran.
 fn killed_after(folder: &Path, delay: Duration) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_that_is_killed", "--nocapture"])
@@ -130,7 +130,7 @@ fn killed_after(folder: &Path, delay: Duration) -> bool {
     lives
 }
 
-/// Samples that were committed. Looks at a copy, so that the next child finds what the kill left, and recovers it.
+/// Number of committed samples, read from a copy, so that the next child recovers what the kill left.
 fn left_by_kill(path: &Path, copy: &Path) -> i64 {
     let _ = std::fs::remove_dir_all(copy);
     copy_folder(path, copy);
@@ -153,7 +153,7 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_killed_import_goes_on_where_it_stopped() {
+fn a_killed_import_resumes_after_its_last_commit() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("src");
     let recorders = write_recordings(&source);
@@ -166,7 +166,7 @@ fn a_killed_import_goes_on_where_it_stopped() {
     let (mut kills, mut parts, mut kept) = (0, 0, 0);
     let mut delay = Duration::from_millis(1);
     while parts < PARTS {
-        assert!(kills < MOST_KILLS, "{parts} of {kills} kills left a part");
+        assert!(kills < MAX_KILLS, "{parts} of {kills} kills left a part");
         if killed_after(folder.path(), delay) {
             kills += 1;
         }
@@ -176,7 +176,7 @@ fn a_killed_import_goes_on_where_it_stopped() {
             "{kept} samples were committed, {left} are left"
         );
         if left == all {
-            // Too late: from the start, and sooner.
+            // Too late: start anew with a shorter delay.
             std::fs::remove_dir_all(&path).unwrap();
             (delay, kept) = (delay / 4, 0);
         } else {

@@ -1,4 +1,4 @@
-//! Errors of reading by a strategy and of measuring a machine.
+//! Errors of strategies and of calibration.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,25 +8,25 @@ use isochrony_segment::SegmentError;
 use crate::source::SourceError;
 
 /// An error of this crate. Paths are as given.
-#[allow(missing_docs)] // Fields whose names and messages say all there is to say.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IoError {
     /// The operating system refused a call.
     #[error("cannot {action} {}: {source}", path.display())]
     System {
-        /// What was tried, such as `"read"`.
+        /// Attempted action, such as `"read"`.
         action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// A file ends before samples that must be in it.
+    /// A file ends before samples that it must contain.
     #[error("{} is too short: it has {have} bytes, but its samples need {need}; restore the file from a copy", path.display())]
     MissingSamples { path: PathBuf, have: u64, need: u64 },
-    /// A disk has too little room.
+    /// A disk has too little space.
     #[error("cannot {action} {}: the disk is full; free some space and try again", path.display())]
     DiskFull { action: &'static str, path: PathBuf },
-    /// A request for more memory than can be addressed.
+    /// More memory is needed than can be addressed.
     #[error(
         "{what} needs {bytes} bytes, but the limit is {limit}; use a shorter range or smaller windows"
     )]
@@ -35,14 +35,14 @@ pub enum IoError {
         bytes: u128,
         limit: u128,
     },
-    /// No strategy has this name.
+    /// Unknown name of a strategy.
     #[error("there is no I/O strategy {name:?}; choose one of {known}")]
     UnknownStrategy {
         name: String,
-        /// All names, separated by commas.
+        /// All names, comma-separated.
         known: String,
     },
-    /// A calibration with these options is impossible.
+    /// Invalid calibration options.
     #[error("cannot calibrate with {option} {got}; {legal}")]
     RefusedCalibration {
         option: &'static str,
@@ -52,13 +52,13 @@ pub enum IoError {
     /// The stored profile of this machine is unusable.
     #[error("the machine's profile {} cannot be used: {reason}; measure again with `isochrony calibrate`, or delete that file", path.display())]
     BadProfile { path: PathBuf, reason: String },
-    /// The caller was asked to stop.
+    /// The caller requested a stop.
     #[error("reading was stopped; start it again")]
     Interrupted,
     /// Memory for samples.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// An error of the source, passed on as it is.
+    /// An error of the source, passed on.
     #[error(transparent)]
     Source(SourceError),
 }
@@ -102,8 +102,8 @@ mod tests {
 
     const VARIANTS: usize = 10;
 
-    /// One of each variant, its code, and words of its message: what, where and the remedy. `System` and `Source` have
-    /// none: their cause is outside this crate.
+    /// A value of every variant, its code, and words of its message: what, where and the remedy. `System` and `Source`
+    /// have none, since their cause is outside this crate.
     fn all() -> Vec<(IoError, &'static str, [&'static str; 3])> {
         let path = || PathBuf::from("/a/file");
         vec![
@@ -185,7 +185,7 @@ mod tests {
         ]
     }
 
-    /// A new variant does not compile before it has an index here; then add it to `all`, and raise `VARIANTS`.
+    /// Makes a new variant a compile error until it has an index here; then add it to `all` and raise `VARIANTS`.
     fn index_in_all(error: &IoError) -> usize {
         match error {
             IoError::System { .. } => 0,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_says_what_and_where_and_the_remedy_if_any() {
+    fn every_message_states_cause_place_and_remedy() {
         for (index, (error, code, words)) in all().into_iter().enumerate() {
             assert_eq!(index_in_all(&error), index);
             assert_eq!(error.code(), code);

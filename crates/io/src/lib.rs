@@ -1,7 +1,7 @@
 //! I/O strategies, and the machine model that chooses between them.
 //!
-//! A [`SampleSource`] says which bytes of which files hold which samples. A [`PieceReader`] reads it by a [`Strategy`].
-//! Samples are the same by each; cost differs, and [`machine`] measures and predicts it. This crate knows no stores:
+//! A [`SampleSource`] maps samples to bytes of files. A [`PieceReader`] reads it by a [`Strategy`]. All strategies give
+//! the same samples at different costs, which [`machine`] measures and predicts. This crate does not know stores:
 //! `isochrony-store` maps its signals to sources.
 
 mod error;
@@ -15,7 +15,7 @@ mod strategy;
 mod system;
 #[cfg(test)]
 mod test_source;
-// Where the crate that it rests on knows the kernel's structures.
+// Where the io_uring crate knows the kernel's structures.
 #[cfg_attr(
     not(all(
         target_os = "linux",

@@ -1,5 +1,5 @@
-//! The page cache and page faults, for measuring.
-#![allow(unsafe_code)] // One call has no safe crate, and what a mapping costs shows only by mapping.
+//! Page cache state and page faults, for measurements.
+#![allow(unsafe_code)] // One call has no safe crate; costs of mapping show only by mapping.
 
 use std::fs::File;
 use std::io;
@@ -15,12 +15,11 @@ pub(crate) fn drop_cached(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// None where the system does not tell: before Linux 6.5, for files of other users, and on overlays, which have no
-/// pages of their own.
+/// None if the system cannot tell: before Linux 6.5, for other users' files, and on overlays, which have no pages.
 #[cfg(target_os = "linux")]
 pub(crate) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     use std::os::fd::AsRawFd;
-    /// The same number on all machines but Alpha.
+    /// The same on all architectures except Alpha.
     const CACHESTAT: libc::c_long = 451;
     const OVERLAY: u64 = 0x794c_7630;
     if range.is_empty() {
@@ -52,7 +51,7 @@ pub(crate) fn cached(_file: &File, _range: Range<u64>) -> Option<u64> {
     None
 }
 
-/// Minor and major page faults of this thread so far.
+/// Minor and major page faults of this thread.
 #[cfg(target_os = "linux")]
 pub(crate) fn faults() -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
@@ -69,11 +68,11 @@ pub(crate) fn faults() -> (u64, u64) {
     (0, 0)
 }
 
-/// Seconds of one: a byte in every `stride` of an uncached file is touched, without read-ahead. None if most touches
-/// were no faults, or the file cannot be mapped.
+/// Seconds per fault: reads a byte in every `stride` of an uncached file. None if most reads did not fault, or the file
+/// cannot be mapped.
 pub(crate) fn major_fault(file: &File, stride: usize) -> Option<f64> {
     drop_cached(file).ok()?;
-    // SAFETY: a calibration's own file, which nobody writes or cuts while this mapping lives.
+    // SAFETY: a calibration's own file, which nobody writes or truncates while this mapping lives.
     let mapped = unsafe { memmap2::Mmap::map(file) }.ok()?;
     mapped.advise(memmap2::Advice::Random).ok()?;
     let before = faults().1;
@@ -93,14 +92,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_just_written_is_cached_and_can_be_dropped() {
+    fn written_pages_are_cached_and_can_be_dropped() {
         let folder = tempfile::tempdir_in(".").unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, vec![1; 1 << 20]).unwrap();
         let file = File::open(&path).unwrap();
         file.sync_all().unwrap();
         let Some(before) = cached(&file, 0..1 << 20) else {
-            return; // A kernel that does not tell.
+            return; // not supported by this kernel
         };
         assert_eq!(before, 1 << 20);
         drop_cached(&file).unwrap();

@@ -1,4 +1,4 @@
-//! Where samples lie on their disk.
+//! Positions of samples on their disk.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -8,11 +8,10 @@ use crate::scan::SourceFiles;
 use crate::source::SampleSource;
 use crate::system::{self, Extent};
 
-/// Looks up where samples lie. Asks the file system once per file.
+/// Looks up sample positions. Asks the file system once per file.
 #[derive(Debug)]
 pub struct Positions {
     files: SourceFiles,
-    /// Device and extents by shard.
     shards: HashMap<u64, Option<(u64, Vec<Extent>)>>,
 }
 
@@ -26,8 +25,8 @@ impl Positions {
         }
     }
 
-    /// Device number and byte on it of a sample, or of the next one in its file. None if the file system does not tell
-    /// (yet), the sample is compressed, or nothing is there.
+    /// Device number and byte offset of a sample, or of the next one in its file. None if the file system cannot tell
+    /// (yet), the sample is compressed, or there is none.
     pub fn of(&mut self, index: i64) -> Option<(u64, u64)> {
         let one = index..index.checked_add(1)?;
         let span = self.files.spans(&one).next()?;

@@ -1,6 +1,6 @@
 //! Scratch folders: of a calibration, of a push.
 //!
-//! Removed with their owner, or, if that was killed, by the next of the same kind in the same place: a folder in use is
+//! Removed with their owner or, if that was killed, by the next owner of the same kind and place: a folder in use is
 //! locked, and locks end with their process.
 
 use std::fs::{File, TryLockError};
@@ -11,26 +11,25 @@ use crate::error::{ErrorContext, IoError};
 use crate::source::is_same;
 
 /// Others may remove the folder before it is locked.
-const ATTEMPTS: usize = 16;
+const MAX_ATTEMPTS: usize = 16;
 
-/// A folder for temporary files, removed when this is dropped.
+/// A temporary folder, removed when dropped.
 #[derive(Debug)]
 pub struct ScratchFolder {
     path: PathBuf,
-    /// Locked while open.
     _held: File,
-    /// The process that made it.
+    /// The process that created it.
     owner: u32,
 }
 
 impl ScratchFolder {
-    /// A new folder, named by what it is for (`calibrate`). Removes those of this kind that are not in use.
+    /// Creates a folder named after its purpose (`calibrate`). Removes unused ones of this kind.
     ///
     /// # Errors
     /// [`IoError::System`].
     pub fn make(within: &Path, kind: &str) -> Result<Self, IoError> {
         sweep(within, kind);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let id = uuid::Uuid::new_v4().simple().to_string();
             let path = within.join(format!("{}{id}", prefix(kind)));
             std::fs::create_dir(&path).with_path("make", &path)?;
@@ -40,7 +39,7 @@ impl ScratchFolder {
             match held.try_lock() {
                 Ok(()) if File::open(&path).is_ok_and(|found| is_same(&held, &found)) => {}
                 Ok(()) | Err(TryLockError::WouldBlock) => continue,
-                // Folders that cannot be locked are not removed by others.
+                // Others do not remove folders that cannot be locked.
                 Err(TryLockError::Error(_)) => {}
             }
             return Ok(Self {
@@ -53,7 +52,7 @@ impl ScratchFolder {
             .with_path("make a scratch folder in", within)
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -62,7 +61,6 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // Not in a forked child.
         if self.owner == std::process::id() {
             let _ = std::fs::remove_dir_all(&self.path);
         }
@@ -74,7 +72,7 @@ fn prefix(kind: &str) -> String {
     format!(".isochrony-{kind}-")
 }
 
-/// Removes what killed processes left, as far as possible.
+/// Removes folders of killed processes, ignoring errors.
 fn sweep(within: &Path, kind: &str) {
     let prefix = prefix(kind);
     let Ok(entries) = std::fs::read_dir(within) else {
@@ -89,7 +87,6 @@ fn sweep(within: &Path, kind: &str) {
                     .bytes()
                     .all(|one| matches!(one, b'0'..=b'9' | b'a'..=b'f'))
         });
-        // Follows no links.
         if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
@@ -106,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_process_left_goes_and_what_another_holds_stays() {
+    fn folders_of_killed_processes_are_removed_and_locked_ones_kept() {
         let folder = tempfile::tempdir().unwrap();
         let prefix = prefix("calibrate");
         let dead = folder.path().join(format!("{prefix}{}", "0a".repeat(16)));

@@ -1,4 +1,4 @@
-//! What is read: samples in byte ranges of files. The seam between this crate and whoever stores them.
+//! Sample sources: samples in byte ranges of files. The interface between this crate and storage.
 
 use std::error::Error;
 use std::fmt;
@@ -14,52 +14,52 @@ use isochrony_segment::{DType, SigSeg, StreamId};
 /// An error of a source, in the source's own type.
 pub type SourceError = Box<dyn Error + Send + Sync>;
 
-/// A recording as strategies see it: indexed samples of one type, some missing (gaps), over shard files.
+/// A recording for strategies: indexed samples of one type, with gaps, in shard files.
 ///
-/// Asked once per piece, never per sample.
+/// Called once per piece, never per sample.
 pub trait SampleSource: fmt::Debug + Send + Sync {
     /// Its name in reports.
     fn name(&self) -> &str;
-    /// A path on the disk that it lies on.
+    /// A path on its disk.
     fn folder(&self) -> &Path;
     /// Type of the samples.
     fn dtype(&self) -> DType;
-    /// What its segments have in common.
+    /// The stream of its segments.
     fn stream(&self) -> StreamId;
     /// Whether each read of a file is a request to another machine.
     fn is_remote(&self) -> bool {
         false
     }
-    /// Whether a scan opens the shard behind the one that it reads: that takes some requests.
+    /// Whether a scan opens the next shard in advance, as this takes some requests.
     fn opens_ahead(&self) -> bool {
         self.is_remote()
     }
-    /// Why its samples must be decoded, such as "the signal is sealed with zstd"; `None` if the files hold them raw.
+    /// Why its samples must be decoded, such as "the signal is sealed with zstd"; `None` if the files hold raw samples.
     fn why_decoded(&self) -> Option<String>;
     /// Index after the last sample.
     fn end(&self) -> i64;
-    /// The first gap that reaches into `range`, perhaps beyond it.
+    /// The first gap that overlaps `range`, possibly extending beyond it.
     fn gap_within(&self, range: Range<i64>) -> Option<Range<i64>>;
-    /// How many samples a range has. Must be fast with many gaps.
+    /// Number of samples in a range. Must be fast with many gaps.
     fn samples_within(&self, range: Range<i64>) -> i64;
-    /// How samples are laid over shards.
+    /// Layout of samples in shards.
     fn layout(&self) -> ShardLayout;
     /// A look-up of shard files.
     fn shards(&self) -> Box<dyn Shards>;
     /// Whether a range can be read; [`read`](Self::read) says why not.
     fn can_read(&self, range: &Range<i64>) -> bool;
-    /// The samples of a gap-free range: mapped where files are mapped, else decoded or copied.
+    /// The samples of a gap-free range: mapped if files are, else decoded or copied.
     ///
     /// # Errors
     /// The source's own.
     fn read(&self, range: Range<i64>) -> Result<SigSeg, SourceError>;
-    /// Keeps a file open that a scan opened; may close it again, to limit open files.
+    /// Keeps a file open that a scan opened; may close it to limit open files.
     fn keep_open(&self, file: &Arc<File>);
     /// Closes a file that a scan no longer needs.
     fn close(&self, file: &Arc<File>);
 }
 
-/// Looks up the shard files of a source. May remember the last one.
+/// Looks up shard files. May cache the last one.
 pub trait Shards: fmt::Debug + Send {
     /// The file of a span; None if its bytes must be decoded.
     ///
@@ -71,18 +71,18 @@ pub trait Shards: fmt::Debug + Send {
 /// An open shard file whose payload is raw samples.
 #[allow(clippy::len_without_is_empty)]
 pub trait ShardFile: fmt::Debug + Send + Sync {
-    /// Where it lies.
+    /// Its path.
     fn path(&self) -> &Path;
     /// The operating system's file, if any.
     fn os_file(&self) -> Option<&File>;
-    /// The network file system that it lies on, if any.
+    /// Its network file system, if any.
     fn network(&self) -> Option<&'static str>;
     /// Reads up to `bytes.len()` bytes at `offset`; fewer only at the end of the file.
     ///
     /// # Errors
     /// The system's.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
-    /// As [`read_at`](Self::read_at), for bytes that are read once: past what is kept in memory.
+    /// Like [`read_at`](Self::read_at), bypassing memory caches, for bytes that are read once.
     ///
     /// # Errors
     /// The system's.
@@ -98,14 +98,14 @@ pub trait ShardFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn len(&self) -> io::Result<u64>;
-    /// Opens its path once more, with flags of its own.
+    /// Opens its path again, for different flags.
     ///
     /// # Errors
-    /// The system's; [`io::ErrorKind::Unsupported`] where there is no file of the system's.
+    /// The system's; [`io::ErrorKind::Unsupported`] without a system file.
     fn reopen(&self) -> io::Result<File>;
 }
 
-/// How an array of bytes is cut into shard files.
+/// Layout of a byte array in shard files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardLayout {
     /// Payload bytes of a full shard.
@@ -117,11 +117,11 @@ pub struct ShardLayout {
 /// Bytes in one shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileRange {
-    /// Number of the shard.
+    /// Shard number.
     pub shard: u64,
     /// Offset in its file.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
@@ -149,7 +149,7 @@ impl ShardLayout {
         })
     }
 
-    /// The byte of the array at which a span begins.
+    /// First array byte of a span.
     #[must_use]
     pub fn array_byte(&self, span: &FileRange) -> u64 {
         span.shard * self.shard_bytes + span.offset - self.payload_start

@@ -1,5 +1,5 @@
-//! System calls about files, page cache and memory. Those of Linux alone are here and in `page_cache.rs`.
-#![allow(unsafe_code)] // Advice about mapped memory is given by its address; one call has no safe crate.
+//! System calls for files, page cache and memory. Linux-only ones are here and in `page_cache.rs`.
+#![allow(unsafe_code)] // Advice about mapped memory takes its address; one call has no safe crate.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use isochrony_segment::{Buffer, BufferKind};
 
 use crate::source::ShardFile;
 
-/// The process that started something. A forked process has none of its threads, and shares its io_uring.
+/// A forked process has none of its parent's threads, and shares its io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OwnerProcess(u32);
 
@@ -32,8 +32,7 @@ impl OwnerProcess {
     }
 }
 
-/// Asks the system to read a range of a file into the page cache: step by step, since of each request the kernel takes
-/// one read-ahead window and forgets the rest.
+/// Advises to read a range ahead, in steps, since the kernel serves only one read-ahead window per request.
 #[cfg(target_os = "linux")]
 pub(crate) fn will_need(file: &File, range: Range<u64>, step: u64) -> io::Result<()> {
     let mut at = range.start;
@@ -50,7 +49,7 @@ pub(crate) fn will_need(_file: &File, _range: Range<u64>, _step: u64) -> io::Res
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Frees the disk blocks of a range, which then reads as zeros. `Ok(false)`: the file system cannot.
+/// Frees the disk blocks of a range, which then reads as zeros. `Ok(false)`: not supported.
 #[cfg(target_os = "linux")]
 pub fn punch_hole(file: &File, range: Range<u64>) -> io::Result<bool> {
     use rustix::fs::FallocateFlags;
@@ -67,15 +66,15 @@ pub fn punch_hole(_file: &File, _range: Range<u64>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The read-ahead window of the file's disk, if known. Remembered by disk: the look-up takes as long as some requests.
+/// If known. Cached by disk, since the look-up takes as long as some requests.
 pub(crate) fn read_ahead_window(file: &File) -> u64 {
-    const LEAST: u64 = 128 << 10;
-    static KNOWN: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+    const MIN_WINDOW: u64 = 128 << 10;
+    static KNOWN_WINDOWS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
     let Ok(found) = file.metadata() else {
-        return LEAST;
+        return MIN_WINDOW;
     };
-    // Without waiting: in a forked process, the thread that holds the lock may not exist.
-    let mut known = KNOWN.try_lock().ok();
+    // Never blocks: in a forked process, the thread that holds the lock may not exist.
+    let mut known = KNOWN_WINDOWS.try_lock().ok();
     let same = |known: &&(u64, u64)| known.0 == found.dev();
     if let Some(&(_, window)) = known.as_ref().and_then(|known| known.iter().find(same)) {
         return window;
@@ -84,7 +83,7 @@ pub(crate) fn read_ahead_window(file: &File) -> u64 {
     let path = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
     let kib = std::fs::read_to_string(path).ok();
     let kib = kib.and_then(|text| text.trim().parse::<u64>().ok());
-    let window = kib.map_or(LEAST, |kib| (kib << 10).clamp(LEAST, 4 << 20));
+    let window = kib.map_or(MIN_WINDOW, |kib| (kib << 10).clamp(MIN_WINDOW, 4 << 20));
     if let Some(known) = &mut known {
         known.push((found.dev(), window));
     }
@@ -95,7 +94,7 @@ pub(crate) fn device_numbers(device: u64) -> (u32, u32) {
     (rustix::fs::major(device), rustix::fs::minor(device))
 }
 
-/// Fills the page tables of mapped bytes, reading what is not cached. `Ok(false)`: the system cannot.
+/// Fills page tables, reading what is not cached. `Ok(false)`: not supported.
 #[cfg(target_os = "linux")]
 pub(crate) fn populate(buffer: &Buffer) -> io::Result<bool> {
     if buffer.kind() != BufferKind::Mapped || buffer.is_empty() {
@@ -134,12 +133,11 @@ pub(crate) fn page_size() -> usize {
         .unwrap_or(4096)
 }
 
-/// Opens a shard for reading past the page cache.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_direct(shard: &dyn ShardFile) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     let file = shard.reopen()?;
-    // The flag belongs to this opening of the file.
+    // The flag belongs to this open file description.
     fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::DIRECT)?;
     Ok(file)
 }
@@ -149,7 +147,7 @@ pub(crate) fn open_direct(_shard: &dyn ShardFile) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Writes cached bytes to the disk and waits. Makes nothing durable, but leaves less to the sync that follows.
+/// Writes cached bytes to the disk and waits. Makes nothing durable, but leaves less to the following sync.
 #[cfg(target_os = "linux")]
 pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
     use std::os::fd::AsRawFd;
@@ -160,7 +158,7 @@ pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
     let end = bytes.end.min(i64::MAX.cast_unsigned());
     let start = bytes.start.min(end);
     if start == end {
-        // To the system call, no bytes mean all up to the end of the file.
+        // The system call takes zero bytes as up to the end of the file.
         return;
     }
     // SAFETY: the descriptor is open while `file` is borrowed; the call touches no memory of ours. The sync that
@@ -178,29 +176,26 @@ pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
 #[cfg(not(target_os = "linux"))]
 pub fn write_back(_file: &File, _bytes: std::ops::Range<u64>) {}
 
-/// A range of a file that is contiguous on its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Byte of the file.
     pub(crate) logical: u64,
-    /// Byte of the device.
     pub(crate) physical: u64,
     pub(crate) length: u64,
 }
 
-/// In the order of the file. None where the file system does not tell, has not allocated them yet, or has very many.
+/// In file order. None if the file system cannot tell, has not allocated them yet, or has very many.
 #[cfg(target_os = "linux")]
 pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
     use std::os::fd::AsRawFd;
 
-    const MOST: usize = 512;
+    const MAX_EXTENTS: usize = 512;
     const FIEMAP: u32 = 0xc020_660b;
     /// Unknown, not allocated yet, or inline in the inode.
-    const NOWHERE: u32 = 0x2 | 0x4 | 0x200;
-    /// As in `linux/fiemap.h`.
+    const UNUSABLE_FLAGS: u32 = 0x2 | 0x4 | 0x200;
+    /// Defined in `linux/fiemap.h`.
     #[repr(C)]
     #[derive(Clone, Copy)]
-    struct One {
+    struct FiemapExtent {
         logical: u64,
         physical: u64,
         length: u64,
@@ -216,9 +211,9 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         mapped: u32,
         count: u32,
         reserved: u32,
-        extents: [One; MOST],
+        extents: [FiemapExtent; MAX_EXTENTS],
     }
-    let none = One {
+    let none = FiemapExtent {
         logical: 0,
         physical: 0,
         length: 0,
@@ -231,9 +226,9 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         length: u64::MAX,
         flags: 0,
         mapped: 0,
-        count: MOST as u32,
+        count: MAX_EXTENTS as u32,
         reserved: 0,
-        extents: [none; MOST],
+        extents: [none; MAX_EXTENTS],
     });
     // SAFETY: the descriptor is open while `file` is borrowed. The request takes a `struct fiemap` followed by `count`
     // extents, which is what `ExtentRequest` is; the kernel writes to nothing else.
@@ -245,8 +240,8 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
             _ => Err(error),
         };
     }
-    let found = &asked.extents[..(asked.mapped as usize).min(MOST)];
-    if found.len() == MOST || found.iter().any(|one| one.flags & NOWHERE != 0) {
+    let found = &asked.extents[..(asked.mapped as usize).min(MAX_EXTENTS)];
+    if found.len() == MAX_EXTENTS || found.iter().any(|one| one.flags & UNUSABLE_FLAGS != 0) {
         return Ok(None);
     }
     let extents = found.iter().map(|one| Extent {
@@ -262,7 +257,7 @@ pub(crate) fn extents(_file: &File) -> io::Result<Option<Vec<Extent>>> {
     Ok(None)
 }
 
-/// Memory that programs can still get, in bytes.
+/// Memory available to programs, in bytes.
 pub fn free_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text
@@ -284,7 +279,7 @@ mod tests {
         file.write_all_at(&[7; 1 << 20], 0).unwrap();
         file.write_all_at(&[7; 1 << 20], 8 << 20).unwrap();
         file.sync_all().unwrap();
-        // Some file systems, such as tmpfs, do not tell.
+        // Some file systems, such as tmpfs, cannot tell.
         let Some(found) = extents(&file).unwrap() else {
             return;
         };
@@ -300,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_behind_the_end_is_none() {
+    fn a_request_beyond_the_end_is_no_error() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(100).unwrap();
         #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! A source for tests: 16-bit samples in one file, mapped anew by each source.
+//! Test source: 16-bit samples in one file, with its own mapping.
 #![allow(unsafe_code)] // Views into a mapping.
 
 use std::fs::File;
@@ -35,7 +35,7 @@ impl Owner for TestMapping {
 }
 
 impl TestSource {
-    /// Samples `0..end` of a file, which is opened when it is read.
+    /// Samples `0..end` of a file, which is opened when read.
     pub(crate) fn shared(path: &Path, end: i64, gaps: Vec<Range<i64>>) -> Arc<dyn SampleSource> {
         Arc::new(Self {
             path: path.to_owned(),

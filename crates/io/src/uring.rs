@@ -1,11 +1,11 @@
 //! `ReadRing`: file reads in flight through an io_uring. The only module that shares memory with the kernel.
 //!
 //! From submission to completion the kernel may write to the buffer at any time. So [`ReadRing`] owns buffer and file
-//! until completion, nobody else has a view of them, and it outlives all requests in flight; where it cannot wait, it
+//! until completion, nobody else has a view of them, and it outlives all requests in flight; if it cannot wait, it
 //! leaks their memory.
 //!
-//! A forked process copies the buffers, but shares the ring with its parent, whose completions it would take: it
-//! touches and frees neither.
+//! A forked process copies the buffers but shares the ring with its parent, whose completions it would take: it touches
+//! and frees neither.
 #![allow(unsafe_code)] // The kernel is given addresses of buffers.
 
 use std::collections::VecDeque;
@@ -23,28 +23,27 @@ use crate::system::OwnerProcess;
 #[cfg(test)]
 mod tests;
 
-/// Requests in the ring at a time. A piece with more parts waits for the rest.
-const ENTRIES: u32 = 16;
+/// A piece with more parts waits for the rest.
+const RING_ENTRIES: u32 = 16;
 
-/// Most bytes of one request: the kernel reads no more.
-const LONGEST: usize = 0x7fff_f000;
+const MAX_REQUEST_BYTES: usize = 0x7fff_f000;
 
-/// Retries of a request, a millisecond apart, while the kernel is short of memory.
-const SHORTAGES: u32 = 2_000;
+/// Retries of a request, a millisecond apart, while the kernel lacks memory.
+const MAX_SHORTAGE_RETRIES: u32 = 2_000;
 
 #[derive(Debug)]
 pub(crate) struct ReadJob {
     pub(crate) request: PieceRequest,
     /// Nobody else may have a view of it.
     pub(crate) buffer: Buffer,
-    /// Bytes that each part got; 0 if it failed.
+    /// Bytes read per part; 0 if it failed.
     pub(crate) got: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct InFlight {
     job: ReadJob,
-    /// Parts without a completion yet.
+    /// Parts without completion.
     left: usize,
     /// Nobody waits for it.
     abandoned: bool,
@@ -54,11 +53,11 @@ pub(crate) struct ReadRing {
     ring: ManuallyDrop<IoUring>,
     /// By number; None: the number is free.
     jobs: ManuallyDrop<Vec<Option<InFlight>>>,
-    /// Requests that wait for room in the ring.
+    /// Requests waiting for room in the ring.
     queued: VecDeque<squeue::Entry>,
-    /// Requests in the ring that the kernel has not taken yet.
+    /// Requests in the ring, not yet taken by the kernel.
     unsubmitted: usize,
-    /// Requests taken and not completed.
+    /// Requests taken, not yet completed.
     in_flight: usize,
     owner: OwnerProcess,
 }
@@ -66,8 +65,8 @@ pub(crate) struct ReadRing {
 impl ReadRing {
     /// `Err`: the kernel has no io_uring, or refuses it.
     pub(crate) fn new() -> io::Result<Self> {
-        // Unmapped in forked processes: what they did to it, they would do to ours.
-        let mut ring = IoUring::builder().dontfork().build(ENTRIES)?;
+        // Not mapped in forked processes, whose changes would affect ours.
+        let mut ring = IoUring::builder().dontfork().build(RING_ENTRIES)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         if !probe.is_supported(opcode::Read::CODE) {
@@ -84,7 +83,7 @@ impl ReadRing {
         })
     }
 
-    /// Submits a piece; gives the number to wait for. `Err`: the ring is unusable.
+    /// Returns a number for `wait`. `Err`: the ring is unusable.
     pub(crate) fn submit(&mut self, request: PieceRequest, buffer: Buffer) -> io::Result<usize> {
         self.owner.check()?;
         // Frees abandoned reads even if nobody waits.
@@ -99,10 +98,10 @@ impl ReadRing {
             request,
             buffer,
         };
-        // A request that cannot be made is left to `wait`.
+        // `wait` handles a piece without requests.
         let entries = entries(&mut job, number).unwrap_or_default();
         let left = entries.len();
-        // From here on nobody touches the memory before completion.
+        // From here on, nobody touches the memory before completion.
         self.jobs[number] = Some(InFlight {
             job,
             left,
@@ -118,7 +117,7 @@ impl ReadRing {
         }
     }
 
-    /// Waits for all parts of a piece. `Err`: the ring is unusable, or there is no such piece.
+    /// `Err`: the ring is unusable, or there is no such piece.
     pub(crate) fn wait(&mut self, number: usize) -> io::Result<ReadJob> {
         self.owner.check()?;
         let mut short = 0;
@@ -135,13 +134,13 @@ impl ReadRing {
             }
             self.fill();
             if self.in_flight + self.unsubmitted == 0 {
-                // No completion will come.
+                // No completion will arrive.
                 return Err(io::Error::other("a request was lost"));
             }
             match self.enter(1) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if passes(&error) && short < SHORTAGES => {
+                Err(error) if passes(&error) && short < MAX_SHORTAGE_RETRIES => {
                     short += 1;
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -150,7 +149,7 @@ impl ReadRing {
         }
     }
 
-    /// Drops a piece. Its memory is freed once the kernel has completed the parts that it has taken.
+    /// Memory is freed once the kernel has completed the parts that it took.
     pub(crate) fn abandon(&mut self, number: usize) {
         if self.owner.check().is_err() {
             return;
@@ -169,9 +168,8 @@ impl ReadRing {
         }
     }
 
-    /// Moves waiting requests into the ring, as far as there is room.
     fn fill(&mut self) {
-        while self.in_flight + self.unsubmitted < ENTRIES as usize {
+        while self.in_flight + self.unsubmitted < RING_ENTRIES as usize {
             let Some(entry) = self.queued.pop_front() else {
                 return;
             };
@@ -188,7 +186,7 @@ impl ReadRing {
         }
     }
 
-    /// Submits, and waits for so many completions. `Err`: nothing was taken.
+    /// Submits, and waits for `answers` completions. `Err`: nothing was taken.
     fn enter(&mut self, answers: usize) -> io::Result<()> {
         let taken = self.ring.submit_and_wait(answers)?.min(self.unsubmitted);
         self.unsubmitted -= taken;
@@ -213,12 +211,11 @@ impl ReadRing {
     }
 }
 
-/// Piece and part of a request.
 fn which(request: u64) -> (usize, usize) {
     ((request >> 32) as usize, (request & 0xffff_ffff) as usize)
 }
 
-/// Some systems grant a ring and refuse all requests.
+/// Tries a request: some systems grant a ring and refuse all requests.
 fn try_out(ring: &mut IoUring) -> io::Result<()> {
     let nothing = opcode::Nop::new().build();
     // SAFETY: the request names neither memory nor a file.
@@ -236,8 +233,8 @@ fn try_out(ring: &mut IoUring) -> io::Result<()> {
 
 /// The requests for the parts of a piece; None if its memory is shared or too short.
 ///
-/// All before the first is submitted: no reference to the whole memory may exist while the kernel writes to a part of
-/// it.
+/// All are built before the first is submitted: no reference to the whole memory may exist while the kernel writes to a
+/// part of it.
 fn entries(job: &mut ReadJob, number: usize) -> Option<Vec<squeue::Entry>> {
     let ReadJob {
         request, buffer, ..
@@ -254,14 +251,13 @@ fn entries(job: &mut ReadJob, number: usize) -> Option<Vec<squeue::Entry>> {
             return None;
         }
         let file = types::Fd(part.file.as_raw_fd());
-        let ask = part.ask.min(LONGEST) as u32;
+        let ask = part.ask.min(MAX_REQUEST_BYTES) as u32;
         let read = opcode::Read::new(file, begin.wrapping_add(from), ask);
         Some(read.offset(part.offset).build().user_data(which))
     };
     places.into_iter().enumerate().map(entry).collect()
 }
 
-/// Whether an error is temporary.
 fn passes(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -282,8 +278,8 @@ impl Drop for ReadRing {
             }
             match self.enter(1) {
                 Ok(()) => {}
-                // Completions also come without being waited for.
-                Err(_) if short < SHORTAGES => {
+                // Completions also arrive without waiting.
+                Err(_) if short < MAX_SHORTAGE_RETRIES => {
                     short += 1;
                     std::thread::sleep(Duration::from_millis(1));
                 }

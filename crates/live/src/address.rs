@@ -8,7 +8,7 @@ use isochrony_segment::ByteOrder;
 
 use crate::LiveError;
 
-/// Where a feed arrives.
+/// Source of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Address {
     /// Datagrams.
@@ -71,7 +71,7 @@ impl FromStr for Address {
     }
 }
 
-/// The format of what arrives.
+/// Format of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedFraming {
     /// Frames of [`frame`](crate::frame).
@@ -83,7 +83,7 @@ pub enum FeedFraming {
         /// Its byte order.
         order: ByteOrder,
     },
-    /// Bare samples: loss cannot be detected.
+    /// Bare samples, where loss cannot be detected.
     Raw,
 }
 

@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// An illegal address.
+    /// An invalid address.
     #[error(
         "{address:?} is not a feed address: {why}; give udp://HOST:PORT, tcp://HOST:PORT, or - for standard input or output"
     )]
@@ -27,7 +27,7 @@ pub enum LiveError {
     /// The operating system refused.
     #[error("{doing} {address} failed: {why}; {remedy}")]
     Socket {
-        /// Action tried.
+        /// Attempted action.
         doing: &'static str,
         /// Where.
         address: String,
@@ -36,17 +36,17 @@ pub enum LiveError {
         /// What may help.
         remedy: &'static str,
     },
-    /// An illegal option.
+    /// An invalid option.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
         /// Its name.
         option: &'static str,
         /// Its value.
         got: String,
-        /// Legal values.
+        /// Valid values.
         legal: String,
     },
-    /// A second run reads one feed.
+    /// A second run reads the same feed.
     #[error(
         "a plan is already reading {address}, and each sample arrives only once; use several branches of that plan, or listen at another port"
     )]
@@ -62,7 +62,7 @@ pub enum LiveError {
         /// Where it listens.
         address: String,
     },
-    /// No timebase is left in this process.
+    /// This process has no timebase left.
     #[error(
         "this process has opened too many feeds and signals to open another feed: {why}; restart the program and listen again"
     )]
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_message_says_what_where_and_how_to_mend_it() {
+    fn every_message_states_cause_place_and_fix() {
         let address = || "udp://127.0.0.1:9".to_owned();
         let examples: [(LiveError, &[&str]); 7] = [
             (

@@ -38,19 +38,19 @@ counts! {
     frames,
     /// Samples delivered to plans.
     samples,
-    /// Samples that never arrived, or too late. Includes gaps of the recording whose stating frame was lost.
+    /// Samples that never arrived, or too late. Includes gaps of the recording if the frame that states them was lost.
     lost_samples,
-    /// Frames whose samples were given up before.
+    /// Frames that arrived after their samples were given up.
     late_frames,
-    /// Samples that arrived after they were given up; of `lost_samples`.
+    /// Samples that arrived after they were given up, included in `lost_samples`.
     late_samples,
     /// Frames that arrived before.
     duplicate_frames,
-    /// Frames out of order, put in order.
+    /// Frames that arrived out of order and were reordered.
     reordered_frames,
     /// Frames dropped at a full queue: UDP, and drivers that do not wait.
     overrun_frames,
-    /// Not a frame, of another dtype, or contradicting other frames by counter or stamp.
+    /// Invalid frames, of another dtype, or contradicting other frames by counter or stamp.
     malformed_frames,
     /// Frames of another sender, and refused connections.
     foreign,

@@ -1,17 +1,17 @@
-//! How far a silent source has come by its clock. Pure: callers pass the time.
+//! Position of a silent source by its sampling clock. Pure: callers pass the time.
 //!
-//! A frame that begins at index `n` and arrives at time `t` shows the sampling clock to be about there. If nothing
-//! follows, the clock is at `n + rate * (now - t)`, and what lies more than `lateness` before that is given up. Only
+//! A frame that begins at index `n` and arrives at time `t` shows that the sampling clock is about there. If nothing
+//! follows, the clock is at `n + rate * (now - t)`, and samples more than `lateness` before that are given up. Only
 //! arrivals count, not the civil times of samples: a sender with a wrong clock or an old recording is not late.
 //!
-//! The next frame of the same length is due when it would begin: packets of any length need no larger `lateness` than
-//! their jitter.
+//! The next frame of the same length is due when it would begin, so that packets of any length need no larger
+//! `lateness` than their jitter.
 
 use std::time::Duration;
 
 use isochrony_time::Rate;
 
-/// Between two progress marks in a silence: each wakes operators.
+/// Interval of progress marks in a silence; each wakes operators.
 pub(crate) const MARK_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl SilenceClock {
         self.lateness
     }
 
-    /// Of what comes out of order only the furthest counts. An empty range: the next is due now.
+    /// Out of order, only the furthest frame counts. An empty range: the next is due now.
     pub(crate) fn note(&mut self, first: u64, end: u64, at: Duration) {
         let is_latest = |latest: LatestArrival| (first, end) > (latest.first, latest.end);
         if self.latest.is_none_or(is_latest) {
@@ -51,12 +51,12 @@ impl SilenceClock {
         }
     }
 
-    /// Indices count anew.
+    /// Indices restart.
     pub(crate) fn restart(&mut self) {
         self.latest = None;
     }
 
-    /// The index before which all that has not arrived is given up. None: nothing behind the latest samples.
+    /// The index before which all missing samples are given up. None: nothing after the latest samples.
     pub(crate) fn given_up_at(&self, now: Duration) -> Option<u64> {
         let (latest, lateness) = (self.latest?, self.lateness?);
         let overdue = now.checked_sub(latest.at)?.checked_sub(lateness)?;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_source_goes_on_at_its_rate_behind_its_lateness() {
+    fn a_silent_source_advances_at_its_rate_after_its_lateness() {
         let mut clock = clock(Some(ms(200)));
         assert_eq!(clock.given_up_at(ms(9000)), None);
         clock.note(100, 150, ms(1000));
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(clock.given_up_at(ms(1250)), None);
         assert_eq!(clock.given_up_at(ms(1251)), Some(151));
         assert_eq!(clock.given_up_at(ms(3200)), Some(2100));
-        // What comes out of order does not set it back, and a restart forgets all.
+        // A frame out of order does not set it back, and a restart forgets all.
         clock.note(50, 100, ms(3000));
         assert_eq!(clock.given_up_at(ms(3200)), Some(2100));
         clock.restart();

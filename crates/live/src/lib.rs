@@ -6,7 +6,7 @@
 //!                      the arrival        bytes          build segments
 //! ```
 //!
-//! Who waits for whom:
+//! Waits and backpressure:
 //!
 //! ```text
 //!  receiver of TCP, stdin   for room in the queue; its sender then for the socket or pipe
@@ -16,7 +16,7 @@
 //!  end of the run           wakes a waiting receiver and joins it, but not stdin's
 //! ```
 //!
-//! Bounds of memory, which the execution's memory budget (buffer pools) does not count:
+//! Memory bounds outside the execution's memory budget (buffer pools):
 //!
 //! ```text
 //!  PacketQueue              `buffer` bytes, or one larger packet; 64 spare packets of 64 KiB
@@ -27,10 +27,10 @@
 //!  SegmentBuilder           the segment being filled, those the plan keeps, 64 MiB or one spare
 //! ```
 //!
-//! - [`frame`]: the bytes on the wire.
+//! - [`frame`]: the wire format.
 //! - [`screen`]: decides which frames belong to the feed. Pure.
-//! - [`reorder`]: puts frames in order within a jitter window. Pure.
-//! - `lateness`: how far a silent feed has come by its clock. Pure.
+//! - [`reorder`]: orders frames within a jitter window. Pure.
+//! - `lateness`: position of a silent feed by its clock. Pure.
 //! - [`timing`]: the civil time of each sample.
 //! - `receive`: receiver threads.
 //! - [`Listener`]: all of this as a [`Recording`](isochrony_flow::Recording).

@@ -1,11 +1,11 @@
 //! Reorder buffer: releases frames in index order within a jitter window and reports losses. Pure: callers pass the
 //! time.
 //!
-//! A frame is a range of indices, including a gap right before its samples, with a payload. It is released at once if
-//! it continues the last one; otherwise when the missing frames arrive, after `wait`, or once more than `samples` are
-//! buffered. What is missing then is [`ReorderOutput::Lost`] and refused later: each index is released at most once, in
-//! order. The first frame to arrive need not be the first sent: unless it starts at index 0, the buffer waits for
-//! earlier ones.
+//! A frame is a range of indices, including a gap right before its samples, with a payload. It is released immediately
+//! if it continues the last one; otherwise when the missing frames arrive, after `wait`, or once more than `samples`
+//! are buffered. What is missing then is [`ReorderOutput::Lost`] and refused later: each index is released at most
+//! once, in order. The first frame to arrive need not be the first sent: unless it starts at index 0, the buffer waits
+//! for earlier ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -16,27 +16,27 @@ use std::time::Duration;
 pub struct JitterWindow {
     /// Zero: late frames are lost.
     pub wait: Duration,
-    /// Most samples buffered.
+    /// Maximum buffered samples.
     pub samples: u64,
 }
 
-/// What is released next.
+/// A released frame or loss.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReorderOutput<F> {
     /// A frame.
     Frame {
-        /// Its indices, skipped ones included.
+        /// Its indices, including skipped ones.
         range: Range<u64>,
-        /// How many of the first indices were released before.
+        /// Number of its first indices that were released before.
         skip: u64,
-        /// What was pushed with it.
+        /// The pushed payload.
         payload: F,
     },
     /// Indices that did not arrive in time.
     Lost(Range<u64>),
 }
 
-/// Why a frame is not taken.
+/// Why a frame is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushError {
     /// All of it was released or buffered before.
@@ -57,14 +57,14 @@ struct BufferedFrame<F> {
 #[derive(Debug)]
 pub struct ReorderBuffer<F> {
     window: JitterWindow,
-    /// First index not yet released. None before the first frame.
+    /// First index not yet released; None before the first frame.
     next: Option<u64>,
     first_released: u64,
     frames: BTreeMap<u64, BufferedFrame<F>>,
     /// Arrival times and first indices; some may be released already.
     arrivals: VecDeque<(Duration, u64)>,
     buffered_samples: u64,
-    /// The latest ranges given up, to tell late frames from duplicates.
+    /// The latest ranges given up, to distinguish late frames from duplicates.
     lost_ranges: Vec<Range<u64>>,
 }
 
@@ -97,10 +97,10 @@ impl<F> ReorderBuffer<F> {
         self.buffered_samples
     }
 
-    /// Takes a frame of so many samples. `now` never decreases.
+    /// Adds a frame of the given samples. `now` never decreases.
     ///
     /// # Errors
-    /// Why it is not taken, and its payload.
+    /// Why it is refused, with its payload.
     pub fn push(
         &mut self,
         range: Range<u64>,
@@ -145,7 +145,7 @@ impl<F> ReorderBuffer<F> {
         Ok(())
     }
 
-    /// What is released at `now`, if anything. At `end` nothing is waited for.
+    /// The next release at `now`, if any. At `end` nothing is waited for.
     pub fn pop(&mut self, now: Duration, end: bool) -> Option<ReorderOutput<F>> {
         loop {
             let (&first, _) = self.frames.first_key_value()?;
@@ -173,7 +173,7 @@ impl<F> ReorderBuffer<F> {
             self.drop_stale_arrivals();
             let end = frame.end;
             if end <= next {
-                continue; // A longer one overtook it.
+                continue; // Overtaken by a longer one.
             }
             self.next = Some(end);
             return Some(ReorderOutput::Frame {
@@ -196,7 +196,7 @@ impl<F> ReorderBuffer<F> {
         Some(arrived.saturating_add(self.window.wait))
     }
 
-    /// Gives up what precedes `upto`, of a buffer without frames.
+    /// Gives up what precedes `upto`, in a buffer without frames.
     pub(crate) fn give_up(&mut self, upto: u64) {
         let Some(next) = self
             .next
@@ -218,7 +218,7 @@ impl<F> ReorderBuffer<F> {
         self.lost_ranges.push(range);
     }
 
-    /// Parts that were given up, as far as remembered.
+    /// Ranges given up, as far as they are kept.
     pub(crate) fn lost_within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let parts = self.lost_ranges.iter();
         let parts = parts.map(|lost| lost.start.max(range.start)..lost.end.min(range.end));
@@ -229,7 +229,7 @@ impl<F> ReorderBuffer<F> {
         self.next.is_some() && range.end <= self.first_released
     }
 
-    /// These indices arrived late: once more, and they are duplicates.
+    /// Marks indices that arrived late, so that repetitions are duplicates.
     pub(crate) fn note_late(&mut self, range: &Range<u64>) {
         for lost in std::mem::take(&mut self.lost_ranges) {
             let before = lost.start..lost.end.min(range.start);
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PATIENT: JitterWindow = JitterWindow {
+    const LONG_WAIT: JitterWindow = JitterWindow {
         wait: Duration::from_millis(50),
         samples: 1000,
     };
@@ -276,8 +276,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_within_the_window_is_mended() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+    fn late_frames_within_the_window_are_reordered() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         assert_eq!(buffer.push(100..110, 10, 0, ms(0)), Ok(()));
         assert_eq!(buffer.push(120..130, 10, 2, ms(1)), Ok(()));
         assert_eq!(buffer.pop(ms(49), false), None);
@@ -293,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_come_in_time_is_lost_and_not_taken_later() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+    fn frames_missing_after_the_window_are_lost_and_refused_later() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         buffer.push(0..10, 10, 0, ms(0)).unwrap();
         buffer.push(20..30, 10, 2, ms(1)).unwrap();
         assert_eq!(buffer.pop(ms(1), false), frame(0, 10, 0, 0));
@@ -311,8 +311,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_in_silence_is_late_once() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+    fn samples_given_up_in_a_silence_are_late_once() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         buffer.push(0..10, 10, 0, ms(0)).unwrap();
         assert_eq!(buffer.pop(ms(0), false), frame(0, 10, 0, 0));
         buffer.give_up(20);
@@ -330,10 +330,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_does_not_depend_on_time_alone() {
+    fn missing_frames_are_also_lost_by_buffer_size_and_at_the_end() {
         let window = JitterWindow {
             samples: 25,
-            ..PATIENT
+            ..LONG_WAIT
         };
         let mut buffer = ReorderBuffer::new(window);
         buffer.push(0..10, 10, 0, ms(0)).unwrap();
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(buffer.pop(ms(0), false), None);
         buffer.push(40..50, 10, 4, ms(0)).unwrap();
         assert_eq!(buffer.pop(ms(0), false), Some(ReorderOutput::Lost(10..20)));
-        let mut buffer = ReorderBuffer::new(PATIENT);
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         buffer.push(0..1, 1, 0, ms(0)).unwrap();
         buffer.push(5..6, 1, 0, ms(0)).unwrap();
         assert_eq!(buffer.pop(ms(0), true), frame(0, 1, 0, 0));
@@ -351,8 +351,8 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_in_order_leaves_nothing_behind() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+    fn a_feed_in_order_leaves_no_buffered_frames() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         for k in 0..10_000 {
             buffer.push(k..k + 1, 1, (), ms(k)).unwrap();
             while buffer.pop(ms(k), false).is_some() {}
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn frames_that_overlap_give_each_sample_once() {
-        let mut buffer = ReorderBuffer::new(PATIENT);
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
         buffer.push(0..10, 10, 0, ms(0)).unwrap();
         buffer.push(5..15, 10, 1, ms(0)).unwrap();
         buffer.push(6..10, 4, 2, ms(0)).unwrap_err();
@@ -376,7 +376,7 @@ mod tests {
 
         /// No hole, no overlap; only missing frames are lost.
         #[test]
-        fn every_index_goes_out_once_in_order(
+        fn every_index_is_released_once_in_order(
             sizes in prop::collection::vec(1u64..20, 1..40),
             shuffle in prop::collection::vec((any::<bool>(), 0u64..4), 40),
             twice in prop::collection::vec(any::<bool>(), 40),

@@ -1,6 +1,6 @@
-//! Sink that sends a plan's samples, as they come or at a multiple of the recorded pace.
+//! Sink that sends a plan's samples, unpaced or at a multiple of the recorded pace.
 //!
-//! Gaps, also a filter's, become skipped indices, clock steps are flagged, and frames have the civil time of the
+//! Gaps, including a filter's, become skipped indices, clock steps are flagged, and frames have the civil time of the
 //! recording's clock.
 
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::address::Address;
 use crate::frame::SenderDescription;
 use crate::send::{NetworkFaults, SampleTime, Sender};
 
-/// So that delayed frames leave in time.
+/// Limits the delay of delayed frames.
 const MAX_SLEEP: Duration = Duration::from_millis(20);
 
 /// Where and how samples are sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToWire {
     address: Address,
-    /// Recorded seconds per second. None: as they come.
+    /// Recorded seconds per second. None: unpaced.
     speed: Option<f64>,
     frame: Option<usize>,
     faults: NetworkFaults,
@@ -37,7 +37,7 @@ impl ToWire {
     /// Name in saved plans.
     pub const NAME: &'static str = "send";
 
-    /// `speed`: multiple of the recorded pace; None: unlimited. `frame`: most samples; None: what fits a packet.
+    /// `speed`: multiple of the recorded pace; None: unpaced. `frame`: maximum samples; None: what fits a packet.
     ///
     /// # Errors
     /// [`LiveError::Option`].
@@ -63,7 +63,7 @@ impl ToWire {
         })
     }
 
-    /// The target of a saved plan.
+    /// The sink of a saved plan.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
@@ -210,7 +210,7 @@ impl SinkWriter for WireWriter {
                 self.sent += count;
                 if let Some(rate) = self.samples_a_second {
                     let since = Duration::try_from_secs_f64(self.sent as f64 / rate);
-                    // A pace beyond the clock's range never comes.
+                    // A time beyond the clock's range is never reached.
                     let far = Duration::from_secs(1 << 40);
                     let due = started + since.unwrap_or(far).min(far);
                     while let Some(left) = due.checked_duration_since(Instant::now()) {

@@ -1,4 +1,4 @@
-//! Estimated times of feeds against the simulated truth.
+//! Estimated times of feeds compared with the simulated truth.
 
 use isochrony_flow::Clock;
 use isochrony_live::timing::{ClockEstimator, StampSource};
@@ -15,7 +15,7 @@ fn noise(state: &mut u64) -> f64 {
     (*state >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// When sample `index` was taken, at `ppm` millionths off the nominal kilohertz.
+/// Time of sample `index`, at `ppm` millionths off the nominal kilohertz.
 fn taken(index: i64, ppm: f64) -> f64 {
     index as f64 * 1e6 * (1.0 + ppm * 1e-6)
 }
@@ -30,9 +30,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     /// Frames of 10 samples at 1 kHz with delays of 200 us plus up to some milliseconds, and much more in a seventh of
-    /// the seconds: after a minute the clock is right to a tenth of the jitter and the rate to parts in a million.
+    /// the seconds: after a minute the clock is accurate to a tenth of the jitter and the rate to parts per million.
     #[test]
-    fn jitter_of_arrival_is_taken_out(ppm in -50.0f64..50.0, jitter in 0.1f64..5.0, seed: u64) {
+    fn arrival_jitter_is_removed(ppm in -50.0f64..50.0, jitter in 0.1f64..5.0, seed: u64) {
         let mut estimator = ClockEstimator::new(StampSource::Arrival, Rate::new(1000, 1).unwrap(), 1e7);
         let mut state = seed;
         for index in (0..120_000).step_by(10) {
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn time_goes_forward_whatever_arrives(ways in prop::collection::vec(0i64..50_000_000, 300), sender: bool) {
+    fn time_increases_for_any_arrivals(ways in prop::collection::vec(0i64..50_000_000, 300), sender: bool) {
         let source = if sender { StampSource::Sender } else { StampSource::Arrival };
         let mut estimator = ClockEstimator::new(source, Rate::new(1000, 1).unwrap(), 1e12);
         for (k, way) in ways.iter().enumerate() {

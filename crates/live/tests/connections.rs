@@ -41,7 +41,7 @@ fn ramp(from: i32, count: i32) -> Vec<i32> {
     (from..from + count).collect()
 }
 
-/// Frames of a hundred samples, made without a sender.
+/// Frames of a hundred samples, built without a sender.
 fn frame(session: u32, first: u64, from: i32, change: impl FnOnce(&mut FrameHeader)) -> Vec<u8> {
     let mut header = FrameHeader::new(DType::I32, session, first);
     change(&mut header);
@@ -60,7 +60,7 @@ fn frame(session: u32, first: u64, from: i32, change: impl FnOnce(&mut FrameHead
 }
 
 #[test]
-fn a_sender_that_connects_again_at_once_loses_nothing() {
+fn a_sender_that_reconnects_at_once_loses_nothing() {
     let listener = listen(TCP);
     let got = collecting(&listener);
     for k in 0..60 {
@@ -80,7 +80,7 @@ fn a_sender_that_connects_again_at_once_loses_nothing() {
 }
 
 #[test]
-fn a_session_that_begins_on_a_connection_is_heard_from_its_first_frame() {
+fn a_session_on_a_connection_is_admitted_from_its_first_frame() {
     let listener = listen(TCP);
     let got = collecting(&listener);
     let mut stream = TcpStream::connect(at(&listener)).unwrap();
@@ -101,7 +101,7 @@ fn a_session_that_begins_on_a_connection_is_heard_from_its_first_frame() {
 }
 
 #[test]
-fn peers_that_send_nothing_or_a_byte_a_second_keep_nobody_out() {
+fn silent_and_slow_peers_do_not_block_others() {
     let listener = listen(TCP);
     let got = collecting(&listener);
     let whole = frame(1, 0, -1000, |_| {});
@@ -130,7 +130,7 @@ fn peers_that_send_nothing_or_a_byte_a_second_keep_nobody_out() {
 }
 
 #[test]
-fn one_that_stops_in_the_midst_of_a_frame_gives_way_and_may_go_on() {
+fn a_peer_stalled_within_a_frame_yields_and_may_continue() {
     let listener = listen(TCP);
     let got = collecting(&listener);
     let mut slow = TcpStream::connect(at(&listener)).unwrap();
@@ -141,7 +141,7 @@ fn one_that_stops_in_the_midst_of_a_frame_gives_way_and_may_go_on() {
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&frame(2, 0, 100, |_| {})).unwrap();
     drop(other);
-    // It is read once the first one was silent for five seconds.
+    // It is read once the first one has been silent for five seconds.
     while listener.counts().samples < 200 {
         assert!(!got.is_finished());
         sleep(Duration::from_millis(20));
@@ -155,7 +155,7 @@ fn one_that_stops_in_the_midst_of_a_frame_gives_way_and_may_go_on() {
 }
 
 #[test]
-fn more_peers_than_are_kept_are_turned_away_and_the_sender_is_not() {
+fn excess_peers_are_refused_and_the_sender_is_not() {
     let listener = listen(TCP);
     let got = collecting(&listener);
     let mut sender = Sender::connect(&listener.address(), DType::I32, rate()).unwrap();
@@ -169,7 +169,7 @@ fn more_peers_than_are_kept_are_turned_away_and_the_sender_is_not() {
     while listener.counts().foreign < 100 {
         sleep(Duration::from_millis(5));
     }
-    // A refused peer is told.
+    // A refused peer is notified.
     peers[0]
         .set_read_timeout(Some(Duration::from_secs(5)))
         .unwrap();
@@ -215,7 +215,7 @@ fn a_datagram_with_a_far_counter_or_stamp_or_end_is_malformed_and_changes_nothin
 }
 
 #[test]
-fn a_device_whose_counter_jumps_is_believed_and_nothing_of_it_is_lost() {
+fn a_confirmed_counter_jump_loses_nothing() {
     let mut options = ListenOptions::new(DType::I32, rate());
     options.silence = Some(Duration::from_millis(1500));
     options.framing = "<u4".parse().unwrap();
@@ -246,7 +246,7 @@ fn a_device_whose_counter_jumps_is_believed_and_nothing_of_it_is_lost() {
 }
 
 #[test]
-fn a_sender_that_stops_early_is_told_from_one_that_sent_all() {
+fn a_sender_that_stops_early_is_counted_as_truncated() {
     for (early, told) in [(true, 1), (false, 0)] {
         let listener = listen(UDP);
         let got = collecting(&listener);

@@ -1,4 +1,4 @@
-//! What a listener makes of descriptions, true and false.
+//! How a listener handles true and false descriptions.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -35,7 +35,7 @@ fn listener(at: &str) -> Listener {
 }
 
 #[test]
-fn receivers_that_know_no_descriptions_find_frames_of_theirs_and_one_of_another_dtype() {
+fn receivers_without_descriptions_see_one_frame_of_another_dtype() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = format!("tcp://{}", socket.local_addr().unwrap());
     let sender = Sender::connect(&to.parse().unwrap(), DType::I16, rate()).unwrap();
@@ -66,7 +66,7 @@ fn receivers_that_know_no_descriptions_find_frames_of_theirs_and_one_of_another_
     assert_eq!(
         frames,
         [
-            // By this one a waiting connection is told from a stranger's.
+            // Distinguishes a waiting connection from a stranger's.
             (DType::I16, 0, 0, 0, false),
             (DType::U8, 0, text, 0, false),
             (DType::I16, 7, 3, 7, false),
@@ -101,14 +101,14 @@ fn a_recording_without_samples_is_copied() {
 }
 
 #[test]
-fn only_what_the_session_that_is_heard_says_three_times_counts() {
+fn only_descriptions_repeated_by_the_current_session_count() {
     let listener = listener("udp://127.0.0.1:0");
     let to = listener.address().to_string();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(to.strip_prefix("udp://").unwrap()).unwrap();
-    let described_by = |session, said: SenderDescription| {
+    let described_by = |session, description: SenderDescription| {
         let mut frame = Vec::new();
-        said.write(DType::I16, session, MAX_DESCRIPTION_BYTES, &mut frame);
+        description.write(DType::I16, session, MAX_DESCRIPTION_BYTES, &mut frame);
         frame
     };
     let text = |text: &str| {
@@ -136,7 +136,7 @@ fn only_what_the_session_that_is_heard_says_three_times_counts() {
     let sending = std::thread::spawn(move || {
         let send = |frame: &[u8]| socket.send(frame).unwrap();
         send(&described_by(3, described("lie")));
-        // One datagram can come from anybody; three equal ones are trusted.
+        // One datagram may come from anybody; three equal ones are trusted.
         send(&described_by(7, described("lie")));
         (0..3).for_each(|_| _ = send(&described_by(7, described("Pa"))));
         for number in 0..40u64 {
@@ -166,13 +166,16 @@ fn only_what_the_session_that_is_heard_says_three_times_counts() {
     assert_eq!(gathered.array().unwrap().shape, [400]);
     assert_eq!(listener.counts().malformed_frames, 6);
     assert_eq!(listener.sender_unit().as_deref(), Some("Pa"));
-    let said = Recording::description(&listener).unwrap();
-    assert_eq!(said.calibration, described("Pa").calibration);
-    assert_eq!(said.attributes, json!({}).as_object().unwrap().clone());
+    let description = Recording::description(&listener).unwrap();
+    assert_eq!(description.calibration, described("Pa").calibration);
+    assert_eq!(
+        description.attributes,
+        json!({}).as_object().unwrap().clone()
+    );
 }
 
 #[test]
-fn gaps_at_the_ends_that_nothing_can_have_are_not_believed() {
+fn impossible_outer_gaps_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let listener = listener("tcp://127.0.0.1:0");

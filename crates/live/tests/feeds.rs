@@ -1,4 +1,4 @@
-//! Feeds over real sockets: what a plan receives against what was sent.
+//! Feeds over real sockets: received samples compared with sent ones.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -70,7 +70,7 @@ fn collected(plan: &Plan) -> Array {
 }
 
 #[test]
-fn what_is_sent_comes_over_datagrams_and_connections() {
+fn samples_arrive_over_datagrams_and_connections() {
     for at in [UDP, TCP] {
         let listener = bind(at, &options());
         let sent = send_ramp(listener.address(), 200_000, NetworkFaults::default());
@@ -84,7 +84,7 @@ fn what_is_sent_comes_over_datagrams_and_connections() {
 }
 
 #[test]
-fn what_is_lost_is_a_gap_what_is_late_is_put_in_order_and_what_comes_twice_is_given_once() {
+fn losses_are_gaps_late_frames_are_reordered_and_duplicates_dropped() {
     let faults = NetworkFaults {
         loss: 0.02,
         twice: 0.02,
@@ -98,7 +98,7 @@ fn what_is_lost_is_a_gap_what_is_late_is_put_in_order_and_what_comes_twice_is_gi
     let got = collected(&plan).to_vec::<i32>().unwrap();
     let (sent, counts) = (sent.join().unwrap(), listener.counts());
     assert!(sent.dropped_samples > 0 && sent.doubled_frames > 0 && counts.reordered_frames > 0);
-    // The first and last frames may be those that are dropped: nothing was lost before the beginning.
+    // If the first or last frames are dropped, nothing is counted as lost.
     let missing = sent.dropped_samples - counts.lost_samples;
     assert!(
         missing <= 300 && counts.late_frames == 0,
@@ -117,7 +117,7 @@ fn what_is_lost_is_a_gap_what_is_late_is_put_in_order_and_what_comes_twice_is_gi
 }
 
 #[test]
-fn a_plan_that_is_too_slow_loses_datagrams_in_gaps_that_are_counted_and_holds_connections_back() {
+fn a_slow_plan_loses_counted_datagrams_and_slows_connections() {
     for (at, loses) in [(UDP, true), (TCP, false)] {
         let mut options = options();
         options.buffer = 64 << 10;
@@ -149,7 +149,7 @@ fn a_plan_that_is_too_slow_loses_datagrams_in_gaps_that_are_counted_and_holds_co
 }
 
 #[test]
-fn a_sender_that_begins_anew_begins_a_run() {
+fn a_restarted_sender_begins_a_run() {
     let listener = bind(TCP, &options());
     let to = listener.address();
     let sending = std::thread::spawn(move || {
@@ -170,7 +170,7 @@ fn a_sender_that_begins_anew_begins_a_run() {
 }
 
 #[test]
-fn whoever_else_sends_and_whatever_is_no_frame_is_counted_and_changes_nothing() {
+fn foreign_and_invalid_frames_are_counted_and_change_nothing() {
     let listener = bind(UDP, &options());
     let to = listener.address();
     let Address::Udp(port) = to else { panic!() };
@@ -202,7 +202,7 @@ fn whoever_else_sends_and_whatever_is_no_frame_is_counted_and_changes_nothing() 
 }
 
 #[test]
-fn counted_datagrams_of_other_makers_are_understood() {
+fn counted_datagrams_of_other_devices_are_read() {
     let mut options = options();
     (options.dtype, options.order) = (DType::I16, ByteOrder::Big);
     options.framing = ">u2".parse().unwrap();
@@ -225,7 +225,7 @@ fn counted_datagrams_of_other_makers_are_understood() {
 }
 
 #[test]
-fn a_feed_is_refused_where_it_cannot_be_what_was_meant() {
+fn refuses_invalid_feeds_and_second_scans() {
     let code = |at: &str, change: &dyn Fn(&mut ListenOptions)| {
         let mut options = options();
         change(&mut options);
@@ -256,7 +256,7 @@ fn a_feed_is_refused_where_it_cannot_be_what_was_meant() {
 }
 
 #[test]
-fn a_feed_that_is_silent_ends_if_asked_to() {
+fn a_silent_feed_ends_on_request() {
     let mut options = options();
     options.silence = Some(Duration::from_millis(100));
     for at in [UDP, TCP] {
@@ -274,7 +274,7 @@ fn a_feed_that_is_silent_ends_if_asked_to() {
 }
 
 #[test]
-fn a_flood_of_what_is_no_frame_does_not_keep_a_run_from_being_stopped() {
+fn a_flood_of_invalid_packets_does_not_block_a_stop() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -313,9 +313,9 @@ fn a_flood_of_what_is_no_frame_does_not_keep_a_run_from_being_stopped() {
     assert!(listener.counts().malformed_frames > 1000);
 }
 
-/// Rows wait for others to be processed together; while a feed is silent there are none to wait for.
+/// Rows wait to be processed in batches, but not in a silence.
 #[test]
-fn rows_that_wait_go_on_while_the_feed_is_silent() {
+fn waiting_rows_are_processed_in_a_silence() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 

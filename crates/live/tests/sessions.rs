@@ -1,4 +1,4 @@
-//! Feeds that change: senders and devices that restart, connections that replace others, and drivers.
+//! Feeds that change: restarted senders and devices, replaced connections, and drivers.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -38,7 +38,7 @@ fn at(listener: &Listener) -> SocketAddr {
 }
 
 #[test]
-fn a_device_that_counts_anew_begins_a_run() {
+fn a_device_that_restarts_its_count_begins_a_run() {
     let mut options = options(3000);
     options.framing = ">u4".parse().unwrap();
     options.order = ByteOrder::Big;
@@ -74,13 +74,13 @@ fn a_device_that_counts_anew_begins_a_run() {
 }
 
 #[test]
-fn a_sender_without_stamps_behind_one_with_them_has_the_times_of_its_arrival() {
+fn an_unstamped_sender_after_a_stamped_one_has_arrival_times() {
     let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().unwrap(), &options(20_000)).unwrap();
     let got = collecting(&listener);
-    const LONG_AGO: i64 = 1_000_000_000_000_000_000;
+    const OLD_TIME: i64 = 1_000_000_000_000_000_000;
     let mut stamped = Sender::connect(&listener.address(), DType::I32, rate()).unwrap();
-    stamped.send(&[1i32; 100], Some(LONG_AGO)).unwrap();
-    // It goes without an end frame.
+    stamped.send(&[1i32; 100], Some(OLD_TIME)).unwrap();
+    // It ends without an end frame.
     drop(stamped);
     sleep(Duration::from_millis(200));
     let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -91,13 +91,13 @@ fn a_sender_without_stamps_behind_one_with_them_has_the_times_of_its_arrival() {
     assert_eq!(listener.counts().clock_steps, 1);
     let clock = listener.clock().unwrap();
     let ns = |index| clock.stamp(index).unwrap().civil.floor_i64().unwrap();
-    assert!((ns(0) - LONG_AGO).abs() < 1_000_000);
+    assert!((ns(0) - OLD_TIME).abs() < 1_000_000);
     let late = ns(150) - before.as_nanos() as i64;
     assert!((0..5_000_000_000).contains(&late), "{late} ns");
 }
 
 #[test]
-fn half_a_sample_of_a_connection_is_dropped_and_counted_when_another_takes_its_place() {
+fn a_partial_sample_is_dropped_and_counted_when_a_connection_is_replaced() {
     let mut options = options(20_000);
     options.framing = "raw".parse().unwrap();
     let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().unwrap(), &options).unwrap();
@@ -106,7 +106,7 @@ fn half_a_sample_of_a_connection_is_dropped_and_counted_when_another_takes_its_p
     let mut silent = TcpStream::connect(at(&listener)).unwrap();
     silent.write_all(&bytes([1, 2, 3])).unwrap();
     silent.write_all(&[9, 9]).unwrap();
-    // A connection that is silent for five seconds gives way.
+    // A connection that is silent for five seconds yields.
     sleep(Duration::from_millis(5300));
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&bytes([4, 5, 6])).unwrap();
@@ -118,7 +118,7 @@ fn half_a_sample_of_a_connection_is_dropped_and_counted_when_another_takes_its_p
 
 /// Pushes its samples when a run starts.
 #[derive(Debug)]
-struct Pushes {
+struct PushOnBegin {
     what: Vec<(PushPosition, Vec<i32>)>,
     wait: bool,
     taken: Mutex<Vec<bool>>,
@@ -126,7 +126,7 @@ struct Pushes {
 }
 
 #[derive(Debug, Clone)]
-struct Shared(Arc<Pushes>);
+struct Shared(Arc<PushOnBegin>);
 
 impl Driver for Shared {
     fn begin(&self, to: Pusher) -> Result<(), Cause> {
@@ -159,7 +159,7 @@ fn driven(
     wait: bool,
     options: &ListenOptions,
 ) -> (Listener, Shared) {
-    let pushes = Shared(Arc::new(Pushes {
+    let pushes = Shared(Arc::new(PushOnBegin {
         what,
         wait,
         taken: Mutex::default(),
@@ -176,7 +176,7 @@ fn first(first: u64) -> PushPosition {
 }
 
 #[test]
-fn what_a_driver_pushes_is_put_in_order_and_what_it_leaves_out_is_a_gap() {
+fn pushed_samples_are_ordered_and_omitted_indices_are_gaps() {
     let ramp = |from: i32| (from..from + 100).collect::<Vec<_>>();
     let what = vec![
         (first(1000), ramp(0)),
@@ -198,16 +198,16 @@ fn what_a_driver_pushes_is_put_in_order_and_what_it_leaves_out_is_a_gap() {
     assert_eq!(got, expected);
     let counts = listener.counts();
     assert_eq!(counts.reordered_frames, 1);
-    // Whether a duplicate was released already depends on how far the run is.
+    // Whether a duplicate was already released depends on the run's progress.
     assert_eq!(counts.duplicate_frames + counts.late_frames, 1);
     assert_eq!((counts.lost_samples, counts.clock_steps), (100, 1));
     assert_eq!(*pushes.0.stopped.lock().unwrap(), 1);
-    // The next run starts over, with its indices.
+    // The next run restarts its indices.
     assert_eq!(collecting(&listener).join().unwrap(), expected);
 }
 
 #[test]
-fn a_driver_that_may_not_wait_loses_what_finds_no_room_and_it_is_counted() {
+fn a_driver_that_must_not_wait_drops_and_counts_excess_samples() {
     let what = (0..1000u64).map(|k| (first(k * 100), vec![k as i32; 100]));
     let mut options = options(5000);
     options.buffer = 2000;

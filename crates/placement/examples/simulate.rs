@@ -1,11 +1,11 @@
-//! Simulates one run of a cluster: parameters as `NAME=VALUE` arguments, and on the standard input, the objects that
-//! tasks read, one number a task, in order of admission. Prints what came of it as `NAME=VALUE` lines.
+//! Simulates one run of a cluster. Parameters are `NAME=VALUE` arguments; the standard input has the objects that each
+//! task reads, as numbers, one task per line, in order of admission. Prints the results as `NAME=VALUE` lines.
 //!
 //! ```text
 //! seq 0 99 | cargo run --example simulate -- hosts=2 storage_rate=50e6 object_bytes=2097152 compute_s=0.004
 //! ```
 //!
-//! Seconds and bytes a second; what is not given costs nothing.
+//! Seconds and bytes per second; parameters left out cost nothing.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,10 +14,10 @@ use std::io::Read;
 use isochrony_placement::simulation::{ClusterModel, Workload, simulate};
 use isochrony_placement::{DispatchOptions, EvictionPolicy, ObjectId, Policy};
 
-/// A rate that is no limit.
+/// Stands for an unlimited rate.
 const NO_LIMIT: f64 = 1e15;
 
-/// Arguments that were not used yet.
+/// Arguments not yet used.
 struct Arguments(BTreeMap<String, String>);
 
 impl Arguments {

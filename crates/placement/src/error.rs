@@ -1,4 +1,4 @@
-//! What can go wrong with placement.
+//! Errors of placement.
 
 /// An error of this crate: what is wrong, where, and how to fix it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -11,7 +11,7 @@ pub enum PlacementError {
     UnknownHost {
         /// Number of the host.
         host: u32,
-        /// How many hosts have been added.
+        /// Number of hosts added so far.
         hosts: usize,
     },
     /// A task that was never admitted or has ended.
@@ -21,11 +21,11 @@ pub enum PlacementError {
     TaskState {
         /// Slot of the task.
         task: u32,
-        /// Use of the slot.
+        /// Generation of the slot.
         generation: u32,
-        /// What the task is.
+        /// Its state.
         state: &'static str,
-        /// What it must be.
+        /// Expected state.
         expected: &'static str,
     },
     /// A parameter outside its range.
@@ -33,35 +33,35 @@ pub enum PlacementError {
     Parameter {
         /// The parameter.
         parameter: &'static str,
-        /// What was given.
+        /// Given value.
         got: String,
-        /// What may be given.
+        /// Allowed values.
         allowed: &'static str,
     },
-    /// A cache that cannot free as many bytes, because the rest is in use.
+    /// A cache cannot free enough bytes, because the rest is in use.
     #[error(
         "cannot free {needed} bytes: {evictable} of {bytes} bytes in the cache are not in use; unpin objects, or give the cache more bytes"
     )]
     NotEvictable {
         /// Bytes to free.
         needed: u64,
-        /// Bytes that could be freed.
+        /// Bytes that can be freed.
         evictable: u64,
-        /// Bytes in all.
+        /// Total bytes.
         bytes: u64,
     },
-    /// A key that the cache has already.
+    /// A key that is already cached.
     #[error("{key} is in the cache already; remove it before inserting it again, or touch it")]
     AlreadyCached {
         /// The key.
         key: String,
     },
-    /// A key that the cache does not have.
+    /// A key that is not cached.
     #[error("{key} is not in the cache, so it cannot be {action}; insert it first")]
     NotCached {
         /// The key.
         key: String,
-        /// What was asked for.
+        /// Attempted action.
         action: &'static str,
     },
     /// A key unpinned more often than pinned.
@@ -70,7 +70,7 @@ pub enum PlacementError {
         /// The key.
         key: String,
     },
-    /// A simulation in which nothing can happen any more.
+    /// A simulation without further events.
     #[error(
         "the simulation stopped at {at_s} s with {left} of {tasks} tasks not run; give it hosts with slots"
     )]
@@ -79,7 +79,7 @@ pub enum PlacementError {
         at_s: f64,
         /// Tasks not run.
         left: u64,
-        /// Tasks in all.
+        /// Total tasks.
         tasks: u64,
     },
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::PlacementError as E;
 
     #[test]
-    fn every_message_says_what_where_and_how_to_fix_it() {
+    fn every_message_states_cause_place_and_fix() {
         let cases = [
             (
                 E::UnknownHost { host: 7, hosts: 3 },

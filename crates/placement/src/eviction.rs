@@ -1,4 +1,4 @@
-//! Eviction policies of a cache of bounded bytes.
+//! Eviction policies of a cache bounded in bytes.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::PlacementError;
 
-/// Which object leaves first. Objects in use never do.
+/// Which object is evicted first. Objects in use never are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvictionPolicy {
-    /// Any, each with the same probability.
+    /// Any, with equal probability.
     Random,
-    /// The one inserted first.
+    /// First inserted.
     Fifo,
-    /// The one not touched for longest.
+    /// Least recently used.
     #[default]
     Lru,
-    /// The one touched least often since it was inserted; of those, the one not touched for longest.
+    /// Least frequently used since insertion; of those, the least recently used.
     Lfu,
 }
 
@@ -29,17 +29,17 @@ struct Entry<K> {
     key: K,
     bytes: u64,
     pins: u32,
-    /// Times that it was inserted or touched.
     uses: u64,
-    /// What the policy orders by: the smallest leaves first.
+    /// Eviction key of the policy: smallest first.
     rank: (u64, u64),
-    /// Position in `evictable`, if the policy is random and the entry not pinned.
+    /// Position in `evictable` for random eviction, if not pinned.
     at: u32,
 }
 
-/// Keys of a cache with their bytes, in the order in which they are evicted.
+/// Keys of a cache with their bytes, in eviction order.
 ///
-/// Every operation takes O(log n), O(1) for random eviction; memory is about 100 bytes a key besides the key, twice.
+/// Every operation takes O(log n), O(1) for random eviction; memory is about 100 bytes per key plus the key itself,
+/// twice.
 ///
 /// ```
 /// use isochrony_placement::{Eviction, EvictionPolicy};
@@ -57,7 +57,7 @@ pub struct Eviction<K> {
     slots: FxHashMap<K, u32>,
     entries: Vec<Option<Entry<K>>>,
     free: Vec<u32>,
-    /// Entries not pinned, by rank. Not used by random eviction.
+    /// Entries not pinned, by rank. Unused by random eviction.
     ordered: BTreeSet<((u64, u64), u32)>,
     /// Entries not pinned. Used by random eviction only.
     evictable: Vec<u32>,
@@ -73,7 +73,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Self::with_seed(policy, 0)
     }
 
-    /// An empty cache; the seed makes random eviction repeatable.
+    /// An empty cache; the seed makes random eviction reproducible.
     pub fn with_seed(policy: EvictionPolicy, seed: u64) -> Self {
         Self {
             policy,
@@ -94,7 +94,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         self.policy
     }
 
-    /// Adds a key, not pinned. Inserting counts as the first touch.
+    /// Adds an unpinned key. Inserting counts as the first touch.
     pub fn insert(&mut self, key: K, bytes: u64) -> Result<(), PlacementError> {
         if self.slots.contains_key(&key) {
             return Err(PlacementError::AlreadyCached {
@@ -123,7 +123,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(())
     }
 
-    /// Notes that a key is read.
+    /// Records a use of a key.
     pub fn touch(&mut self, key: &K) -> Result<(), PlacementError> {
         let slot = self.slot(key, "touched")?;
         let now = self.tick();
@@ -143,7 +143,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(())
     }
 
-    /// Changes the bytes of a key. That is no touch.
+    /// Changes the bytes of a key, without a touch.
     pub fn set_bytes(&mut self, key: &K, bytes: u64) -> Result<(), PlacementError> {
         let slot = self.slot(key, "resized")?;
         let entry = self.entry(slot);
@@ -155,7 +155,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(())
     }
 
-    /// Takes a key out, pinned or not, and gives its bytes.
+    /// Removes a key, pinned or not, and returns its bytes.
     pub fn remove(&mut self, key: &K) -> Result<u64, PlacementError> {
         let slot = self.slot(key, "removed")?;
         let entry = self.entry(slot);
@@ -168,7 +168,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(self.take(slot).bytes)
     }
 
-    /// Keeps a key until it is unpinned as often. Pinning is no touch.
+    /// Pins a key until it is unpinned as often. Not a touch.
     pub fn pin(&mut self, key: &K) -> Result<(), PlacementError> {
         let slot = self.slot(key, "pinned")?;
         let entry = self.entry(slot);
@@ -181,7 +181,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(())
     }
 
-    /// Takes a pin back.
+    /// Removes a pin.
     pub fn unpin(&mut self, key: &K) -> Result<(), PlacementError> {
         let slot = self.slot(key, "unpinned")?;
         let entry = self.entry(slot);
@@ -199,8 +199,8 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(())
     }
 
-    /// Takes keys out until at least as many bytes are free, in the order of the policy. If pinned keys make that
-    /// impossible, nothing is taken out.
+    /// Removes keys in eviction order until at least `needed` bytes are free. If pinned keys prevent that, removes
+    /// nothing.
     pub fn evict(&mut self, needed: u64) -> Result<Vec<(K, u64)>, PlacementError> {
         if needed > self.evictable_bytes() {
             return Err(PlacementError::NotEvictable {
@@ -221,8 +221,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(evicted)
     }
 
-    /// The key that the policy evicts next; None if all are pinned. It stays until it is removed; if it cannot go, pin it
-    /// and ask again.
+    /// The next key to evict; None if all are pinned. It stays until removed; if it cannot be, pin it and call again.
     pub fn next_victim(&mut self) -> Option<K> {
         let slot = self.next_slot()?;
         self.entries[slot as usize]
@@ -230,8 +229,8 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
             .map(|entry| entry.key.clone())
     }
 
-    /// Every key, pinned or not, and how often it was inserted or touched; in the order in which they would go, for random
-    /// eviction in the order in which they came.
+    /// Every key, pinned or not, with its number of insertions and touches; in eviction order, for random eviction in
+    /// order of insertion.
     pub fn in_order(&self) -> Vec<(K, u64)> {
         let mut entries: Vec<_> = self.entries.iter().flatten().collect();
         entries.sort_unstable_by_key(|entry| entry.rank);
@@ -239,7 +238,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         keys.map(|entry| (entry.key.clone(), entry.uses)).collect()
     }
 
-    /// Bytes of a key, if it is there.
+    /// Bytes of a key, if present.
     pub fn get(&self, key: &K) -> Option<u64> {
         let slot = *self.slots.get(key)?;
         self.entries[slot as usize]
@@ -247,7 +246,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
             .map(|entry| entry.bytes)
     }
 
-    /// Keys and their bytes, in no order.
+    /// Keys and their bytes, unordered.
     pub fn iter(&self) -> impl Iterator<Item = (&K, u64)> {
         let entries = self.entries.iter().flatten();
         entries.map(|entry| (&entry.key, entry.bytes))

@@ -5,24 +5,24 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// An immutable object: a position in the tables of the index.
+/// An immutable object: a position in the index's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u32);
 
-/// A host: one cache with some slots. Never used again after the host is removed.
+/// A host: one cache with some slots. Never reused after the host is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u32);
 
-/// A task of one dispatcher: a slot of its table and the number of times that the slot has been used, so that the
-/// identifier of a finished task never names a later one.
+/// A task of a dispatcher: slot of its table and generation of the slot, so that the identifier of a finished task
+/// never denotes a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
 
-/// Maps names to dense identifiers and back. Identifiers of removed names are used again, so that the tables of
-/// [`CacheIndex`](crate::CacheIndex) grow with the names at one time, not with all names ever seen.
+/// Maps names to dense identifiers and back. Reuses identifiers of removed names, so that the tables of
+/// [`CacheIndex`](crate::CacheIndex) grow with the present names, not with all names ever seen.
 #[derive(Debug, Clone)]
 pub struct Interner<K> {
     ids: FxHashMap<K, ObjectId>,
@@ -41,7 +41,7 @@ impl<K> Default for Interner<K> {
 }
 
 impl<K: Hash + Eq + Clone> Interner<K> {
-    /// The identifier of a name, a new one if the name is new. Clone `K` cheaply (`Arc<str>`): it is stored twice.
+    /// The identifier of a name, new if necessary. `K` should be cheap to clone (`Arc<str>`): it is stored twice.
     pub fn intern(&mut self, name: K) -> ObjectId {
         if let Some(&id) = self.ids.get(&name) {
             return id;
@@ -68,7 +68,7 @@ impl<K: Hash + Eq + Clone> Interner<K> {
         self.names.get(id.0 as usize)?.as_ref()
     }
 
-    /// Forgets a name; its identifier is used again. Only for objects that no host holds and no task waits for.
+    /// Removes a name, whose identifier is then reused. Only for objects that no host holds and no task waits for.
     pub fn remove(&mut self, id: ObjectId) -> Option<K> {
         let name = self.names.get_mut(id.0 as usize)?.take()?;
         self.ids.remove(&name);
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_keep_their_identifiers_and_removed_ones_are_used_again() {
+    fn names_keep_their_identifiers_and_removed_ones_are_reused() {
         let mut names: Interner<Arc<str>> = Interner::default();
         let a = names.intern("a".into());
         let b = names.intern("b".into());

@@ -1,15 +1,15 @@
 //! Placement policies: which host runs a task, which cached object is evicted, how many hosts there are.
 //!
-//! Pure data structures: no threads, no clock, no I/O, and every choice at random comes from a seed, so that the
-//! scheduler of a cluster and the simulator run the same code. Times are nanoseconds since the caller's start.
+//! Pure data structures without threads, clock or I/O, and with seeded randomness, so that a cluster's scheduler and
+//! the simulator run the same code. Times are nanoseconds since the caller's start.
 //!
-//! A *host* is one cache with some slots: the workers of one machine share what it holds. *Objects* are immutable and
-//! known by dense identifiers inside; [`Interner`] maps names to them.
+//! A *host* is one cache with some slots: the workers of one machine share it. *Objects* are immutable and have dense
+//! identifiers; [`Interner`] maps names to them.
 //!
-//! - [`CacheIndex`]: which hosts hold an object, kept up to date by numbered deltas.
-//! - [`Dispatcher`]: waiting tasks, free slots and the [`Policy`] that joins them.
-//! - [`Eviction`]: which objects leave a cache of bounded bytes.
-//! - [`Provisioner`]: how many hosts the queued work is worth, and which are released.
+//! - [`CacheIndex`]: which hosts hold an object, updated by numbered deltas.
+//! - [`Dispatcher`]: assigns waiting tasks to free slots by a [`Policy`].
+//! - [`Eviction`]: which objects leave a cache bounded in bytes.
+//! - [`Provisioner`]: how many hosts the queued work needs, and which to release.
 //! - [`simulation`]: a discrete-event simulator that drives all of these.
 
 mod dispatch;

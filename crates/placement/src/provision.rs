@@ -1,29 +1,29 @@
-//! Provisioning: how many hosts the queued work is worth, and which idle ones are released.
+//! Provisioning: how many hosts the queued work needs, and which idle ones to release.
 
 use rustc_hash::FxHashSet;
 
 use crate::{Dispatcher, HostId, ObjectId, PlacementError};
 
-/// How hosts are added and released.
+/// Provisioning options.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProvisionOptions {
-    /// Fewest hosts that take tasks; at least 1. Hosts that are starting do not count when others are released.
+    /// Minimum hosts that accept tasks; at least 1. Starting hosts do not count when others are released.
     pub min_hosts: usize,
-    /// Most hosts; at least `min_hosts`.
+    /// Maximum hosts; at least `min_hosts`.
     pub max_hosts: usize,
-    /// Slots of a host that is added; at least 1.
+    /// Slots of an added host; at least 1.
     pub slots_per_host: u32,
-    /// Nanoseconds within which the tasks that wait and run should be done; above 0. So many hosts are wanted.
+    /// Nanoseconds, above 0, in which all waiting and running tasks should finish; determines the number of hosts.
     pub drain_time: u64,
-    /// Most hosts that are asked for at a time; at least 1.
+    /// Maximum hosts requested at a time; at least 1.
     pub max_step: usize,
-    /// Nanoseconds for which a host must have been idle before it is released.
+    /// Nanoseconds of idleness before a host is released.
     pub idle_time: u64,
-    /// Nanoseconds since it was last read after which an object counts as cold, unless a task waits for it.
+    /// Nanoseconds without reads after which an object is cold, unless a task waits for it.
     pub hot_time: u64,
-    /// What an idle host costs in an hour, in any unit; at least 0.
+    /// Cost of an idle host per hour, in any unit; at least 0.
     pub host_cost_per_hour: f64,
-    /// What reading 10^9 bytes from storage costs, in the same unit; at least 0.
+    /// Cost of reading 10^9 bytes from storage, in the same unit; at least 0.
     pub read_cost_per_gb: f64,
 }
 
@@ -43,33 +43,32 @@ impl Default for ProvisionOptions {
     }
 }
 
-/// What to do about hosts now.
+/// Changes to make to the hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostPlan {
     /// Hosts to start.
     pub add: usize,
-    /// Idle hosts to drain and end, in this order.
+    /// Idle hosts to drain and stop, in this order.
     pub release: Vec<HostId>,
 }
 
-/// Decides from time to time how many hosts there should be.
+/// Decides periodically how many hosts there should be.
 ///
-/// Growing follows Falkon's provisioner, which acquires by the length of the queue; here the length counts by what
-/// tasks took so far. An idle host that alone holds hot data is kept until it has cost as much as reading that data
-/// again: whatever comes, the cost is then at most twice that of knowing when the data is read next (the ski-rental
-/// rule).
+/// Growth follows Falkon's provisioner, which acquires by queue length; here the length is weighted by the observed
+/// task time. An idle host that is the only holder of hot data is kept until it has cost as much as reading that data
+/// again: so the cost is at most twice that with knowledge of the next read (the ski-rental rule).
 #[derive(Debug, Clone)]
 pub struct Provisioner {
     options: ProvisionOptions,
-    /// Moving mean of nanoseconds a task takes.
+    /// Moving average of task nanoseconds.
     task_time: Option<f64>,
 }
 
-/// Weight of the newest task in the moving mean.
-const NEWEST: f64 = 0.05;
+/// Weight of the newest task in it.
+const NEWEST_WEIGHT: f64 = 0.05;
 
 impl Provisioner {
-    /// A provisioner that has seen no task.
+    /// A provisioner without observed tasks.
     pub fn new(options: ProvisionOptions) -> Result<Self, PlacementError> {
         let wrong = |parameter, got: String, allowed| {
             Err(PlacementError::Parameter {
@@ -110,14 +109,14 @@ impl Provisioner {
         })
     }
 
-    /// Notes how long a task took, from its decision to its end.
+    /// Records a task's duration, from its decision to its end.
     pub fn note_task(&mut self, nanoseconds: u64) {
         let newest = nanoseconds as f64;
         let mean = self.task_time.get_or_insert(newest);
-        *mean += NEWEST * (newest - *mean);
+        *mean += NEWEST_WEIGHT * (newest - *mean);
     }
 
-    /// Hosts that the tasks which wait and run are worth. Until a task has ended, each is worth a slot.
+    /// Number of hosts needed for waiting and running tasks. Until a task has ended, each needs a slot.
     pub fn wanted(&self, tasks: usize) -> usize {
         let drain = self.options.drain_time as f64;
         let share = self.task_time.map_or(1.0, |time| (time / drain).min(1.0));
@@ -126,10 +125,9 @@ impl Provisioner {
         hosts.clamp(self.options.min_hosts, self.options.max_hosts)
     }
 
-    /// What to do now; `starting` hosts were asked for and have not been added to the dispatcher yet.
+    /// The changes to make now; `starting` hosts were requested and are not yet in the dispatcher.
     ///
-    /// Looks at each task's count only, and at the objects of hosts that may be released: not for every task, but
-    /// once in a second or so.
+    /// Visits task counts and the objects of releasable hosts: call it about once per second, not per task.
     pub fn plan(&self, dispatcher: &Dispatcher, starting: usize, now: u64) -> HostPlan {
         let counts = dispatcher.counts();
         let wanted = self.wanted(counts.window + counts.backlog + counts.running);
@@ -150,7 +148,7 @@ impl Provisioner {
         idle.sort_unstable();
         let mut leaving = FxHashSet::default();
         let mut release = Vec::new();
-        // Hosts that are starting may never come, so they do not count for the fewest.
+        // Starting hosts may fail, so they do not count for the minimum.
         let most = (there - wanted).min(open_hosts.saturating_sub(self.options.min_hosts));
         for (since, host) in idle {
             if release.len() == most {
@@ -167,7 +165,7 @@ impl Provisioner {
         HostPlan { add: 0, release }
     }
 
-    /// Bytes of hot objects that no other host holds, but those that leave.
+    /// Bytes of hot objects that no other remaining host holds.
     fn sole_hot_bytes(
         &self,
         dispatcher: &Dispatcher,

@@ -1,4 +1,4 @@
-//! What policies promise, on cases small enough to read.
+//! Guarantees of policies, on small examples.
 
 use isochrony_placement::{
     Change, Decision, DispatchOptions, Dispatcher, HostId, ObjectId, Policy, TaskId,
@@ -34,7 +34,7 @@ fn all(dispatcher: &mut Dispatcher, now: u64) -> Vec<(TaskId, u32)> {
 }
 
 #[test]
-fn first_available_takes_turns_and_names_no_source() {
+fn first_available_is_round_robin_without_sources() {
     let mut d = dispatcher(options(Policy::FirstAvailable), 3, 2);
     hold(&mut d, 2, 0, 5, 10);
     let tasks: Vec<_> = (0..4).map(|_| d.admit(&[ObjectId(5)], 0)).collect();
@@ -67,13 +67,13 @@ fn max_cache_hit_waits_for_the_holder_but_not_for_ever() {
     assert_eq!(d.next_deadline(), Some(100));
     assert_eq!(all(&mut d, 99), []);
     assert_eq!(all(&mut d, 100), [(tasks[1], 1)]);
-    // The holder is free again, and takes what is left.
+    // The holder is free again, and gets the rest.
     d.finish(tasks[0], 101).unwrap();
     assert_eq!(all(&mut d, 101), [(tasks[2], 0)]);
 }
 
 #[test]
-fn a_task_passed_over_goes_first_after_its_wait_even_where_hits_never_end() {
+fn a_task_passed_over_runs_after_max_wait_despite_hits() {
     for policy in [
         Policy::MaxCacheHit,
         Policy::MaxComputeUtil,
@@ -81,7 +81,7 @@ fn a_task_passed_over_goes_first_after_its_wait_even_where_hits_never_end() {
     ] {
         let mut d = dispatcher(options(policy), 1, 1);
         hold(&mut d, 0, 0, 5, 10);
-        // Nobody holds object 6, and each time that the slot is free there is a hit.
+        // Nobody holds object 6, and whenever the slot is free there is a hit.
         let mut hit = d.admit(&[ObjectId(5)], 0);
         assert_eq!(all(&mut d, 0), [(hit, 0)]);
         let passed_over = d.admit(&[ObjectId(6)], 0);
@@ -124,7 +124,7 @@ fn good_cache_compute_caps_copies() {
     let tasks: Vec<_> = (0..4).map(|_| d.admit(&[ObjectId(5)], 0)).collect();
     assert_eq!(all(&mut d, 0), [(tasks[0], 0), (tasks[1], 1)]);
     assert_eq!(d.index().replicas(ObjectId(5)), 2);
-    // Another object is no copy of this one.
+    // Another object is not a copy of this one.
     let other = d.admit(&[ObjectId(6)], 0);
     assert_eq!(all(&mut d, 0), [(other, 2)]);
 }
@@ -138,7 +138,7 @@ fn good_cache_compute_prefers_hits_when_most_slots_are_busy() {
     let mut d = dispatcher(options, 2, 2);
     hold(&mut d, 0, 0, 5, 10);
     let tasks: Vec<_> = (0..4).map(|_| d.admit(&[ObjectId(5)], 0)).collect();
-    // Two of four slots are busy then, both of the holder; the third task waits for it.
+    // Then two of four slots are busy, both of the holder; the third task waits for it.
     assert_eq!(all(&mut d, 0), [(tasks[0], 0), (tasks[1], 0)]);
     d.finish(tasks[0], 1).unwrap();
     assert_eq!(all(&mut d, 1), [(tasks[2], 0)]);
@@ -160,8 +160,7 @@ fn good_cache_compute_takes_the_second_best_host_once_slots_are_free() {
     // Host 0 has most of it, and half of the slots are busy: it waits for host 0.
     let both = d.admit(&[ObjectId(1), ObjectId(2)], 1);
     assert_eq!(all(&mut d, 1), []);
-    // Below half, it goes to the free host that has some of it; object 1 has as many copies as it may have, so to no
-    // other.
+    // Below half, it goes to the free host with some of it, and to no other, since object 1 has its maximum of copies.
     d.finish(other, 2).unwrap();
     assert_eq!(all(&mut d, 2), [(both, 2)]);
 }
@@ -183,7 +182,7 @@ fn the_window_hides_younger_tasks() {
 }
 
 #[test]
-fn what_a_running_task_fetches_draws_others_but_is_no_source_yet() {
+fn an_object_being_fetched_counts_for_locality_but_is_no_source() {
     let mut d = dispatcher(options(Policy::MaxComputeUtil), 2, 2);
     let first = d.admit(&[ObjectId(5)], 0);
     assert_eq!(all(&mut d, 0), [(first, 0)]);
@@ -193,7 +192,7 @@ fn what_a_running_task_fetches_draws_others_but_is_no_source_yet() {
     d.admit(&[ObjectId(5)], 2);
     let third = d.next(2).unwrap();
     assert_eq!((third.host, third.inputs[0].sources.len()), (HostId(1), 0));
-    // A task that failed has fetched nothing.
+    // A failed task has fetched nothing.
     for task in [first, second.task, third.task] {
         d.finish(task, 3).unwrap();
     }
@@ -201,7 +200,7 @@ fn what_a_running_task_fetches_draws_others_but_is_no_source_yet() {
 }
 
 #[test]
-fn refuses_what_is_not_there() {
+fn refuses_unknown_hosts_and_tasks() {
     let mut d = dispatcher(options(Policy::MaxComputeUtil), 1, 1);
     assert_eq!(d.add_host(0, 0).unwrap_err().code(), "parameter");
     assert_eq!(
@@ -260,7 +259,7 @@ fn a_draining_host_gets_no_task_and_its_copies_still_count() {
         assert_eq!((decision.task, decision.host), (task, HostId(1)));
         assert_eq!(decision.inputs[0].sources.as_slice(), [HostId(0)]);
     }
-    // One that does not wait for holders copies at once.
+    // Without waiting for holders, it copies immediately.
     let mut d = dispatcher(options(Policy::MaxComputeUtil), 2, 1);
     hold(&mut d, 0, 0, 5, 10);
     d.set_draining(HostId(0), true).unwrap();
@@ -269,7 +268,7 @@ fn a_draining_host_gets_no_task_and_its_copies_still_count() {
 }
 
 #[test]
-fn the_cap_on_copies_is_for_hosts_without_any_bytes_of_a_task() {
+fn the_replica_cap_applies_to_hosts_without_bytes_of_a_task() {
     let options = DispatchOptions {
         max_replicas: 1,
         utilization: 1.0,
@@ -281,7 +280,8 @@ fn the_cap_on_copies_is_for_hosts_without_any_bytes_of_a_task() {
     let tasks: Vec<_> = (0..3)
         .map(|_| d.admit(&[ObjectId(1), ObjectId(2)], 0))
         .collect();
-    // Host 1 has the smaller object, so it copies the larger one. Host 2 has neither, until a task has waited.
+    // Host 1 has the smaller object, so it copies the larger one. Host 2 has neither, and gets a task only after a
+    // wait.
     assert_eq!(all(&mut d, 0), [(tasks[0], 0), (tasks[1], 1)]);
     assert_eq!(d.index().replicas(ObjectId(1)), 2);
     assert_eq!(all(&mut d, 100), [(tasks[2], 2)]);

@@ -1,4 +1,4 @@
-//! Every decision of every policy equals that of a slow, obvious model, whatever happens in between.
+//! Every decision of every policy equals that of a slow, obvious model, after any history.
 
 mod model;
 
@@ -66,7 +66,7 @@ fn options() -> impl Strategy<Value = DispatchOptions> {
         )
 }
 
-/// Both, and what joins them.
+/// The dispatcher and its model.
 struct Pair {
     real: Dispatcher,
     model: Model,
@@ -269,7 +269,7 @@ impl Pair {
                 );
             }
         }
-        // Memory: rankings are compacted before more than half of the entries, and 32, are out of date.
+        // Memory: rankings are compacted before more than half of the entries, and 32, are outdated.
         let rankings = 2 * self.model.hosts.len() + 2;
         let bound = 2 * self.model.most_pairs + 33 * rankings;
         assert!(self.real.ranking_entries() <= bound);
@@ -280,7 +280,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn every_decision_equals_that_of_the_slow_model(
+    fn every_decision_equals_the_slow_model(
         options in options(),
         steps in prop::collection::vec(step(), 1..120),
     ) {
@@ -293,9 +293,9 @@ proptest! {
         while pair.next().is_some() {}
     }
 
-    /// Where copies are capped, objects widespread, and most hosts free: what the histories above come to seldom.
+    /// With capped copies, widespread objects and mostly free hosts, which are rare in the histories above.
     #[test]
-    fn capped_copies_equal_those_of_the_slow_model(
+    fn decisions_with_capped_copies_equal_the_slow_model(
         max_replicas in 1..3usize,
         more in 0..2usize,
         utilization in prop_oneof![Just(1.0), 0.2..0.8f64],

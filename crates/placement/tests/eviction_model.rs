@@ -1,4 +1,4 @@
-//! Eviction against a slow model that sorts all keys for each eviction.
+//! Eviction compared with a slow model that sorts all keys for each eviction.
 
 use isochrony_placement::{Eviction, EvictionPolicy};
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ impl Model {
         self.entries.iter_mut().find(|entry| entry.key == key)
     }
 
-    /// All keys, the first to leave first if none is pinned.
+    /// All keys in eviction order, as if none were pinned.
     fn all(&self, policy: EvictionPolicy) -> Vec<Entry> {
         let mut all = self.entries.clone();
         all.sort_by_key(|entry| match policy {
@@ -59,7 +59,7 @@ impl Model {
         all
     }
 
-    /// Keys that are not pinned, the first to leave first.
+    /// Keys that are not pinned, in eviction order.
     fn order(&self, policy: EvictionPolicy) -> Vec<Entry> {
         let all = self.all(policy).into_iter();
         all.filter(|entry| entry.pins == 0).collect()
@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn keys_leave_as_the_slow_model_says(
+    fn evictions_equal_the_slow_model(
         steps in prop::collection::vec(step(), 1..150),
         seed in any::<u64>(),
     ) {
@@ -209,7 +209,7 @@ fn random_eviction_is_uniform_and_repeatable() {
         for key in 0..10 {
             cache.insert(key, 1).unwrap();
         }
-        // Survivors of an eviction are no likelier and no less likely to go in the next one.
+        // Survivors of an eviction have unchanged probabilities in the next one.
         cache.evict(5).unwrap();
         let left: Vec<_> = cache.iter().map(|(&key, _)| key).collect();
         left.into_iter()
@@ -229,7 +229,7 @@ fn random_eviction_is_uniform_and_repeatable() {
 }
 
 #[test]
-fn a_refused_eviction_takes_nothing_out() {
+fn a_refused_eviction_removes_nothing() {
     let mut cache = Eviction::new(EvictionPolicy::Lru);
     cache.insert("a", 3).unwrap();
     cache.insert("b", 4).unwrap();

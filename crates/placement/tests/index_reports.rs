@@ -22,7 +22,7 @@ fn delivery() -> impl Strategy<Value = Delivery> {
     ]
 }
 
-/// A host's cache, which numbers its deltas.
+/// A host's cache with numbered deltas.
 #[derive(Default)]
 struct Cache {
     objects: BTreeMap<u32, u64>,
@@ -82,7 +82,7 @@ proptest! {
                 prop_assert_eq!(index.apply_manifest(id, cache.next, &objects), Ok(Reply::Applied));
                 manifests.push((id, cache.next, objects));
             }
-            // What comes late was either covered by a manifest or is answered by asking for one.
+            // A late report is covered by a manifest, or answered with a request for one.
             if number.is_multiple_of(3) {
                 for (host, number, delta) in late.drain(..) {
                     index.apply_delta(HostId(host as u32), number, &delta).unwrap();
@@ -91,7 +91,7 @@ proptest! {
         }
         for (host, cache) in caches.iter_mut().enumerate() {
             let id = HostId(host as u32);
-            // Manifests that were overtaken undo nothing.
+            // Overtaken manifests undo nothing.
             let overtaken = manifests.iter().filter(|(of, next, _)| *of == id && *next < cache.next);
             let before: BTreeSet<_> = index.held_by(id).collect();
             let mut any = false;
@@ -133,7 +133,7 @@ fn reports_are_taken_in_order_only() {
     let (a, b) = (ObjectId(0), ObjectId(1));
     let added = |object| [Change::Added { object, bytes: 5 }];
     assert_eq!(index.apply_delta(host, 0, &added(a)), Ok(Reply::Applied));
-    // Delta 1 is missing: those behind it are not applied, however many come.
+    // Delta 1 is missing: later ones are not applied.
     for number in [2, 3] {
         let reply = index.apply_delta(host, number, &added(b));
         assert_eq!(reply, Ok(Reply::SendManifest));
@@ -142,7 +142,7 @@ fn reports_are_taken_in_order_only() {
     let manifest = index.apply_manifest(host, 4, &[(b, 5)]);
     assert_eq!(manifest, Ok(Reply::Applied));
     assert!(index.held_by(host).eq([b]));
-    // Deltas go on behind the manifest; what it overtook changes nothing.
+    // Deltas continue after the manifest; overtaken ones change nothing.
     assert_eq!(index.apply_delta(host, 1, &added(a)), Ok(Reply::Repeated));
     let removed = [Change::Removed { object: b }];
     assert_eq!(index.apply_delta(host, 4, &removed), Ok(Reply::Applied));

@@ -1,4 +1,4 @@
-//! Provisioning against its definition, and the bound on what keeping a holder costs.
+//! Provisioning compared with its definition, and the cost bound of keeping a holder.
 
 use std::collections::BTreeSet;
 
@@ -31,13 +31,13 @@ fn grows_with_queued_work() {
     for _ in 0..8 {
         dispatcher.admit(&[], 0);
     }
-    // No task has ended: a slot for each. Those that are starting count.
+    // Without an ended task: a slot for each. Starting hosts count.
     assert_eq!(provisioner.plan(&dispatcher, 0, 0).add, 4);
     assert_eq!(provisioner.plan(&dispatcher, 3, 0).add, 1);
     // Tasks of 5 s: two in 10 s, so four slots, so two hosts.
     provisioner.note_task(5 * SECOND);
     assert_eq!(provisioner.plan(&dispatcher, 0, 0).add, 2);
-    // Tasks longer than that cannot be done sooner than one on each slot.
+    // Longer tasks finish no sooner than with one per slot.
     provisioner.note_task(100_000 * SECOND);
     assert_eq!(provisioner.plan(&dispatcher, 0, 0).add, 4);
     for _ in 0..1000 {
@@ -58,7 +58,7 @@ fn keeps_the_fewest_hosts_while_others_are_starting() {
     let now = 100 * SECOND;
     let released = |dispatcher: &Dispatcher, starting| provisioner.plan(dispatcher, starting, now);
     assert_eq!(released(&dispatcher, 0).release, hosts[..1]);
-    // Work that asked for more has ended; those that are starting may fail.
+    // The work that requested more has ended; starting hosts may fail.
     assert_eq!(released(&dispatcher, 4).release, hosts[..1]);
     dispatcher.set_draining(hosts[0], true).unwrap();
     for starting in [1, 4] {
@@ -109,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn releases_what_the_definition_says(
+    fn releases_the_hosts_of_the_definition(
         copies in prop::collection::btree_set((0..6u32, 0..8u32), 0..30),
         sizes in prop::collection::vec(0..4u64, 8),
         read in prop::collection::vec(any::<bool>(), 8),
@@ -120,7 +120,7 @@ proptest! {
         let now = now * SECOND;
         let options = options();
         let provisioner = Provisioner::new(options).unwrap();
-        // Window 0 would be refused; first-available keeps no tasks by object, so hot is what was read.
+        // A window of 0 would be refused; first-available does not track tasks by object, so hot means read.
         let options_of_dispatch = DispatchOptions::for_policy(Policy::FirstAvailable);
         let mut dispatcher = Dispatcher::new(options_of_dispatch).unwrap();
         let bytes = |object: u32| sizes[object as usize] * 50_000_000_000;
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn keeping_a_holder_costs_at_most_twice_what_knowing_the_future_would(
+    fn keeping_a_holder_costs_at_most_twice_the_optimum(
         gigabytes in 1..1000u64,
         next_use in 1..2000u64,
     ) {
@@ -198,7 +198,7 @@ proptest! {
         let decision = dispatcher.next(1).unwrap();
         prop_assert_eq!(decision.host, HostId(0));
         dispatcher.finish(decision.task, 1).unwrap();
-        // The other host is wanted, so that at most one is released.
+        // The other host is needed, so that at most one is released.
         dispatcher.admit(&[], 1);
         prop_assert_eq!(dispatcher.next(1).unwrap().host, HostId(1));
         let read = gigabytes as f64 * 0.01;

@@ -1,4 +1,4 @@
-//! The simulator against what can be worked out by hand, and against the paper.
+//! The simulator compared with manual calculations and with the paper.
 
 use isochrony_placement::simulation::{ClusterModel, SimulationReport, Workload, simulate};
 use isochrony_placement::{DispatchOptions, EvictionPolicy, ObjectId, Policy, ProvisionOptions};
@@ -51,7 +51,7 @@ fn near(found: f64, expected: f64) {
 }
 
 #[test]
-fn each_cost_is_what_arithmetic_says() {
+fn each_cost_equals_manual_arithmetic() {
     let distinct = || Workload::scan(100, 1);
     // Compute: 100 tasks of 10 ms on 5 slots.
     let mut workload = work(distinct());
@@ -60,7 +60,7 @@ fn each_cost_is_what_arithmetic_says() {
         run(&free(5, 1), Policy::MaxComputeUtil, &workload).makespan_s,
         0.2,
     );
-    // Storage: 100 MB at 10 MB/s in all.
+    // Storage: 100 MB at a total of 10 MB/s.
     let mut cluster = free(5, 1);
     cluster.storage_rate = 10e6;
     let report = run(&cluster, Policy::MaxComputeUtil, &work(distinct()));
@@ -69,7 +69,7 @@ fn each_cost_is_what_arithmetic_says() {
         (report.inputs.storage, report.bytes.storage),
         (100, 100_000_000)
     );
-    // One reader gets no more than its share: 5 of them 1 MB/s each.
+    // Each of 5 readers is limited to 1 MB/s.
     cluster.storage_reader_rate = 1e6;
     near(
         run(&cluster, Policy::MaxComputeUtil, &work(distinct())).makespan_s,
@@ -82,13 +82,13 @@ fn each_cost_is_what_arithmetic_says() {
         run(&cluster, Policy::MaxComputeUtil, &work(distinct())).makespan_s,
         25.0,
     );
-    // Scheduler: 2 ms a decision and 1 ms a report, one after another.
+    // Scheduler: 2 ms per decision and 1 ms per report, sequentially.
     let mut cluster = free(50, 1);
     (cluster.decision_time, cluster.report_time) = (2_000_000, 1_000_000);
     let report = run(&cluster, Policy::MaxComputeUtil, &work(distinct()));
     near(report.makespan_s, 0.299);
     assert!(report.scheduler_busy > 0.99);
-    // Unpacking what storage gave, and the latencies, of a single task.
+    // Unpacking and latencies of a single task.
     let mut cluster = free(1, 1);
     (cluster.storage_latency, cluster.network_latency) = (3_000_000, 500_000);
     let mut workload = work(Workload::scan(1, 1));
@@ -104,13 +104,13 @@ fn hosts_may_share_cores() {
     let mut workload = work(Workload::scan(100, 1));
     workload.compute_time = 100_000_000;
     let mut cluster = free(5, 1);
-    // Five tasks at a time, at two fifths of the speed of one alone.
+    // Five concurrent tasks, at two fifths of the full speed.
     cluster.shared_cores = Some(2.0);
     near(
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
         5.0,
     );
-    // No task is faster for cores that nobody else uses.
+    // Unused cores make no task faster.
     cluster.shared_cores = Some(64.0);
     near(
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
@@ -141,30 +141,30 @@ fn slots_without_a_processor_fetch_ahead() {
 }
 
 #[test]
-fn objects_under_way_are_passed_on() {
-    // Three hosts want one object of 1 MB at the same time.
+fn objects_in_transfer_are_passed_on() {
+    // Three hosts need one object of 1 MB at the same time.
     let workload = work(vec![vec![ObjectId(0)]; 3]);
     let mut cluster = free(3, 1);
     (cluster.storage_rate, cluster.link_rate) = (1e6, 1e6);
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
     near(report.makespan_s, 3.0);
-    // Storage gives it once; then the first host's link is shared by two.
+    // Storage delivers it once; then two share the first host's link.
     cluster.passes_on = true;
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (1, 2));
     near(report.makespan_s, 3.0);
-    // Nobody is told who fetches it.
+    // Hosts are not told who fetches it.
     let report = run(&cluster, Policy::FirstAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
-    // What has no room in the first host's cache cannot be passed on.
+    // Without space in the first host's cache it cannot be passed on.
     cluster.cache_bytes = 10;
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
 }
 
 #[test]
-fn hosts_may_cache_whatever_the_policy() {
+fn hosts_may_cache_under_any_policy() {
     let workload = work(vec![vec![ObjectId(0)]; 4]);
     let mut cluster = free(1, 1);
     let report = run(&cluster, Policy::FirstAvailable, &workload);
@@ -189,7 +189,7 @@ fn peers_serve_what_they_hold() {
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!(report.inputs.storage, 2);
     assert_eq!(report.inputs.local, 1);
-    // Under a policy that looks at data, the second waits for the first only as long as it may.
+    // Under a data-aware policy, the second waits for the first only as long as allowed.
     let report = run(&cluster, Policy::MaxCacheHit, &workload);
     assert_eq!(
         report.inputs.storage + report.inputs.peer + report.inputs.local,
@@ -214,17 +214,17 @@ fn same_input_same_report() {
 fn a_small_cache_evicts_and_reads_again() {
     let mut cluster = free(1, 1);
     cluster.cache_bytes = 5_000_000;
-    // Ten objects in a circle through a cache of five: LRU keeps none of them until it is read again.
+    // Ten objects cyclically through a cache of five: LRU keeps none until its next read.
     let mut options = DispatchOptions::for_policy(Policy::MaxComputeUtil);
     options.window = 1;
     let workload = work(Workload::scan(10, 3));
     let report = simulate(&cluster, options, &workload).unwrap();
     assert_eq!((report.inputs.storage, report.evicted), (30, 25));
-    // With a wide window, tasks of what is there come first.
+    // With a wide window, tasks with cached objects come first.
     options.window = 30;
     let report = simulate(&cluster, options, &workload).unwrap();
     assert_eq!(report.inputs.storage, 10);
-    // An object larger than the cache is read all the same.
+    // An object larger than the cache is read nevertheless.
     cluster.cache_bytes = 10;
     let report = simulate(&cluster, options, &workload).unwrap();
     assert_eq!((report.tasks, report.evicted), (30, 0));
@@ -248,7 +248,7 @@ fn a_cluster_grows_with_the_queue_and_shrinks() {
     assert_eq!(report.most_hosts, 8);
     // 400 s of work on 8 hosts, of which 7 start 3 s late.
     assert!((50.0..60.0).contains(&report.makespan_s), "{report:?}");
-    // A trickle after a burst: hosts leave, so fewer host seconds than 8 all the time.
+    // Few tasks after a burst: hosts are released, so fewer host seconds than with 8 throughout.
     workload.tasks.truncate(60);
     workload.interval = 5_000_000_000;
     let report = run(&cluster, Policy::MaxComputeUtil, &workload);
@@ -293,7 +293,7 @@ fn the_shapes_of_figures_8_to_13() {
         // Figures 8, 9, 11: never slower than GPFS, which is bound by 3.4 Gb/s.
         assert!(diffusion.makespan_s < 1.05 * gpfs.makespan_s, "{locality}");
         assert!((3.0..3.5).contains(&gpfs.throughput_gbps()), "{gpfs:?}");
-        // Figure 13: what a stacking reads from storage is an object in `locality`.
+        // Figure 13: a stacking reads one object in `locality` from storage.
         let each = diffusion.bytes.storage as f64 / tasks as f64;
         assert!(each < 6e6 / locality * 1.3, "{locality}: {each}");
         if locality == 30.0 {

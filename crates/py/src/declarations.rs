@@ -6,18 +6,22 @@ use isochrony_flow::{Catalog, Declaration};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-/// Operators of other crates that are linked into this extension.
-static ADDED: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
+/// Operators of other crates linked into this extension.
+static ADDED_OPERATORS: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
 
-/// Adds operators of another crate. Call it when the extension is initialised. The package refuses a name that a method
-/// of `Plan` has.
+/// Adds operators of another crate; called when the extension is initialised. The package refuses names of existing
+/// `Plan` methods.
 pub fn add_operators(declarations: &[Declaration]) {
-    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut added = ADDED_OPERATORS
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
     added.extend_from_slice(declarations);
 }
 
 pub(crate) fn catalog() -> Catalog {
-    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let added = ADDED_OPERATORS
+        .read()
+        .unwrap_or_else(PoisonError::into_inner);
     let standard = Catalog::standard();
     added
         .iter()
@@ -25,12 +29,14 @@ pub(crate) fn catalog() -> Catalog {
         .fold(standard, Catalog::with_declaration)
 }
 
-/// Declarations as a JSON list: of all operators, or of those that were added to the engine's.
+/// Declarations as a JSON list: of all operators, or only of added ones.
 #[pyfunction]
 #[pyo3(signature = (added=false))]
 pub(crate) fn operator_declarations(added: bool) -> String {
     let listed: Vec<Value> = if added {
-        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+        let added = ADDED_OPERATORS
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         added.iter().map(Declaration::to_json).collect()
     } else {
         catalog().iter().map(Declaration::to_json).collect()

@@ -1,7 +1,7 @@
 //! Rust errors as Python exceptions.
 //!
-//! Each Rust error enum has a class in `isochrony.native_errors`; a variant that means what a built-in exception means
-//! has a subclass that inherits from that too. Classes depend on the stable code only; an unknown code gets the enum's
+//! Each Rust error enum has a class in `isochrony.native_errors`; a variant with the meaning of a built-in exception
+//! has a subclass that inherits from both. Classes depend on the stable code only; an unknown code gets the enum's
 //! class.
 
 use isochrony_flow::{OpErrorKind, PlanError, RunError};
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 /// The errno of a full disk, on Linux and macOS.
 const ENOSPC: i32 = 28;
 
-/// An exception before it is a Python object.
+/// An exception without its Python object.
 pub(crate) struct PackageError {
     class: &'static str,
     code: &'static str,
@@ -49,7 +49,7 @@ impl PackageError {
         Self { errno, ..self }
     }
 
-    /// The same, whose message begins with where it happened.
+    /// Prefixes the message with a place.
     pub(crate) fn at(mut self, place: &str) -> Self {
         self.message = format!("{place}: {}", self.message);
         self
@@ -69,7 +69,7 @@ impl PackageError {
     }
 }
 
-/// Escapes control characters, which paths may contain and terminals obey.
+/// Escapes control characters, which paths may contain and terminals interpret.
 fn without_control_characters(message: String) -> String {
     let is_escaped = |one: char| one.is_control() && !matches!(one, '\n' | '\t');
     if !message.contains(is_escaped) {
@@ -201,7 +201,7 @@ impl From<NbufError> for Error {
 }
 
 impl Error {
-    /// `behind` is appended to the message.
+    /// `behind`: suffix of the message.
     pub(crate) fn of_nbuf(error: &NbufError, behind: &str) -> Self {
         let class = match error {
             NbufError::Option { .. } | NbufError::Memory { .. } => "OptionError",
@@ -229,7 +229,7 @@ impl Error {
                     !python.is_instance_of::<PyException>(py),
                 )
             });
-            // Ctrl-C and exits are no errors of the function in which they came.
+            // Ctrl-C and exits are not errors of the interrupted function.
             if asked_to_end {
                 return Self::Python(cause);
             }
@@ -305,7 +305,7 @@ impl From<Error> for PyErr {
                 }
                 error
             }
-            // Keep the message though the package is incomplete.
+            // Keep the message even if the package is incomplete.
             Err(_) => PyRuntimeError::new_err(raised.message),
         })
     }

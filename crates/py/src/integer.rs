@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{Error, PackageError};
 
-/// One that does not fit is an error that states the range, where PyO3 raises a bare `OverflowError`.
+/// An integer that does not fit gives an error with the range, instead of PyO3's bare `OverflowError`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IntegerArg<T>(pub(crate) T);
 

@@ -1,15 +1,15 @@
-//! Attaching to the Python interpreter, which may be shutting down.
+//! Attaches to a Python interpreter that may be shutting down.
 //!
-//! Daemon threads may run this library while the main thread finalizes the interpreter. Up to Python 3.13 CPython ends
-//! a thread that attaches from then on: it unwinds the stack through native frames and aborts the process. So this
-//! crate attaches and detaches only through [`attach`] and [`detach`]. At [`close`], which `atexit` calls, runs are
-//! stopped, and a thread that would return to Python sleeps until the process ends.
+//! Daemon threads may run this library while the main thread finalizes the interpreter. Up to Python 3.13, CPython then
+//! ends a thread that attaches: it unwinds the stack through native frames and aborts the process. So this crate
+//! attaches and detaches only through [`attach`] and [`detach`]. [`close`], which `atexit` calls, stops runs; a thread
+//! that would return to Python sleeps until the process ends.
 //!
 //! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits until the count
-//! is zero: no thread is between check and interpreter at finalization. Calls of Python code are counted too
-//! ([`ActiveCall`]): native frames wait for them. An attached thread detaches before it sleeps, or nobody could attach
-//! any more.
-#![allow(unsafe_code)] // Whether a thread is attached is asked of CPython.
+//! is zero, so no thread is between check and interpreter at finalization. Calls of Python code are counted too
+//! ([`ActiveCall`]), since native frames wait for them. An attached thread detaches before it sleeps, else no other
+//! could attach.
+#![allow(unsafe_code)] // CPython is asked whether a thread is attached.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,23 +22,23 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Longer Python functions are interrupted by an exception.
+/// Python functions that take longer are interrupted by an exception.
 const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
 const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 static IS_CLOSING: AtomicBool = AtomicBool::new(false);
-/// The thread that finalizes; it may still run Python code.
+/// The finalizing thread, which may still run Python code.
 static CLOSING_THREAD: OnceLock<ThreadId> = OnceLock::new();
-/// Threads about to attach.
+/// Number of threads about to attach.
 static ENTERING_THREADS: AtomicUsize = AtomicUsize::new(0);
-/// Calls of Python code by this crate, without those of threads that sleep for good.
+/// Number of calls of Python code by this crate, without those of threads that sleep until the end.
 static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
 static ACTIVE_RUNS: Mutex<Vec<Weak<ActiveRun>>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// This thread is inside of [`detach`] and of no [`attach`] in it.
+    /// Whether this thread is inside [`detach`] and no nested [`attach`].
     static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
-    /// This thread's part of [`ACTIVE_CALLS`].
+    /// This thread's share of [`ACTIVE_CALLS`].
     static OWN_CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -61,7 +61,7 @@ impl Drop for Detachment {
 }
 
 fn is_attached() -> bool {
-    // SAFETY: it may be called by any thread at any time; the pointer is only compared.
+    // SAFETY: callable by any thread at any time; the pointer is only compared.
     let state = unsafe { pyo3::ffi::PyGILState_GetThisThreadState() };
     // A native thread has a state only while attached. A Python thread always has one, and runs this crate's code
     // detached only in `detach`.
@@ -71,9 +71,9 @@ fn is_attached() -> bool {
 struct InterpreterEntry;
 
 impl InterpreterEntry {
-    /// Counts this thread. At finalization it sleeps for good instead.
+    /// Counts this thread; at finalization it sleeps for ever instead.
     fn begin() -> Self {
-        // Sequentially consistent with `close`: either `close` sees the count, or this thread sees the flag.
+        // Sequentially consistent with `close`: either `close` sees the count, or this thread the flag.
         ENTERING_THREADS.fetch_add(1, Ordering::SeqCst);
         let crossing = Self;
         if is_closing_elsewhere() {
@@ -94,7 +94,7 @@ fn is_closing_elsewhere() -> bool {
     IS_CLOSING.load(Ordering::SeqCst) && CLOSING_THREAD.get() != Some(&thread::current().id())
 }
 
-/// Takes this thread's runs and calls out of the counts, since they never end.
+/// Removes this thread's runs and calls from the counts, since they never end.
 fn sleep_for_good() -> ! {
     ActiveRun::abandon();
     ACTIVE_CALLS.fetch_sub(OWN_CALLS.take(), Ordering::SeqCst);
@@ -120,7 +120,7 @@ impl Drop for ActiveCall {
     }
 }
 
-/// As [`Python::attach`]. Does not return at finalization.
+/// Like [`Python::attach`]. Does not return at finalization.
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn attach<T>(work: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
     if is_attached() {
@@ -142,7 +142,7 @@ pub(crate) fn attach<T>(work: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
     })
 }
 
-/// As [`Python::detach`]. Does not return at finalization.
+/// Like [`Python::detach`]. Does not return at finalization.
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     let (done, crossing) = py.detach(|| {
@@ -156,7 +156,7 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
 /// A run that finalization stops.
 pub(crate) struct ActiveRun {
     pub(crate) stop: Interrupt,
-    /// Started it; Python's id of that thread.
+    /// Python's id of the thread that started it.
     thread: ThreadId,
     python_thread: u64,
     has_workers: bool,
@@ -178,7 +178,7 @@ impl ActiveRun {
         Ok(run)
     }
 
-    /// Unregisters the runs of this thread, which sleeps for good now. A worker thread does not know its run, so it
+    /// Unregisters this thread's runs before it sleeps for ever. A worker thread does not know its run, so it
     /// unregisters all that have workers.
     fn abandon() {
         let this = thread::current().id();
@@ -198,12 +198,12 @@ impl ActiveRun {
     }
 }
 
-/// Finalization has begun; no other thread should start work.
+/// Finalization has begun; no other thread may start work.
 pub(crate) fn is_closing() -> bool {
     IS_CLOSING.load(Ordering::Relaxed)
 }
 
-/// Called at exit: stops runs of other threads and keeps these from attaching.
+/// Called at exit: stops runs of other threads and prevents these from attaching.
 #[pyfunction]
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn close(py: Python<'_>) {
@@ -227,7 +227,7 @@ pub(crate) fn close(py: Python<'_>) {
                 .iter()
                 .for_each(|run| interrupt(py, run.python_thread));
         }
-        // Not `detach`: this thread has to return.
+        // Not `detach`, since this thread must return.
         py.detach(|| thread::sleep(CLOSE_CHECK_INTERVAL));
     }
 }
@@ -242,7 +242,7 @@ fn interrupt(py: Python<'_>, thread: u64) {
         let exit = ctypes.getattr("py_object")?.call1((exit,))?;
         set.call1((thread, exit)).map(drop)
     };
-    // On failure the run lasts until its function returns.
+    // If it fails, the run lasts until its function returns.
     let _ = raise();
 }
 
@@ -251,7 +251,7 @@ fn interrupt(py: Python<'_>, thread: u64) {
 fn forget_threads() {
     ENTERING_THREADS.store(0, Ordering::SeqCst);
     ACTIVE_CALLS.store(OWN_CALLS.get(), Ordering::SeqCst);
-    // Free: only attached threads take the lock, and the forking thread was attached.
+    // Never contended: only attached threads take the lock, and the forking thread was attached.
     if let Ok(mut runs) = ACTIVE_RUNS.try_lock() {
         let this = thread::current().id();
         runs.retain(|run| run.upgrade().is_some_and(|run| run.thread == this));

@@ -1,9 +1,9 @@
-//! Ctrl-C during one long call.
+//! Ctrl-C during a long call.
 //!
-//! A signal's Python handler runs only where the interpreter checks for it, which a call into Rust does not. So long
-//! work on stores has its own thread while the calling one checks every
-//! [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL); plans check themselves (`plan::running`). The worker never
-//! takes the interpreter's lock, so the two cannot deadlock, whatever locks of the store it holds.
+//! Python runs signal handlers only where the interpreter checks for signals, which a call into Rust does not. So long
+//! work on stores gets its own thread while the calling one checks every
+//! [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL); plans check by themselves (`plan::running`). The worker never
+//! attaches, so it cannot deadlock with the caller, whatever locks of the store it holds.
 
 use std::thread;
 
@@ -14,15 +14,15 @@ use pyo3::prelude::*;
 
 use crate::errors::Result;
 
-/// Less takes milliseconds, to which a thread would add tens of microseconds.
-const LARGE: u64 = 8 << 20;
+/// Smaller work takes milliseconds; a thread would add tens of microseconds.
+const MIN_THREAD_BYTES: u64 = 8 << 20;
 
-/// Bytes to give to [`interruptible`] for so many of a store or signal: the requests for those of a server take any time.
+/// Bytes to state to [`interruptible`] for so many of a store or signal: requests to a server take any time.
 pub(crate) fn bytes_to_wait_for(is_remote: bool, bytes: u64) -> u64 {
     if is_remote { u64::MAX } else { bytes }
 }
 
-/// The samples of a selection without gaps. Those of a disk are mapped, at once; a server may take its time.
+/// The samples of a gap-free selection. Those on disk are mapped immediately; a server may be slow.
 pub(crate) fn segment_of(py: Python<'_>, selection: &Selection) -> Result<SigSeg> {
     match selection.signal().is_remote() {
         true => interruptible(py, u64::MAX, || Ok(selection.as_segment()?)),
@@ -30,14 +30,14 @@ pub(crate) fn segment_of(py: Python<'_>, selection: &Selection) -> Result<SigSeg
     }
 }
 
-/// Does `work` on about `bytes` of samples, detached from the interpreter. An exception of a signal handler ends it: at
-/// once, or with the work done if that was past its last check.
+/// Runs `work` on about `bytes` of samples, detached from the interpreter. An exception of a signal handler ends it;
+/// the work is complete if it was past its last check.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     bytes: u64,
     work: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
-    if bytes < LARGE {
+    if bytes < MIN_THREAD_BYTES {
         return crate::interpreter::detach(py, work);
     }
     let interrupt = Interrupt::default();
@@ -47,8 +47,8 @@ pub(crate) fn interruptible<T: Send>(
     })
 }
 
-/// An exception of a signal handler requests the interrupt, which the work must check, and is returned once the work
-/// has ended.
+/// An exception of a signal handler requests the interrupt, which the work must check; returned once the work has
+/// ended.
 fn run_and_check_signals<T: Send>(
     py: Python<'_>,
     interrupt: &Interrupt,

@@ -1,10 +1,10 @@
 //! Isochrony for Python: the extension module `isochrony._native`.
 //!
-//! Bindings only: each Python class wraps one Rust value and holds no other state. What needs another Python library
-//! (ObsPy, xarray, pandas, matplotlib) is in the Python package around this module.
+//! Bindings only: each Python class wraps one Rust value and has no other state. What needs another Python library
+//! (ObsPy, xarray, pandas, matplotlib) is in the Python package.
 //!
-//! Conventions of every binding:
-//! - memory crosses without a copy and read-only; a view keeps it alive ([`memory`], with [`descriptor`] and
+//! Conventions of all bindings:
+//! - memory crosses read-only without a copy; a view keeps it alive ([`memory`], with [`descriptor`] and
 //!   [`interpreter`] the only modules with `unsafe`);
 //! - times cross as whole nanoseconds and a fraction, never as a float ([`time`]);
 //! - every Rust error becomes one Python exception with a stable `code` ([`errors`]), a panic
@@ -130,7 +130,7 @@ pub mod _native {
     #[pymodule_export]
     use crate::workers::end_with;
 
-    /// Runs end before the interpreter does; before that, changes that were not committed are warned of.
+    /// Registers exit functions: runs end before the interpreter does; before that, a warning of uncommitted changes.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         isochrony_cloud::register();

@@ -8,18 +8,18 @@ use pyo3::types::PyList;
 
 use crate::memory;
 
-/// A record: bytes, offset of its samples, number of their encoding, whether little endian, number of samples.
+/// A record: bytes, offset of its samples, encoding number, whether little endian, number of samples.
 type EncodedRecord = (PyBackedBytes, usize, u8, bool, usize);
 
-/// Decodes the samples of miniSEED records, without the interpreter, so that several threads do it at a time.
+/// Decodes the samples of miniSEED records, detached from the interpreter, so that several threads can.
 ///
 /// Parameters:
-///     records: of each its bytes, the place of its samples in them, the number of their encoding, whether they are
-///         little endian, and how many they are.
+///     records: of each its bytes, the offset of its samples, its encoding number, whether it is little endian, and its
+///         number of samples.
 ///
 /// Returns:
-///     Of each record an array of int32, float32 or float64; None where samples are not as stated, or their encoding is
-///     none of int16, int32, float32, float64, Steim 1 and 2.
+///     Of each record an array of int32, float32 or float64; None where samples contradict the header, or the encoding
+///     is none of int16, int32, float32, float64, Steim 1 and 2.
 ///
 /// >>> from isochrony._native import decode_mseed
 /// >>> decode_mseed([(b"..\x00\x01\xff\xfe", 2, 1, False, 2)])
@@ -49,18 +49,17 @@ pub(crate) fn decode_mseed(
     PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// Finds a run of records of version 2 that lie one behind the other: of one channel, rate and encoding, and each sure to be
-/// as its header says.
+/// Finds a run of adjacent version 2 records of one channel, rate and encoding, each consistent with its header.
 ///
 /// Parameters:
 ///     window: part of a file.
-///     start: where in it a record begins.
+///     start: offset of a record in it.
 ///     most: bytes of records.
 ///     rest: bytes from the window's beginning to the end of the file.
 ///
 /// Returns:
-///     Where the run ends in the window, and its number of records; 0 where the first is out of the ordinary: its blockettes
-///     tell no length or encoding, it has no samples or a leap second, no header follows it, one is within it.
+///     Offset of the run's end in the window, and its number of records; 0 if the first is irregular: its blockettes
+///     state no length or encoding, it has no samples or a leap second, no header follows it, or it contains one.
 ///
 /// >>> from isochrony._native import find_mseed_run
 /// >>> find_mseed_run(b"no record", 0, 512, 9)
@@ -78,7 +77,7 @@ pub(crate) fn find_mseed_run(
     (run.bytes.end, run.records)
 }
 
-/// Part of a run: start and end; samples, numbers of them, and starts.
+/// Part of a run: start and end; samples, their number per record, and start times.
 type DecodedPart<'py> = (usize, usize, Option<[Bound<'py, PyAny>; 3]>);
 
 /// Decodes the samples of a run that `find_mseed_run` found.
@@ -88,9 +87,9 @@ type DecodedPart<'py> = (usize, usize, Option<[Bound<'py, PyAny>; 3]>);
 ///     count: number of its records.
 ///
 /// Returns:
-///     Of each stretch of the run, in their order, where it begins and ends, and three arrays: the samples of its records,
-///     how many each has, and the time of the first of each, ns since 1970; None in place of the arrays for a record whose
-///     samples are not as its header says. None if there is no memory for them.
+///     Of each part of the run, in order, its start and end, and three arrays: the samples of its records, the number
+///     of samples of each, and the time of the first sample of each, ns since 1970; None instead of the arrays for a
+///     record whose samples contradict its header. None if memory is short.
 ///
 /// >>> from isochrony._native import decode_mseed_run
 /// >>> decode_mseed_run(b"no record", 0, 0, 0) is None

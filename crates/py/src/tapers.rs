@@ -11,7 +11,7 @@ fn refused(error: &DspError) -> crate::errors::Error {
     PackageError::new("OptionError", error.code(), error.to_string()).into()
 }
 
-/// Refuses more factors than fit memory, with a Python object and an array for each.
+/// Refuses more factors than memory can hold, at a Python object and an array element each.
 fn room_for(width: usize) -> Result<()> {
     const BYTES_EACH: u64 = 64;
     let bytes = (width as u64).checked_mul(BYTES_EACH);
@@ -25,7 +25,7 @@ fn room_for(width: usize) -> Result<()> {
     Err(PackageError::new("OptionError", "bad_option", message).into())
 }
 
-/// Factors of a taper that is written as plans save it.
+/// Factors of a taper in its saved form.
 #[pyfunction]
 pub(crate) fn taper_factors(taper: &str, width: usize, symmetric: bool) -> Result<Vec<f64>> {
     let taper: Taper = taper.parse().map_err(|error| refused(&error))?;
@@ -37,7 +37,7 @@ pub(crate) fn taper_factors(taper: &str, width: usize, symmetric: bool) -> Resul
     })
 }
 
-/// Whether windows with these factors, one every `hop` samples, add up to the same everywhere.
+/// Whether windows with these factors, at distance `hop`, sum to a constant.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // As Python gives them.
 pub(crate) fn adds_up(factors: Vec<f64>, hop: usize, tolerance: f64) -> Result<bool> {

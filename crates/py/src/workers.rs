@@ -1,4 +1,4 @@
-//! Python in worker processes: start command, functions and exceptions.
+//! Worker processes that run Python: start command, functions and exceptions.
 //!
 //! [`isochrony_workers`] has the processes; `isochrony/transport.py` pickles.
 
@@ -116,7 +116,7 @@ pub(crate) fn operator_error(error: CallError) -> OpError {
     .into()
 }
 
-/// Kills a worker process, and its process group, `grace` seconds after its parent has closed `socket`.
+/// Kills a worker process and its process group, `grace` seconds after its parent has closed `socket`.
 #[pyfunction]
 pub(crate) fn end_with(socket: i32, grace: f64) -> PyResult<()> {
     let socket = crate::descriptor::duplicate(socket)?;

@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use isochrony_segment::{Buffer, BufferMut, SegmentError};
 use isochrony_store::Blocks;
 
-/// Most bytes of idle blocks, and again of referenced ones.
+/// Maximum bytes of idle blocks, and likewise of referenced ones.
 const MAX_IDLE_BYTES: u64 = 64 << 20;
 
-/// Referenced blocks checked whenever one is taken.
+/// Number of referenced blocks checked whenever one is taken.
 const REFERENCED_BLOCKS_CHECKED: usize = 4;
 
-/// A pool of blocks of any length. An execution uses few lengths.
+/// A pool of blocks of any length, for executions with few lengths.
 #[derive(Debug, Default)]
 pub struct BlockPool {
     blocks: Mutex<PooledBlocks>,
@@ -22,8 +22,8 @@ pub struct BlockPool {
 struct PooledBlocks {
     idle_by_len: HashMap<usize, Vec<Buffer>>,
     idle_bytes: u64,
-    /// Blocks given back while something still refers to them. They wait here to become idle: the allocator would not
-    /// reuse their memory.
+    /// Returned blocks that are still referenced. They wait here to become idle, since the allocator would not reuse
+    /// their memory.
     referenced: VecDeque<Buffer>,
     referenced_bytes: u64,
 }
@@ -38,7 +38,7 @@ impl PooledBlocks {
         }
     }
 
-    /// Keeps a block until nothing refers to it; drops the oldest ones to make room.
+    /// Keeps a block until it is unreferenced; drops the oldest ones to make room.
     fn add_referenced(&mut self, block: Buffer) {
         let bytes = block.len() as u64;
         while self.referenced_bytes + bytes > MAX_IDLE_BYTES {
@@ -51,7 +51,7 @@ impl PooledBlocks {
         self.referenced.push_back(block);
     }
 
-    /// Takes an idle block. First moves to these the blocks that nothing refers to any longer.
+    /// Takes an idle block, after moving blocks that became unreferenced to the idle ones.
     fn find(&mut self, len: usize) -> Option<Buffer> {
         for _ in 0..REFERENCED_BLOCKS_CHECKED.min(self.referenced.len()) {
             let Some(mut block) = self.referenced.pop_front() else {
@@ -86,7 +86,7 @@ impl BlockPool {
         blocks.find(len)
     }
 
-    /// Takes a block that nothing else refers to. Its content is arbitrary.
+    /// Takes an unreferenced block with arbitrary content.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -97,7 +97,7 @@ impl BlockPool {
         }
     }
 
-    /// As [`take`](Self::take), filled with zeros.
+    /// Like [`take`](Self::take), filled with zeros.
     pub fn take_zeroed(&self, len: usize) -> Result<Buffer, SegmentError> {
         match self.find(len) {
             Some(mut block) => {
@@ -108,14 +108,14 @@ impl BlockPool {
         }
     }
 
-    /// As [`take`](Self::take), with a copy of `bytes`.
+    /// Like [`take`](Self::take), with a copy of `bytes`.
     pub fn copy_of(&self, bytes: &[u8]) -> Result<Buffer, SegmentError> {
         let mut block = self.take(bytes.len())?;
         block.make_mut()?.copy_from_slice(bytes);
         Ok(block)
     }
 
-    /// Gives back a whole block. It is not handed out while something refers to it.
+    /// Returns a whole block, which is not reused while referenced.
     pub fn give(&self, mut block: Buffer) {
         if block.is_read_only() || block.is_empty() {
             return;

@@ -16,7 +16,7 @@ use crate::shared_signal::SharedSignal;
 use crate::signal_range::{SignalHandle, SignalRange};
 use crate::tasklet::Tasklet;
 
-/// Scratch last, then by the store's folder, then by id, which is about the order of files on disk.
+/// Scratch last, then by store folder and id, which approximates the order of files on disk.
 type SignalKey = (bool, PathBuf, u64);
 
 pub(crate) struct CatalogEntry {
@@ -26,9 +26,9 @@ pub(crate) struct CatalogEntry {
     pub(crate) signal: Signal,
     pub(crate) is_written: bool,
     pub(crate) is_scratch: bool,
-    /// The handle to read it through: the writer's, if it is written.
+    /// Handle for reading: the writer's, if it is written.
     handle: SignalHandle,
-    /// If not written: one per different handle, since handles of different openings may show different states.
+    /// If not written: one per distinct handle, since handles of different openings may show different states.
     shared: Vec<(Signal, Arc<SharedSignal>)>,
 }
 
@@ -89,7 +89,7 @@ fn signal_key(range: &SignalRange, signal: &Signal) -> SignalKey {
 }
 
 struct SignalLookup<'a> {
-    /// In the order found.
+    /// In order of discovery.
     keys: Vec<SignalKey>,
     /// Per signal: an output that writes it, else an input; whether it is written.
     ranges: Vec<(&'a SignalRange, bool)>,
@@ -256,8 +256,8 @@ impl SignalCatalog {
         })
     }
 
-    /// The tasklets with the handles to use. What the execution writes is read through the writing store, since no
-    /// other handle shows uncommitted samples; other signals through the caller's handle.
+    /// The tasklets with their handles. What the execution writes is read through the writing store, since no other
+    /// handle shows uncommitted samples; other signals through the caller's handle.
     pub(crate) fn with_resolved_handles(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
         let dtypes: Vec<DType> = (self.signals.iter())
             .map(|entry| entry.signal.dtype())
@@ -305,7 +305,7 @@ impl SignalCatalog {
         format!("{name}[{}:{}]", extent.range.start, extent.range.end)
     }
 
-    /// The text by which the journal recognises a tasklet, besides its name.
+    /// Identifies a tasklet in the journal, in addition to its name.
     pub(crate) fn identity(&self, at: usize, tasklet: &Tasklet) -> String {
         let spec = &self.specs[at];
         let text = |extent: &SignalExtent| {

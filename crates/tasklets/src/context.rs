@@ -1,4 +1,4 @@
-//! What a tasklet's function works with: inputs, memory for outputs, and written samples.
+//! Arguments of a tasklet's function: inputs, memory for outputs, and written samples.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::signal_range::SignalRange;
 /// Samples that a function writes.
 pub type OutputBytes = Box<dyn AsRef<[u8]> + Send>;
 
-/// They become visible when the function has succeeded.
+/// Samples that become visible when the function has succeeded.
 pub(crate) enum StagedBytes {
     Bytes(OutputBytes),
     /// Memory of the block pool; true: a whole block.
@@ -29,7 +29,7 @@ impl StagedBytes {
     }
 }
 
-/// What a tasklet's function works with.
+/// Arguments of a tasklet's function.
 pub struct TaskletContext<'a> {
     name: &'a str,
     inputs: &'a [SignalRange],
@@ -112,8 +112,8 @@ impl<'a> TaskletContext<'a> {
         self.interrupt
     }
 
-    /// The samples of an input, valid while something refers to them. A selection of scratch can be read only until the
-    /// function returns.
+    /// The samples of an input, valid while referenced. A selection of scratch can be read only until the function
+    /// returns.
     ///
     /// # Errors
     /// There is no such input; or as [`Signal::select`](isochrony_store::Signal::select).
@@ -152,8 +152,8 @@ impl<'a> TaskletContext<'a> {
         Ok(range.cached_signal()?.name().to_owned())
     }
 
-    /// Writes samples, `offset` samples after the output's start. All outputs become visible at once, when the function
-    /// has succeeded.
+    /// Writes samples at `offset` from the output's start. All outputs become visible at once, when the function has
+    /// succeeded.
     ///
     /// # Errors
     /// [`TaskletError::WrongOutput`]: wrong type, or samples outside the output.
@@ -175,7 +175,7 @@ impl<'a> TaskletContext<'a> {
         self.write_bytes(output, offset, Box::new(bytes.to_vec()))
     }
 
-    /// As [`write`](Self::write), with bytes in native byte order, without a copy.
+    /// Like [`write`](Self::write), with bytes in native byte order, without a copy.
     pub fn write_bytes(
         &mut self,
         output: usize,
@@ -185,8 +185,8 @@ impl<'a> TaskletContext<'a> {
         self.stage(output, offset, StagedBytes::Bytes(bytes))
     }
 
-    /// As [`write_bytes`](Self::write_bytes), with a block of the [`pool`](Self::pool), or a part (`whole` is false).
-    /// Scratch in memory keeps it; otherwise a whole block goes back to the pool.
+    /// Like [`write_bytes`](Self::write_bytes), with a block of the [`pool`](Self::pool), or a part (`whole` is false).
+    /// Scratch in memory keeps it; otherwise a whole block is returned to the pool.
     pub fn write_block(
         &mut self,
         output: usize,

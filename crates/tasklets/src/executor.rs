@@ -72,7 +72,7 @@ impl Executor {
         })
     }
 
-    /// Wraps what each worker thread does, for set-up once per thread. `wrapper` must call its argument exactly once.
+    /// Wraps the work of each worker thread, for set-up once per thread. `wrapper` must call its argument exactly once.
     #[must_use]
     pub fn with_thread_wrapper(mut self, wrapper: fn(&mut (dyn FnMut() + Send))) -> Self {
         self.thread_wrapper = Some(wrapper);
@@ -90,7 +90,7 @@ impl Executor {
         &self.tasklets
     }
 
-    /// Renders the order of the tasklets, and why. Runs nothing.
+    /// Renders the order of the tasklets with reasons. Runs nothing.
     ///
     /// # Errors
     /// As [`run`](Self::run) before any tasklet runs.
@@ -100,7 +100,7 @@ impl Executor {
     }
 
     /// Runs the tasklets. `resume` keeps what a previous execution finished, however it ended. Calls `watch` on the
-    /// calling thread about every 25 ms; false ends the execution early.
+    /// calling thread about every 25 ms; false ends the execution.
     ///
     /// # Errors
     /// Before any tasklet runs: [`TaskletError::TwoWriters`], [`TaskletError::Cycle`], [`TaskletError::NobodyWrites`],
@@ -132,7 +132,7 @@ impl Executor {
             self.thread_wrapper,
             watch,
         )?;
-        // Scratch is left if its readers did not run.
+        // Scratch remains if its readers did not run.
         for tasklet in &self.tasklets {
             runner
                 .release_scratch_of(tasklet)

@@ -30,35 +30,35 @@ pub struct SignalExtent {
 pub struct InputSpec {
     /// The range.
     pub extent: SignalExtent,
-    /// Ranges without samples yet, which other tasklets must write first.
+    /// Ranges without samples, which other tasklets must write first.
     pub missing: Vec<Range<i64>>,
 }
 
-/// A tasklet as the scheduler sees it.
+/// A tasklet for the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskletSpec {
     /// Unique.
     pub name: String,
-    /// The disk position of the first, the primary input, orders the tasklets.
+    /// The first is the primary input, whose disk position orders the tasklets.
     pub inputs: Vec<InputSpec>,
     /// Outputs.
     pub outputs: Vec<SignalExtent>,
-    /// Names of tasklets that must be done before.
+    /// Names of tasklets that must be done first.
     pub after: Vec<String>,
     /// Never runs beside another exclusive tasklet.
     pub exclusive: bool,
 }
 
-/// The tasklets, by number, and their dependencies.
+/// Tasklets by number, and their dependencies.
 #[derive(Debug, Clone)]
 pub struct DependencyGraph {
     /// Name of each tasklet.
     pub names: Vec<String>,
-    /// What each waits for, ascending.
+    /// Dependencies of each, ascending.
     pub dependencies: Vec<Vec<usize>>,
-    /// What waits for each, ascending.
+    /// Dependents of each, ascending.
     pub dependents: Vec<Vec<usize>>,
-    /// Readers of the scratch that each writes, ascending.
+    /// Readers of each one's scratch, ascending.
     pub scratch_readers: Vec<Vec<usize>>,
     /// Bytes of scratch that each writes.
     pub scratch_bytes: Vec<u64>,
@@ -70,7 +70,7 @@ pub struct DependencyGraph {
 }
 
 impl DependencyGraph {
-    /// Finds the dependencies. Signals must be sorted by position on disk.
+    /// Derives the dependencies. Signals must be sorted by position on disk.
     ///
     /// # Errors
     /// [`TaskletError::DuplicateName`], [`TaskletError::UnknownTasklet`], [`TaskletError::TwoWriters`],
@@ -149,8 +149,8 @@ impl DependencyGraph {
         }
     }
 
-    /// Replaces disk positions by device and byte from `lookup`. Changes nothing and returns false if one is unknown:
-    /// the two kinds cannot be compared.
+    /// Replaces disk positions by device and byte from `lookup`. Changes nothing and returns false if one is unknown,
+    /// since the two kinds cannot be compared.
     pub fn use_disk_positions(
         &mut self,
         mut lookup: impl FnMut(usize, i64) -> Option<(usize, i64)>,

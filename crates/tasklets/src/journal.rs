@@ -1,8 +1,7 @@
 //! The journal: records on disk what an execution has finished, so that another one can resume it, however it ended.
 //!
-//! A record claims a range of samples, or says that a tasklet is finished: after the commit that makes its outputs
-//! durable. Each line starts with its checksum; the first torn line ends the journal. A lost record costs repeated
-//! work, never a sample.
+//! A record claims a range of samples, or states that a tasklet is finished, after the commit of its outputs. Each line
+//! starts with its checksum; the first torn line ends the journal. A lost record costs repeated work, never a sample.
 //!
 //! ```text
 //!  lock the journal -> record claims -> run tasklets -> commit outputs -> record finished tasklets -> (repeat)
@@ -17,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::TaskletError;
 use crate::journal_location::JournalLocation;
 
-/// A line of a journal. Names of variants and fields are those on disk.
+/// A line of a journal. Variant and field names are the format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JournalRecord {
@@ -29,10 +28,10 @@ pub(crate) enum JournalRecord {
     },
     Done {
         name: String,
-        /// Inputs, outputs and function: what differs in these is another tasklet.
+        /// Inputs, outputs and function: a tasklet that differs in these is another one.
         #[serde(rename = "of")]
         identity: String,
-        /// The return value as JSON in a string, which keeps it exactly as written.
+        /// The return value as JSON in a string, which preserves it exactly.
         value: Option<String>,
     },
 }
@@ -44,7 +43,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Reads the records of a journal; none if there is no such file.
+    /// Reads the records of a journal; none without a file.
     pub(crate) fn read(location: &JournalLocation) -> Result<Vec<JournalRecord>, TaskletError> {
         let text = location
             .read()
@@ -52,7 +51,6 @@ impl Journal {
         Ok(parse_lines(&text).0)
     }
 
-    /// Appends records durably.
     pub(crate) fn append(
         &mut self,
         records: impl IntoIterator<Item = JournalRecord>,
@@ -75,12 +73,11 @@ struct LockedFile(File);
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing is not enough: a forked child keeps the lock. Unlocking fails only without a lock.
+        // Closing is not enough, since a forked child keeps the lock. Unlocking fails only without a lock.
         let _ = self.0.unlock();
     }
 }
 
-/// A journal locked against other executions, and its previous records.
 pub(crate) struct LockedJournal {
     location: JournalLocation,
     file: LockedFile,
@@ -89,7 +86,7 @@ pub(crate) struct LockedJournal {
 }
 
 impl LockedJournal {
-    /// Locks a journal, and creates it if there is none.
+    /// Locks a journal, and creates it if missing.
     pub(crate) fn new(location: &JournalLocation) -> Result<Self, TaskletError> {
         let io = |source| location.error("begin", source);
         let file = location.open().map_err(io)?;
@@ -106,7 +103,7 @@ impl LockedJournal {
             .read()
             .map_err(|source| location.error("read", source))?;
         let (records, bytes) = parse_lines(&text);
-        // In a store's folder of journals, a file without valid records is a damaged one; elsewhere it may be the
+        // In a store's journal folder, a file without valid records is a damaged journal; elsewhere it may be the
         // user's.
         if records.is_empty() && !location.is_in_store() && !is_torn_record(&text) {
             return Err(TaskletError::NotAJournal {
@@ -142,7 +139,7 @@ impl LockedJournal {
             .set_len(if resume { bytes } else { 0 })
             .map_err(io)?;
         (file.0).seek(SeekFrom::End(0)).map_err(io)?;
-        // The file's name must be durable, too: no sample may outlive the record of who claimed it.
+        // The file's name must be durable too: no sample may outlive the record of its claim.
         location.sync_folder().map_err(io)?;
         let mut journal = Journal { location, file };
         let claims = claims
@@ -214,7 +211,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let journal = begin(&path, false, []).unwrap();
-        // A forked child keeps a descriptor of the same open file until it runs its program.
+        // A forked child keeps a descriptor of the same open file until it executes its program.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
             LockedJournal::new(&location(&path)),
@@ -246,7 +243,7 @@ mod tests {
         }
         std::fs::write(&path, b"").unwrap();
         begin(&path, false, []).unwrap();
-        // A store's folder holds only journals, so a crash damaged this one.
+        // A store's folder contains only journals, so this one was damaged by a crash.
         let own = JournalLocation::in_store(folder.path(), "00000000");
         let path = own.path();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

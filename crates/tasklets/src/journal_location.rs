@@ -1,5 +1,5 @@
-//! Where a journal lies. Opens it as a store opens files: below a folder, without following links, only a regular file
-//! of plausible size.
+//! Location of a journal. Opens it like a store opens files: below a folder, without following links, only a regular
+//! file of plausible size.
 
 use std::fs::File;
 use std::io;
@@ -44,8 +44,8 @@ impl JournalLocation {
         }
     }
 
-    /// A journal that a user names. Links on the way are followed, unless it is a store's journal, as the error about a
-    /// claimed output advises.
+    /// A journal named by a user. Links are followed unless it is a store's journal, as the error about a claimed
+    /// output advises.
     pub(crate) fn new(given: &Path) -> Result<Self, TaskletError> {
         if let Some(root) = store_of_journal(given) {
             return Ok(Self {
@@ -98,7 +98,7 @@ impl JournalLocation {
         self.is_in_store
     }
 
-    /// Other journals of the same store; elsewhere none.
+    /// Other journals of the same store; none elsewhere.
     pub(crate) fn others(&self) -> Vec<Self> {
         let names = match self.is_in_store {
             true => self.media().list(self.folder()).unwrap_or_default(),
@@ -118,13 +118,13 @@ impl JournalLocation {
         others.collect()
     }
 
-    /// Empty if there is no file.
+    /// Empty without a file.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let bytes = self.media().read(&self.path, limits::LOG)?;
         Ok(bytes.unwrap_or_default())
     }
 
-    /// Opens for writing; creates file and folders, whose names are durable when it returns.
+    /// Opens for writing; creates file and folders, with durable names.
     pub(crate) fn open(&self) -> io::Result<File> {
         let media = self.media();
         for made in media.make_folders(&self.root, self.folder())? {

@@ -5,26 +5,27 @@ use std::time::Duration;
 
 use crate::serial_order::OrderPolicy;
 
-/// How tasklets are executed.
+/// Options of an execution.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ExecutorOptions {
     /// Worker threads, 1 to 1024.
     pub workers: usize,
-    /// Budget: most bytes of scratch in use at once.
+    /// Scratch budget: maximum bytes in use at once.
     pub scratch: u64,
-    /// Most bytes of scratch in memory; the rest goes to files. None: a quarter of the memory available at the start.
+    /// Maximum bytes of scratch in memory; the rest goes to files. None: a quarter of the memory available at the
+    /// start.
     pub scratch_memory: Option<u64>,
-    /// Which tasklet comes first where dependencies leave a choice.
+    /// Which tasklet comes first if dependencies allow a choice.
     pub order: OrderPolicy,
-    /// Most bytes read ahead of started tasklets; 0: none.
+    /// Maximum bytes read ahead of started tasklets; 0: none.
     pub prefetch: u64,
     /// Runs a single worker on the calling thread, which calls `watch` only between tasklets. For tasklets that are
-    /// short or notice an interrupt themselves.
+    /// short or check for interrupts themselves.
     pub in_caller: bool,
-    /// Whether other tasklets go on after a failure.
+    /// Whether other tasklets continue after a failure.
     pub keep_going: bool,
-    /// How often finished tasklets are committed and recorded in the journal: the most work that a crash costs.
+    /// Interval at which finished tasklets are committed and recorded in the journal: the most work that a crash loses.
     pub keep_every: Duration,
     /// The journal. None: in the store of the first output.
     pub journal: Option<PathBuf>,
@@ -46,5 +47,5 @@ impl Default for ExecutorOptions {
     }
 }
 
-/// Wraps all that a worker thread does; must call its argument exactly once.
+/// Wraps the work of a worker thread; must call its argument exactly once.
 pub(crate) type ThreadWrapper = fn(&mut (dyn FnMut() + Send));

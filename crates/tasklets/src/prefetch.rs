@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use crate::sync::PoisonError;
 use crate::worker_pool::WorkerPool;
 
-/// Tasklets prefetched without the lock between checks of which steps have started.
+/// Tasklets prefetched without the lock between checks for started steps.
 const BATCH_SIZE: usize = 32;
 
 impl WorkerPool<'_> {
@@ -33,7 +33,7 @@ impl WorkerPool<'_> {
                 break;
             }
             if outstanding_bytes > 0 && outstanding_bytes >= self.options.prefetch {
-                // Sleep until half have started: a wake-up for each costs the workers too much.
+                // Sleep until half have started, since waking up for each would cost the workers too much.
                 let half = outstanding.get(outstanding.len() / 2);
                 state.extra.wake_prefetcher_at = half.map_or(0, |(step, _)| step + 1);
                 state = (self.prefetch_wanted.wait(state)).unwrap_or_else(PoisonError::into_inner);

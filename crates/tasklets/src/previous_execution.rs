@@ -1,4 +1,4 @@
-//! What a previous execution left in its journal: finished tasklets and claimed ranges.
+//! The journal of a previous execution: finished tasklets and claimed ranges.
 
 use std::collections::HashMap;
 use std::ops::Range;

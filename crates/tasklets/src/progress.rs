@@ -1,4 +1,4 @@
-//! Progress of an execution, and when its workers did what.
+//! Progress of an execution, and timing of its workers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct TaskletProgress {
     pub bytes: Progress,
 }
 
-/// When a tasklet ran, since the start of the execution, and on which worker.
+/// Timing of a tasklet since the start of the execution, and its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskletTiming {
     /// Its number.

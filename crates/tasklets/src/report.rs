@@ -1,4 +1,4 @@
-//! The report of an execution: the fate of each tasklet, the work of each worker, the error that ended it.
+//! The report of an execution: state of each tasklet, work of each worker, the error that ended it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,13 +15,13 @@ use crate::scheduler::TaskletState;
 use crate::tasklet::ReturnValue;
 use crate::worker_pool::PoolOutcome;
 
-/// What became of a tasklet.
+/// Result of a tasklet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskletReport {
     /// Its name.
     pub name: String,
-    /// "done", "kept" from a previous execution, "failed", "not_run" because one that it needs failed, or "stopped" as
-    /// the execution ended early.
+    /// "done", "kept" from a previous execution, "failed", "not_run" because a dependency failed, or "stopped" as the
+    /// execution ended early.
     pub state: &'static str,
     /// Why it failed or was not run.
     pub error: Option<String>,
@@ -29,28 +29,28 @@ pub struct TaskletReport {
     pub step: Option<usize>,
     /// Why it has that step; empty: kept.
     pub step_reason: String,
-    /// When it ran, and on which worker.
+    /// Timing and worker.
     pub timing: Option<TaskletTiming>,
     /// The return value, if a journal can keep it.
     pub json: Option<String>,
 }
 
 impl TaskletReport {
-    /// As [`json`](Self::json). Numbers lose what [`Value`] cannot represent.
+    /// As [`json`](Self::json), except for numbers that [`Value`] cannot represent.
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(self.json.as_ref()?).ok()
     }
 }
 
-/// What an execution did.
+/// Result of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskletsReport {
     /// A report for each tasklet, in the order added.
     pub tasklets: Vec<TaskletReport>,
     /// Per worker.
     pub workers: Vec<WorkerReport>,
-    /// Most bytes of scratch in use at once.
+    /// Maximum bytes of scratch in use at once.
     pub peak_scratch: u64,
     /// Bytes read ahead.
     pub prefetched: u64,
@@ -60,12 +60,12 @@ pub struct TaskletsReport {
     pub notes: Vec<String>,
 }
 
-/// The error that ended an execution, and the report until then.
+/// The error that ended an execution, with the report until then.
 #[derive(Debug)]
 pub struct ExecutionFailure {
     /// The error.
     pub error: TaskletError,
-    /// What was done; None if no tasklet ran.
+    /// Report of the work done; None if no tasklet ran.
     pub report: Option<TaskletsReport>,
 }
 
@@ -169,7 +169,7 @@ impl TaskletsReport {
             notes,
         };
         let (done, total) = outcome.scheduler.progress();
-        // The first in the serial order: the error must not depend on timing.
+        // The first in serial order, so that the error does not depend on timing.
         let failures = outcome.failures.into_iter();
         let first_failure = failures.min_by_key(|(at, _)| schedule.serial.step[*at]);
         let error = match (outcome.fatal, first_failure) {

@@ -18,7 +18,7 @@ use crate::serial_order::{OrderPolicy, OrderReason, SerialOrder};
 use crate::signal_range::merge_ranges;
 use crate::tasklet::Tasklet;
 
-/// Below this many input bytes, reading takes no time, wherever the inputs lie.
+/// With fewer input bytes, read times are negligible wherever the inputs are.
 const MIN_BYTES_FOR_DISK_POSITIONS: u64 = 64 << 20;
 
 pub(crate) struct Schedule {
@@ -38,7 +38,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// What an execution would do now. Another one may change that: the journal is not locked.
+    /// What an execution would do now. Another one may change that, since the journal is not locked.
     pub(crate) fn preview(
         tasklets: &[Tasklet],
         options: &ExecutorOptions,
@@ -60,7 +60,7 @@ impl Schedule {
         )
     }
 
-    /// What an execution will do. Locks the journal before it reads anything that matters.
+    /// What an execution will do. Locks the journal first.
     pub(crate) fn with_locked_journal(
         tasklets: &[Tasklet],
         options: &ExecutorOptions,
@@ -144,7 +144,7 @@ impl Schedule {
         })
     }
 
-    /// Stored ranges to write, merged, without those claimed before.
+    /// Stored ranges to write, merged, without earlier claims.
     pub(crate) fn new_claims(&self) -> Vec<(String, Range<i64>)> {
         let signals = &self.catalog.signals;
         let mut written: Vec<Vec<Range<i64>>> = vec![Vec::new(); signals.len()];
@@ -233,7 +233,7 @@ fn catalog_and_graph(
     Ok((catalog, graph))
 }
 
-/// Asks the file system where primary inputs lie, if there is much to read. Returns whether it knew all.
+/// Asks the file system for the positions of primary inputs, if there is much to read. Returns whether all are known.
 fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) -> bool {
     let primary = (catalog.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
     let bytes = primary.map(|extent| catalog.extent_bytes(extent));
@@ -253,7 +253,7 @@ fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) 
     })
 }
 
-/// The journal that the options name, else one in the first written store, if any.
+/// The journal in the options, else one in the first written store, if any.
 fn journal_location(
     options: &ExecutorOptions,
     catalog: &SignalCatalog,
@@ -350,7 +350,7 @@ fn find_reused(
 /// be invalidated first.
 ///
 /// # Errors
-/// [`TaskletError::OutputOccupied`]: samples that the previous execution did not claim, or scratch that is not empty.
+/// [`TaskletError::OutputOccupied`]: samples not claimed by the previous execution, or scratch that is not empty.
 fn find_unfinished_outputs(
     catalog: &SignalCatalog,
     reused: &[bool],

@@ -1,8 +1,8 @@
-//! The scheduler: decides which tasklet may start next. Holds the state of an execution without its threads.
+//! The scheduler: decides which tasklet may start next. State of an execution without its threads.
 //!
-//! A tasklet may start when its dependencies are done. If it writes scratch, the budget must still allow to *execute
-//! all tasklets before it in the serial order one by one*. So the first unfinished tasklet may always start: no
-//! deadlock. Any idle worker starts what fits:
+//! A tasklet may start when its dependencies are done. If it writes scratch, the budget must still allow *executing all
+//! tasklets before it in the serial order one by one*. So the first unfinished tasklet may always start: no deadlock.
+//! Any idle worker starts what fits:
 //!
 //! ```text
 //!  step of the serial order    0     1     2     3     4     5
@@ -13,7 +13,7 @@
 //!    scratch in use at that step of the serial order + scratch of tasklets that started early + its own <= budget
 //! ```
 //!
-//! Exclusive tasklets wait for one another here, so that no worker takes one only to wait.
+//! Exclusive tasklets wait for each other here, so that no worker takes one only to wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::serial_order::SerialOrder;
 /// State of a tasklet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskletState {
-    /// Waits for its dependencies, for scratch or for a worker.
+    /// Waits for dependencies, scratch or a worker.
     Waiting,
     /// A worker runs it.
     Running,
@@ -35,7 +35,7 @@ pub enum TaskletState {
     Kept,
     /// Failed.
     Failed,
-    /// Depends on this tasklet, which failed.
+    /// Depends on this failed tasklet.
     NotRun(usize),
 }
 
@@ -45,7 +45,7 @@ impl TaskletState {
     }
 }
 
-/// What an idle worker should do.
+/// Next action of an idle worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assignment {
     /// Run this tasklet.
@@ -73,13 +73,13 @@ pub struct TaskletScheduler {
     unmet_dependencies: Vec<usize>,
     /// Per tasklet: readers that still need its scratch.
     pending_readers: Vec<usize>,
-    /// Ready tasklets: those that are not exclusive, then the exclusive ones.
+    /// Ready tasklets: non-exclusive ones, then exclusive ones.
     queues: [ReadyQueue; 2],
     exclusive_running: bool,
-    /// Least bytes of scratch that any writer needs.
+    /// Least scratch of any writer.
     min_scratch: i128,
     first_unfinished_step: usize,
-    /// Per step: scratch in use if the remaining tasklets are executed one by one.
+    /// Per step: scratch in use if the remaining tasklets run one by one.
     scratch_by_step: SegmentTree,
     running: usize,
     finished: usize,
@@ -89,7 +89,7 @@ pub struct TaskletScheduler {
 }
 
 impl TaskletScheduler {
-    /// `serial` must be an order for the same scratch budget. Tasklets missing in it count as kept.
+    /// `serial` must be an order for the same scratch budget. Tasklets not in it count as kept.
     #[must_use]
     pub fn new(
         graph: impl Into<Arc<DependencyGraph>>,
@@ -134,7 +134,7 @@ impl TaskletScheduler {
         scheduler
     }
 
-    /// What an idle worker should do. A returned tasklet counts as started.
+    /// The next action of an idle worker. A returned tasklet counts as started.
     pub fn assign(&mut self) -> Assignment {
         if self.stopped || self.finished == self.graph.len() {
             return Assignment::Finished;
@@ -304,7 +304,7 @@ impl TaskletScheduler {
         (self.finished, self.graph.len())
     }
 
-    /// Most bytes of scratch in use at once.
+    /// Maximum bytes of scratch in use at once.
     #[must_use]
     pub fn peak_scratch(&self) -> u64 {
         self.peak_scratch

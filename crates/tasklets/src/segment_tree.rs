@@ -1,6 +1,6 @@
 //! A segment tree over integers: range add and range maximum in logarithmic time.
 //!
-//! It holds the scratch in use at each step of the serial order, to decide which tasklet may start early.
+//! Holds the scratch in use at each step of the serial order, to decide which tasklet may start early.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use std::ops::Range;
 pub(crate) struct SegmentTree {
     /// A power of two.
     leaves: usize,
-    /// Maximum below each node, including what was added at it, but not above it.
+    /// Maximum below each node, including additions at it, but not above it.
     max: Vec<i128>,
-    /// Added to all leaves below each node, not handed down.
+    /// Added to all leaves below each node, not propagated.
     added: Vec<i128>,
 }
 
@@ -82,7 +82,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(100))]
         #[test]
-        fn agrees_with_a_list(
+        fn equals_a_plain_list(
             values in prop::collection::vec(0u64..100, 1..40),
             additions in prop::collection::vec((0usize..40, 0usize..40, 0i128..50), 0..40),
         ) {

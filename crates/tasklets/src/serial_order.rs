@@ -1,11 +1,11 @@
-//! The serial order: how one worker would execute the tasklets, with the scratch in use at each step.
+//! The serial order: the tasklets as executed by one worker, with the scratch in use at each step.
 //!
-//! Several workers relax it within the scratch budget: the scheduler checks each early start. Two passes find it:
+//! Several workers relax it within the scratch budget: the scheduler checks each early start. Two passes:
 //!
-//! 1. Take tasklets by disk position of their primary input. After a writer of scratch, take its readers at once, and
-//!    before them their other dependencies. This keeps scratch in use only briefly.
-//! 2. Interleave groups that share no scratch, as many as half of the budget holds. Reads of one signal become longer,
-//!    and the next groups can start while these release scratch.
+//! 1. Take tasklets by disk position of their primary input. After a writer of scratch, take its readers, preceded by
+//!    their other dependencies. So scratch is in use only briefly.
+//! 2. Interleave groups that share no scratch, up to half of the budget. Reads of one signal become longer, and the
+//!    next groups can start while these release scratch.
 //!
 //! ```text
 //!  pass 1:   fft a0, fft b0, add 0   |   fft a1, fft b1, add 1        (| separates groups)
@@ -15,17 +15,17 @@
 use crate::error::TaskletError;
 use crate::graph::DependencyGraph;
 
-/// Most scratch of interleaved groups: long enough reads for any disk. More would delay the first results and be
+/// Maximum scratch of interleaved groups: long enough reads for any disk. More would delay the first results and be
 /// evicted from the page cache before it is read.
 const MAX_INTERLEAVED_SCRATCH: u64 = 64 << 20;
 
-/// Which tasklet comes first where dependencies leave a choice.
+/// Which tasklet comes first if dependencies allow a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OrderPolicy {
-    /// The tasklet whose primary input comes first on the disk.
+    /// By disk position of the primary input.
     #[default]
     Disk,
-    /// The tasklet that was added first.
+    /// By order of addition.
     Given,
 }
 
@@ -134,7 +134,7 @@ impl SerialOrder {
         }
     }
 
-    /// Most bytes of scratch in use, and the first step that reaches it.
+    /// Maximum scratch in use, and the first step that reaches it.
     #[must_use]
     pub fn peak_scratch(&self) -> (u64, usize) {
         let mut peak = (0, 0);
@@ -150,7 +150,6 @@ impl SerialOrder {
 /// Signal or device, index or byte, tasklet.
 type SortKey = (usize, i64, usize);
 
-/// The first pass.
 struct OrderBuilder<'a> {
     graph: &'a DependencyGraph,
     policy: OrderPolicy,
@@ -167,7 +166,7 @@ struct OrderBuilder<'a> {
 
 enum DfsEvent {
     Enter(usize, OrderReason),
-    /// Append it: its dependencies were visited.
+    /// Append it, as its dependencies were visited.
     Exit(usize),
 }
 
@@ -212,7 +211,7 @@ impl<'a> OrderBuilder<'a> {
         }
     }
 
-    /// Places a tasklet between its dependencies and the readers of its scratch. Chains may be too long for recursion.
+    /// Places a tasklet between its dependencies and the readers of its scratch. Not recursive, as chains may be long.
     fn place_group(&mut self, root: usize) {
         let mut stack = vec![DfsEvent::Enter(root, OrderReason::ByPolicy)];
         while let Some(event) = stack.pop() {
@@ -226,7 +225,7 @@ impl<'a> OrderBuilder<'a> {
                     let dependencies = &self.graph.dependencies[at];
                     self.push(&mut stack, dependencies, OrderReason::NeededBy(at));
                 }
-                // A dependency is further down the stack: visit it again later.
+                // A dependency is further down the stack: revisit it later.
                 DfsEvent::Exit(at) if !self.dependencies_are_placed(at) => {
                     self.entered[at] = false;
                 }
@@ -256,7 +255,7 @@ impl<'a> OrderBuilder<'a> {
     }
 }
 
-/// The second pass: interleaves neighbouring groups. None if no two fit.
+/// The second pass: interleaves adjacent groups. None if no two fit.
 fn interleave_groups(
     graph: &DependencyGraph,
     tasklets: &[usize],
@@ -274,7 +273,7 @@ fn interleave_groups(
     let scratch_of =
         |group: &[usize]| -> u64 { group.iter().map(|at| graph.scratch_bytes[*at]).sum() };
     let mut order = Vec::with_capacity(tasklets.len());
-    // Longest chain of dependencies before each tasklet; within a level, any order is legal.
+    // Longest dependency chain before each tasklet; any order is valid within a level.
     let mut level = vec![0usize; graph.len()];
     let mut is_interleaved = false;
     let mut next = 0;

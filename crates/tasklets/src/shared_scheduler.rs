@@ -17,7 +17,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct SharedState<T> {
     pub(crate) scheduler: TaskletScheduler,
-    /// Workers asleep. While 0, nobody is notified: that costs more than the rest of `finish`.
+    /// Sleeping workers. While 0, nobody is notified, as that costs more than the rest of `finish`.
     sleeping_workers: usize,
     /// The owner's data, under the same mutex.
     pub(crate) extra: T,
@@ -68,8 +68,8 @@ impl<T> SharedScheduler<T> {
         }
     }
 
-    /// Marks a tasklet as done or failed. `on_finish` must release the scratch of the tasklets it gets before another
-    /// one starts to write scratch, so it runs under the lock.
+    /// Marks a tasklet as done or failed. `on_finish` runs under the lock, as it must release the scratch of the given
+    /// tasklets before another one starts to write scratch.
     pub(crate) fn finish(
         &self,
         tasklet: usize,
@@ -94,7 +94,7 @@ impl<T> SharedScheduler<T> {
         self.wake_workers(state);
     }
 
-    /// Releases the lock first: woken workers need it.
+    /// Releases the lock first, since woken workers need it.
     fn wake_workers(&self, state: MutexGuard<'_, SharedState<T>>) {
         let sleeping = state.sleeping_workers;
         drop(state);

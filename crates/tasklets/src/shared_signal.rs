@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use isochrony_store::{Signal, StoreError};
 
-/// Shared by all readers: a change in the store is loaded once, not once per reader.
+/// Shared by all readers, so that a change in the store is loaded once, not once per reader.
 pub(crate) struct SharedSignal(Mutex<Signal>);
 
 impl SharedSignal {
@@ -17,7 +17,7 @@ impl SharedSignal {
         (self.0.lock().unwrap_or_else(PoisonError::into_inner)).clone()
     }
 
-    /// Loads the signal only if the store changed.
+    /// Reloads the signal if the store has changed.
     pub(crate) fn refreshed(&self) -> Result<Signal, StoreError> {
         let mut signal = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         signal.refresh_if_moved()?;

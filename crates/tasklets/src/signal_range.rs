@@ -19,7 +19,7 @@ pub struct SignalRange {
 
 #[derive(Clone)]
 pub(crate) enum SignalHandle {
-    /// As the caller gave it.
+    /// The caller's handle.
     Stored(Store, Box<Signal>),
     /// Only read.
     Shared(Arc<SharedSignal>),
@@ -66,7 +66,7 @@ impl SignalRange {
         }
     }
 
-    /// As the handle knows it, without a look at the store. Scratch is always current.
+    /// The handle's state, without refreshing. Scratch is always current.
     pub(crate) fn cached_signal(&self) -> Result<Signal, StoreError> {
         match &self.handle {
             SignalHandle::Stored(_, signal) => Ok((**signal).clone()),
@@ -85,7 +85,7 @@ impl SignalRange {
     pub(crate) fn writer(&self) -> Result<SignalWriter, StoreError> {
         match &self.handle {
             SignalHandle::Stored(store, signal) => store.writer(signal.name()),
-            // Not reached: a written signal is never shared.
+            // Unreachable: a written signal is never shared.
             SignalHandle::Shared(signal) => Err(StoreError::ReadOnly {
                 path: signal.cached().name().into(),
                 action: "fill a gap",
@@ -103,7 +103,7 @@ impl SignalRange {
     }
 }
 
-/// Sorts, and merges ranges that overlap or touch.
+/// Sorts and merges ranges that overlap or touch.
 pub(crate) fn merge_ranges(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut merged: Vec<Range<i64>> = Vec::new();

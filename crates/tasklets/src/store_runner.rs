@@ -1,4 +1,4 @@
-//! Runs tasklets over stores: calls functions, makes what they wrote visible, and commits it.
+//! Runs tasklets over stores: calls functions, publishes their outputs, and commits them.
 //!
 //! ```text
 //!  function writes      -> staged in memory, invisible
@@ -31,7 +31,7 @@ pub(crate) struct StoreRunner<'a> {
     pool: Arc<BlockPool>,
     /// For scratch kept in memory.
     scratch_memory: MemoryBudget,
-    /// Held shared while outputs of a tasklet become visible, exclusively while stores commit.
+    /// Held shared while a tasklet's outputs become visible, exclusively while stores commit.
     commit_lock: RwLock<()>,
     journal: Option<Mutex<Journal>>,
     return_values: Mutex<HashMap<usize, ReturnValue>>,
@@ -51,7 +51,7 @@ impl<'a> StoreRunner<'a> {
         };
         let pool: Arc<BlockPool> = Arc::default();
         let blocks: Arc<dyn Blocks> = Arc::clone(&pool) as _;
-        // Scratch is read into blocks, not mapped: what a function has read must not change when it is released.
+        // Scratch is read into blocks, not mapped, since a function's input must not change when it is released.
         for scratch in schedule.catalog.scratch() {
             scratch.copy_into(&blocks);
         }
@@ -76,7 +76,7 @@ impl<'a> StoreRunner<'a> {
         values.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes what a tasklet wrote visible at once, or nothing if outputs are incomplete.
+    /// Makes a tasklet's outputs visible atomically, or nothing if they are incomplete.
     fn publish(&self, tasklet: &Tasklet, context: TaskletContext<'_>) -> Result<(), Cause> {
         let staged = context.staged;
         for (output, pieces) in tasklet.outputs.iter().zip(&staged) {
@@ -94,7 +94,7 @@ impl<'a> StoreRunner<'a> {
                 let start = output.range.start + offset;
                 let end = start + (bytes.bytes().len() / size) as i64;
                 if let Err(error) = self.fill(output, &writer, start, bytes) {
-                    // Undo what this tasklet filled. The samples in the way belong to someone else.
+                    // Undo what this tasklet filled. The conflicting samples belong to someone else.
                     for (output, writer, range) in filled {
                         match &output.handle {
                             SignalHandle::Scratch(scratch) => self.free_scratch(scratch, range)?,
@@ -109,7 +109,7 @@ impl<'a> StoreRunner<'a> {
         Ok(())
     }
 
-    /// Fills staged samples. Scratch keeps the block while memory has room, else writes its file.
+    /// Fills staged samples. Scratch keeps the block while memory suffices, else writes its file.
     fn fill(
         &self,
         output: &SignalRange,

@@ -1,4 +1,4 @@
-//! A tasklet over stored signals: what it reads, writes and does.
+//! A tasklet over stored signals: its inputs, outputs and function.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::context::TaskletContext;
 use crate::error::Cause;
 use crate::signal_range::SignalRange;
 
-/// What a tasklet's function returns.
+/// Return value of a tasklet's function.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ReturnValue {
     /// Nothing.
@@ -33,7 +33,7 @@ impl ReturnValue {
     }
 }
 
-/// What a tasklet does.
+/// A tasklet's function.
 pub type TaskletFunction =
     dyn Fn(&mut TaskletContext<'_>) -> Result<ReturnValue, Cause> + Send + Sync;
 
@@ -85,14 +85,14 @@ impl Tasklet {
         self
     }
 
-    /// Adds an output. The function must write all of it.
+    /// Adds an output, all of which the function must write.
     #[must_use]
     pub fn writes(mut self, output: SignalRange) -> Self {
         self.outputs.push(output);
         self
     }
 
-    /// Starts this tasklet only when the named one is done.
+    /// Starts this tasklet only after the named one is done.
     #[must_use]
     pub fn after(mut self, name: impl Into<String>) -> Self {
         self.after.push(name.into());

@@ -1,4 +1,4 @@
-//! The worker pool: runs tasklets on threads, reports progress and commits finished tasklets meanwhile.
+//! The worker pool: runs tasklets on threads; meanwhile reports progress and commits finished tasklets.
 //!
 //! ```text
 //!  worker threads   take a tasklet from the shared scheduler, run it, finish it     (wait on the scheduler)
@@ -6,8 +6,8 @@
 //!  calling thread   calls `watch` and commits finished tasklets, every 25 ms        (waits on `commit_wanted`)
 //! ```
 //!
-//! One worker with [`in_caller`](ExecutorOptions::in_caller) is the calling thread and calls `watch` between tasklets;
-//! another thread commits, if necessary. One scope holds all threads.
+//! With [`in_caller`](ExecutorOptions::in_caller) the one worker is the calling thread, which calls `watch` between
+//! tasklets; another thread commits, if necessary. One scope holds all threads.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,7 +44,7 @@ pub(crate) struct PoolState {
     uncommitted: Vec<usize>,
     /// The step after the last started one.
     pub(crate) started_steps: usize,
-    /// How many started steps give the prefetcher work.
+    /// Number of started steps at which the prefetcher has work.
     pub(crate) wake_prefetcher_at: usize,
     active_workers: usize,
     pub(crate) is_over: bool,
@@ -65,7 +65,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) prefetched: Mutex<u64>,
 }
 
-/// Executes all tasklets. [`Executor::run`](crate::Executor::run) says when `watch` is called.
+/// Executes all tasklets. See [`Executor::run`](crate::Executor::run) for `watch`.
 pub(crate) fn execute(
     scheduler: TaskletScheduler,
     runner: &dyn TaskletRunner,
@@ -96,7 +96,7 @@ pub(crate) fn execute(
     thread::scope(|scope| {
         let _over = ExecutionEndGuard(&pool);
         if options.prefetch > 0 {
-            // If the thread cannot be started, the execution is slower but right.
+            // Without the thread, the execution is slower but right.
             let builder = thread::Builder::new().name("tasklets ahead".into());
             let _ = builder.spawn_scoped(scope, || pool.read_ahead());
         }
@@ -251,7 +251,8 @@ impl WorkerPool<'_> {
         }
     }
 
-    /// Commits finished tasklets every [`keep_every`](ExecutorOptions::keep_every), and when all workers have returned.
+    /// Commits finished tasklets every [`keep_every`](ExecutorOptions::keep_every), and after all workers have
+    /// returned.
     fn commit_until_over(&self, mut watch: Option<&mut dyn FnMut(&TaskletProgress) -> bool>) {
         let mut last_commit = Instant::now();
         // Uncommitted tasklets passed to `write_back`.
@@ -295,7 +296,7 @@ impl WorkerPool<'_> {
     }
 }
 
-/// When dropped, also by a panic, ends the prefetcher.
+/// Ends the prefetcher when dropped, also by a panic.
 struct ExecutionEndGuard<'a, 'b>(&'a WorkerPool<'b>);
 
 impl Drop for ExecutionEndGuard<'_, '_> {
@@ -308,8 +309,8 @@ impl Drop for ExecutionEndGuard<'_, '_> {
     }
 }
 
-/// When dropped, also by a panic, counts a worker as returned, so that nobody waits for it. The scope passes the panic
-/// on.
+/// Counts a worker as returned when dropped, also by a panic, so that nobody waits for it. The scope propagates the
+/// panic.
 struct ActiveWorkerGuard<'a, 'b>(&'a WorkerPool<'b>);
 
 impl Drop for ActiveWorkerGuard<'_, '_> {

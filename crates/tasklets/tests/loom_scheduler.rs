@@ -1,14 +1,14 @@
-//! Checks `SharedScheduler` under every interleaving of a few workers with at most two preemptions: each tasklet runs once,
-//! after its dependencies, within the scratch budget, and alone if it is exclusive; all workers end. loom itself reports
+//! Checks `SharedScheduler` under every interleaving of a few workers with at most two preemptions: each tasklet runs
+//! once, after its dependencies, within the scratch budget, and alone if exclusive; all workers end. loom reports
 //! deadlocks.
 
-/// What `shared_scheduler` finds as `crate::sync`.
+/// Replaces `crate::sync` of `shared_scheduler`.
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::PoisonError;
 }
 
-/// What it finds as `crate::scheduler`.
+/// Replaces `crate::scheduler`.
 mod scheduler {
     pub(crate) use isochrony_tasklets::{Assignment, TaskletScheduler};
 }
@@ -25,7 +25,7 @@ use loom::thread;
 use scheduler::TaskletScheduler;
 use shared_scheduler::SharedScheduler;
 
-/// Two writers of scratch and who reads both, once or twice, and one that needs nobody.
+/// Two writers of scratch and a reader of both, once or twice, and an independent tasklet.
 fn specs(parts: i64) -> Vec<TaskletSpec> {
     let extent = |signal, start: i64| SignalExtent {
         signal,
@@ -62,11 +62,11 @@ struct Seen {
     begun: Vec<usize>,
     done: Vec<usize>,
     live: u64,
-    /// One of those that run in turn is running.
+    /// An exclusive tasklet is running.
     turn: bool,
 }
 
-/// The same, of which all but the readers run in turn.
+/// The same, with all but the readers exclusive.
 fn in_turn(parts: i64) -> Vec<TaskletSpec> {
     let mut specs = specs(parts);
     for spec in &mut specs {
@@ -131,7 +131,7 @@ fn check(workers: usize, specs: &[TaskletSpec], fails: Option<usize>, stops: boo
         if !stops {
             assert_eq!(state.extra.live, 0);
             assert_eq!(state.scheduler.progress().0, graph.len());
-            // One that fails takes its reader along.
+            // A failed one takes its reader along.
             let lost = if fails.is_some() { 2 } else { 0 };
             assert_eq!(state.extra.done.len(), graph.len() - lost);
         }
@@ -139,29 +139,29 @@ fn check(workers: usize, specs: &[TaskletSpec], fails: Option<usize>, stops: boo
 }
 
 #[test]
-fn two_workers_do_all_and_go_home() {
+fn two_workers_complete_all_and_end() {
     check(2, &specs(2), None, false);
 }
 
 #[test]
-fn three_workers_do_all_and_go_home() {
+fn three_workers_complete_all_and_end() {
     check(3, &specs(1), None, false);
 }
 
 #[test]
-fn a_failure_leaves_nobody_waiting() {
+fn a_failure_blocks_no_worker() {
     check(2, &specs(2), Some(0), false);
     check(3, &specs(1), Some(1), false);
 }
 
 #[test]
-fn a_stop_leaves_nobody_waiting() {
+fn a_stop_blocks_no_worker() {
     check(2, &specs(2), None, true);
     check(3, &specs(1), None, true);
 }
 
 #[test]
-fn those_in_turn_leave_nobody_waiting() {
+fn exclusive_tasklets_block_no_worker() {
     check(2, &in_turn(2), None, false);
     check(3, &in_turn(1), None, false);
     check(2, &in_turn(2), Some(0), false);

@@ -18,24 +18,24 @@ pub struct BlockCall<'a> {
     pub input: &'a [u8],
     /// Their type.
     pub dtype: DType,
-    /// Rows, of the result too.
+    /// Number of rows, also of the result.
     pub rows: usize,
     /// Values per row; None: rows are single values.
     pub columns: Option<usize>,
-    /// Values from one row's start to the next.
+    /// Values between row starts.
     pub stride: usize,
     /// Type of the result.
     pub result_dtype: DType,
-    /// As `columns`, of the result.
+    /// Values per row of the result; None: single values.
     pub result_columns: Option<usize>,
 }
 
-/// What a function returned for a block.
+/// Result of a function for a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockResult {
-    /// The expected one, copied to the caller's buffer.
+    /// As expected, copied to the caller's buffer.
     Copied,
-    /// Another type or shape.
+    /// Unexpected type or shape.
     WrongShape {
         /// Its type.
         dtype: String,

@@ -1,4 +1,4 @@
-//! The parent's end of the protocol: what one process has loaded, and its shared memory.
+//! The parent's end of the protocol: functions loaded by a process, and its shared memory.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,9 +15,9 @@ pub(crate) struct Connection {
     pid: u32,
     memory: Option<SharedMemory>,
     is_ready: bool,
-    /// A request of the current call was sent, so the call may have killed the process.
+    /// The current call has sent a request, so it may have killed the process.
     was_asked: bool,
-    /// Functions sent, by number, and what loading them raised.
+    /// Functions sent, by number, and exceptions of loading them.
     loaded: HashMap<u64, (Arc<PortableFunction>, Option<RemoteException>)>,
 }
 
@@ -47,7 +47,7 @@ impl Connection {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
 
-    /// Loads a function, but only once. Returns the exception of the first try.
+    /// Loads a function once; returns the exception of the first attempt.
     pub(crate) fn load(
         &mut self,
         function: &Arc<PortableFunction>,
@@ -134,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// A function keeps a reference to the memory: the next call gets fresh memory.
+    /// A function keeps a reference to the memory: the next call gets new memory.
     pub(crate) fn abandon_memory(&mut self) {
         self.memory = None;
     }

@@ -1,10 +1,10 @@
-//! Why a call in a worker process gave no result.
+//! Errors of calls in worker processes.
 
 use std::io;
 
 pub use isochrony_runtime::Cause;
 
-/// More deaths of processes than these are not accidents.
+/// More process deaths than these are not accidents.
 pub(crate) const MAX_DEATHS: usize = 8;
 
 #[derive(Debug)]
@@ -44,12 +44,12 @@ impl ProcessError {
     }
 }
 
-/// An exception that a function raised in a worker process.
+/// An exception of a function in a worker process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteException {
     /// The process.
     pub pid: u32,
-    /// Raised by loading, not by a call.
+    /// Raised while loading the function, not by a call.
     pub while_loading: bool,
     /// The traceback.
     pub traceback: String,
@@ -57,11 +57,11 @@ pub struct RemoteException {
     pub class: String,
     /// Message.
     pub message: String,
-    /// The exception; empty if it cannot be pickled.
+    /// Pickled exception; empty if it cannot be pickled.
     pub pickled: Vec<u8>,
 }
 
-/// Why a call gave no result, after all retries.
+/// Why a call failed, after all retries.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -71,7 +71,7 @@ pub enum CallError {
     /// The execution was stopped.
     #[error("the call was cancelled, since the run was stopped")]
     Stopped,
-    /// A signal handler of the host language raised this.
+    /// Exception of a signal handler in the host language.
     #[error("{0}")]
     Signal(Cause),
     /// The host language has no command to start processes.
@@ -80,7 +80,7 @@ pub enum CallError {
         /// Why.
         reason: String,
     },
-    /// The command does not start.
+    /// The command fails to start.
     #[error(
         "no worker process can be started ({program}: {error}); give on_workers=\"inline\", or run with workers=1"
     )]
@@ -101,7 +101,7 @@ pub enum CallError {
         /// How it ended.
         end: String,
     },
-    /// A process ended, and with it the state that a function keeps between calls.
+    /// A process ended, losing the state that a function keeps between calls.
     #[error(
         "the worker process of {function} {end}, so the state that {function} keeps between calls is lost{}; run the \
          plan again, or give on_workers=\"inline\" to call it in this process",
@@ -124,7 +124,7 @@ pub enum CallError {
         function: String,
         /// How the second ended.
         end: String,
-        /// What one call works on.
+        /// Unit of work of the call.
         unit: &'static str,
     },
     /// Too many processes ended.
@@ -139,7 +139,7 @@ pub enum CallError {
         /// How the last ended.
         end: String,
     },
-    /// The function cannot be serialized any more.
+    /// The function can no longer be serialized.
     #[error(
         "{function} {reason}, though it could when the run began; do not change its captured variables during the run, \
          or give on_workers=\"inline\""
@@ -150,7 +150,7 @@ pub enum CallError {
         /// Why.
         reason: String,
     },
-    /// No memory to share.
+    /// Shared memory cannot be allocated.
     #[error(
         "{bytes} bytes of shared memory for a worker process of {function} cannot be allocated ({error}); run with fewer \
          workers, or make the {units} smaller"
@@ -158,11 +158,11 @@ pub enum CallError {
     OutOfMemory {
         /// Name of the function.
         function: String,
-        /// Bytes missing.
+        /// Bytes requested.
         bytes: u64,
         /// The system's error.
         error: io::Error,
-        /// What to cut smaller.
+        /// What to make smaller.
         units: &'static str,
     },
     /// The socket failed, or a message is malformed.

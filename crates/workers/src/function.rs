@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Largest payload of a tasklet's function that is kept before the first call: an execution may have thousands.
+/// Maximum payload of a tasklet's function that is kept before the first call, since an execution may have thousands.
 pub(crate) const MAX_EAGER_PAYLOAD: usize = 16 << 10;
 
 /// How a process finds a function.
@@ -18,11 +18,11 @@ pub enum Encoding {
 /// A serialized function.
 #[derive(Debug, Clone)]
 pub struct SerializedFunction {
-    /// What the payload is.
+    /// Content of the payload.
     pub encoding: Encoding,
-    /// The bytes to send; None if longer than asked for.
+    /// The bytes to send; None if longer than requested.
     pub payload: Option<Vec<u8>>,
-    /// How the function travels, for reports.
+    /// How the function is sent, for reports.
     pub description: String,
 }
 
@@ -31,7 +31,7 @@ pub trait HostFunction: Send + Sync {
     /// Identifies the function while it exists.
     fn id(&self) -> usize;
 
-    /// Serializes the function as it is now. Leaves out a payload above `max_payload` bytes.
+    /// Serializes the function's present state, without payloads above `max_payload` bytes.
     ///
     /// # Errors
     /// Why it cannot be sent to a worker process.
@@ -40,18 +40,18 @@ pub trait HostFunction: Send + Sync {
 
 /// A function that worker processes can call.
 pub struct PortableFunction {
-    /// Identifies it in messages.
+    /// Its number in messages.
     number: u64,
     encoding: Encoding,
     source: Arc<dyn HostFunction>,
-    /// Set at once if small, else by the first call.
+    /// Set immediately if small, else by the first call.
     payload: Mutex<Option<Arc<Vec<u8>>>>,
     users: AtomicUsize,
     description: String,
 }
 
 impl PortableFunction {
-    /// Serializes a function as it is now. Keeps the payload if no longer than `max_payload`.
+    /// Serializes a function's present state. Keeps the payload up to `max_payload` bytes.
     ///
     /// # Errors
     /// Why the function cannot be sent to a worker process.
@@ -68,7 +68,7 @@ impl PortableFunction {
         })
     }
 
-    /// How the function travels, for reports.
+    /// How the function is sent, for reports.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
@@ -86,7 +86,7 @@ impl PortableFunction {
         self.payload.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes to send. They stay the same until the last user releases the function.
+    /// The bytes to send; constant until the last user releases the function.
     pub(crate) fn payload(&self) -> Result<Arc<Vec<u8>>, String> {
         // No deadlock: a thread that waits for this lock does not hold the interpreter, for which its owner may wait.
         let mut payload = self.lock();
@@ -102,8 +102,8 @@ impl PortableFunction {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ends one use of a function from [`ProcessPool::tasklet_function`](crate::ProcessPool::tasklet_function). The
-    /// last one frees the payload, and processes forget the function.
+    /// Ends a use of a function from [`ProcessPool::tasklet_function`](crate::ProcessPool::tasklet_function). The last
+    /// one frees the payload, and processes forget the function.
     pub fn release(&self) {
         if self.users.fetch_sub(1, Ordering::Relaxed) == 1 {
             *self.lock() = None;

@@ -1,4 +1,4 @@
-//! Ends a worker process whose parent is gone, whatever its interpreter does.
+//! Ends a worker process whose parent has died, whatever its interpreter does.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,7 +30,7 @@ fn watch(socket: &OwnedFd, grace: Duration) {
     }
     // An idle process exits meanwhile.
     std::thread::sleep(grace);
-    // Another group may hold foreign processes.
+    // Another group may contain foreign processes.
     if getpgrp() == getpid() {
         let _ = kill_current_process_group(Signal::KILL);
     }

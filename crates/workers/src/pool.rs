@@ -10,7 +10,6 @@ use crate::report::ProcessReport;
 
 type CommandResult = Result<StartCommand, String>;
 
-/// A function that processes can call, or why not.
 type PortableResult = Result<Arc<PortableFunction>, String>;
 
 /// The worker processes of one execution, and their functions.
@@ -24,13 +23,13 @@ struct PoolState {
     idle: Vec<WorkerProcess>,
     deaths: usize,
     ended: Vec<ProcessReport>,
-    /// By id. Functions are kept, so that no other one gets the id.
+    /// By id. Functions are kept, so that no other gets the id.
     functions: HashMap<usize, (Arc<dyn HostFunction>, PortableResult)>,
 }
 
 impl ProcessPool {
-    /// Starts no process. `command` is asked once, before the first function is serialized; its error says why none can
-    /// be started.
+    /// Starts no process. `command` is called once, before the first function is serialized; its error says why none
+    /// can be started.
     pub fn new(
         command: impl FnOnce() -> Result<StartCommand, String> + Send + 'static,
     ) -> Arc<Self> {
@@ -44,7 +43,7 @@ impl ProcessPool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A function as it was when first asked for.
+    /// A function as of its first use.
     ///
     /// # Errors
     /// Why it cannot be sent to a worker process.
@@ -55,8 +54,8 @@ impl ProcessPool {
         self.portable(function, None)
     }
 
-    /// As [`function`](Self::function), for a tasklet, which [releases](PortableFunction::release) it when it ends.
-    /// Keeps only small payloads before the first call: each tasklet may have its own.
+    /// Like [`function`](Self::function), for a tasklet, which [releases](PortableFunction::release) it at its end.
+    /// Keeps only small payloads before the first call, since each tasklet may have its own.
     ///
     /// # Errors
     /// Why it cannot be sent to a worker process.
@@ -83,7 +82,7 @@ impl ProcessPool {
         if let Some((_, portable)) = self.lock().functions.get(&id) {
             return acquire(portable);
         }
-        // Serializing may wait for the interpreter: not under the lock.
+        // Without the lock, as serializing may wait for the interpreter.
         let portable = PortableFunction::new(Arc::clone(&function), max_payload).map(Arc::new);
         let mut state = self.lock();
         let (_, portable) = state.functions.entry(id).or_insert((function, portable));
@@ -112,8 +111,8 @@ impl ProcessPool {
         self.lock().idle.push(process);
     }
 
-    /// Counts a death. Returns how the process ended, and whether another may take its place.
-    pub(crate) fn bury(&self, process: WorkerProcess) -> (String, bool) {
+    /// Counts a death. Returns how the process ended, and whether it may be replaced.
+    pub(crate) fn record_death(&self, process: WorkerProcess) -> (String, bool) {
         let (report, end) = process.into_report();
         let mut state = self.lock();
         state.ended.push(report);

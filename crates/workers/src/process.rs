@@ -16,12 +16,12 @@ use crate::function::PortableFunction;
 use crate::report::ProcessReport;
 use crate::wire::InterruptCheck;
 
-/// Once the socket is closed.
+/// Timeout after the socket is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time for the system to say how a process ended whose socket is closed.
+/// Timeout for the exit status of a process whose socket is closed.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How to start a worker process. Its standard input is the socket.
+/// Command of a worker process. Its standard input is the socket.
 #[derive(Debug, Clone)]
 pub struct StartCommand {
     /// The program.
@@ -47,7 +47,7 @@ impl WorkerProcess {
         let child = Command::new(&command.program)
             .args(&command.arguments)
             .envs(environment.map(|(name, value)| (name, value)))
-            // Ctrl-C goes to the parent only. What functions start joins the group and ends with it.
+            // Ctrl-C reaches the parent only. Processes that functions start join the group and end with it.
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()?;
@@ -81,7 +81,7 @@ impl WorkerProcess {
             .map(drop)
     }
 
-    /// Has `send` call a function, loaded if necessary. Returns the result or the exception.
+    /// Loads a function if necessary, and calls it by `send`. Returns the result or the exception.
     pub(crate) fn call<T>(
         &mut self,
         function: &Arc<PortableFunction>,
@@ -136,7 +136,7 @@ impl WorkerProcess {
         (self.report.clone(), end)
     }
 
-    /// Kills the process with its group, and waits for it.
+    /// Kills the process group and waits for the process.
     fn kill(&mut self) -> io::Result<ExitStatus> {
         if !self.is_reaped {
             // No other process or group can have this id before it is reaped.
@@ -157,7 +157,7 @@ impl Drop for WorkerProcess {
 }
 
 fn check_child(child: &Child, check: InterruptCheck<'_>) -> Result<(), ProcessError> {
-    // What the child started may hold its socket open.
+    // Processes started by the child may hold its socket open.
     if has_ended(child) {
         return Err(ProcessError::Died);
     }

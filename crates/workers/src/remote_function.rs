@@ -1,4 +1,4 @@
-//! Calls a function in worker processes, and again if a process died.
+//! Calls a function in worker processes, with a retry if a process dies.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::wire::InterruptCheck;
 pub struct CallContext {
     /// Number of the worker thread; None: the caller's thread.
     pub worker: Option<usize>,
-    /// Asks the execution to end.
+    /// Requests the end of the execution.
     pub interrupt: Option<Interrupt>,
     /// Called only in the caller's thread, where the host language handles signals. An error ends the execution.
     pub check_signals: fn() -> Result<(), Cause>,
@@ -58,7 +58,7 @@ impl WorkUnit {
     }
 }
 
-/// A function in worker processes, as one operator or tasklet calls it.
+/// A function in worker processes, as used by one operator or tasklet.
 pub struct RemoteFunction {
     pool: Arc<ProcessPool>,
     function: Arc<PortableFunction>,
@@ -83,7 +83,7 @@ impl RemoteFunction {
         Self::new(pool, function, name, context, unit, is_stateless)
     }
 
-    /// A tasklet's function. Its outputs are its own, so a call may be repeated.
+    /// A tasklet's function. It has its own outputs, so a call may be repeated.
     #[must_use]
     pub fn of_tasklet(
         pool: Arc<ProcessPool>,
@@ -114,15 +114,15 @@ impl RemoteFunction {
         remote
     }
 
-    /// Starts a process and loads the function, so that these tenths of a second do not count to the first block, which
-    /// reports failures. Not in the caller's thread, where a signal could not end the execution meanwhile.
+    /// Starts a process and loads the function, so that these tenths of a second are not counted for the first block,
+    /// which reports failures. Not in the caller's thread, where signals could not end the execution meanwhile.
     fn warm_up(&self) {
         if self.context.worker.is_some()
             && let Ok(mut process) = self.pool.take(self.context.worker)
         {
             match process.load(&self.function, &mut || self.context.check()) {
                 Ok(()) => self.pool.give_back(process),
-                Err(ProcessError::Died) => drop(self.pool.bury(process)),
+                Err(ProcessError::Died) => drop(self.pool.record_death(process)),
                 Err(_) => {}
             }
         }
@@ -144,7 +144,7 @@ impl RemoteFunction {
         })
     }
 
-    /// As [`call_block`](Self::call_block), with a tasklet's inputs.
+    /// Like [`call_block`](Self::call_block), with a tasklet's inputs.
     pub fn call_tasklet(&self, call: &TaskletCall<'_>) -> Result<TaskletResult, CallError> {
         self.call(|process, function, check| {
             process.call(function, check, |connection, check| {
@@ -181,7 +181,7 @@ impl RemoteFunction {
             let connection = process.connection();
             (connection.is_ready(), connection.was_asked())
         };
-        let (end, may_replace) = self.pool.bury(process);
+        let (end, may_replace) = self.pool.record_death(process);
         if !was_ready {
             return Err(CallError::DiedAtStart { function, end });
         }

@@ -1,8 +1,8 @@
-//! What a worker process did.
+//! Report of a worker process.
 
 use std::time::Duration;
 
-/// What a worker process did for one worker thread.
+/// Work of a worker process for one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessReport {
@@ -10,11 +10,11 @@ pub struct ProcessReport {
     pub worker: Option<usize>,
     /// Process id.
     pub pid: u32,
-    /// Calls answered.
+    /// Number of calls answered.
     pub blocks: u64,
-    /// Sum of times from call to answer.
+    /// Total time from call to answer.
     pub busy: Duration,
-    /// How it ended, if before the execution did.
+    /// How it ended, if before the execution.
     pub ended: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Memory that parent and worker process share: an anonymous file.
+//! Memory shared by parent and worker process: an anonymous file.
 //!
 //! The parent reads and writes it by position and never maps it. Whatever the process does to the file, the worst
 //! outcome is a wrong result; the parent's memory never changes. So neither locks nor unsafe code are needed.
@@ -15,7 +15,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use crate::error::ProcessError;
 
-/// It grows in powers of two.
+/// Grows in powers of two.
 const MIN_SIZE: u64 = 1 << 20;
 
 pub(crate) struct SharedMemory {
@@ -35,7 +35,7 @@ impl SharedMemory {
         })
     }
 
-    /// Sends the descriptor beside one byte.
+    /// Sends the descriptor with one byte.
     pub(crate) fn send(&self, socket: &UnixStream) -> io::Result<()> {
         let descriptors = [self.file.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

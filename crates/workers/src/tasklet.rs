@@ -1,4 +1,4 @@
-//! Calls of a tasklet's function with its inputs.
+//! Calls of a tasklet's function.
 //!
 //! The process writes outputs only to the shared memory. The parent stores them under the writer's lock, so a process
 //! that dies has changed nothing.
@@ -12,13 +12,13 @@ use crate::wire::{InterruptCheck, Request, Response, WrittenRange};
 
 const ALIGNMENT: u64 = 64;
 
-/// A tasklet to be executed.
+/// A tasklet to execute.
 pub struct TaskletCall<'a> {
     /// Its name.
     pub name: &'a str,
     /// Inputs.
     pub inputs: Vec<TaskletInput>,
-    /// Outputs that it may write.
+    /// Writable outputs.
     pub outputs: Vec<TaskletOutput>,
     /// Allocates memory for written samples.
     pub allocate: &'a dyn Fn(usize) -> Result<Buffer, SegmentError>,
@@ -28,7 +28,7 @@ pub struct TaskletCall<'a> {
 pub struct TaskletInput {
     /// Metadata for `isochrony/_remote_call.py`.
     pub metadata: Value,
-    /// The samples.
+    /// Its contiguous segments.
     pub segments: Vec<InputSegment>,
 }
 
@@ -54,17 +54,17 @@ pub struct TaskletOutput {
     pub sample_size: u64,
 }
 
-/// What a tasklet did.
+/// Result of a tasklet.
 #[derive(Debug)]
 pub struct TaskletResult {
     /// Written ranges: output, first sample, samples.
     pub written: Vec<(usize, u64, Buffer)>,
-    /// What the function returned, pickled; None: nothing.
+    /// Pickled return value; None: nothing.
     pub returned: Option<Vec<u8>>,
 }
 
 struct MemoryLayout {
-    /// JSON.
+    /// As JSON.
     description: Value,
     outputs_at: Vec<u64>,
     size: u64,
@@ -139,7 +139,7 @@ impl TaskletCall<'_> {
         Ok((index, start, block))
     }
 
-    /// Inputs one after the other, then outputs.
+    /// Inputs in order, then outputs.
     fn layout(&self) -> MemoryLayout {
         let mut at = 0u64;
         let inputs: Vec<Value> = (self.inputs.iter())

@@ -11,10 +11,10 @@ use isochrony_segment::has_free_memory;
 
 use crate::error::{ProcessError, RemoteException};
 
-/// While it waits for an answer, a thread checks so often whether the process lives and the execution goes on.
+/// Interval at which a waiting thread checks the process and the execution.
 pub(crate) const RESPONSE_WAIT: Duration = Duration::from_millis(50);
 
-/// Messages up to this length are copied, and sent by one system call.
+/// Messages up to this length are copied and sent by one system call.
 pub(crate) const MAX_COPIED: usize = 64 << 10;
 
 const HEADER_LEN: usize = 12;
@@ -31,7 +31,7 @@ pub(crate) enum Request {
     LoadFunction = 2,
     CallBlock = 3,
     CallTasklet = 4,
-    /// Numbers of the functions.
+    /// Numbers of functions.
     ForgetFunctions = 5,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn receive(
     decode(kind, &body).ok_or_else(ProcessError::invalid_message)
 }
 
-/// A zeroed body. `len` comes from the process and may be anything.
+/// A zeroed body. `len` is untrusted.
 fn allocate(len: u64) -> io::Result<Vec<u8>> {
     let no_memory = || {
         io::Error::new(

@@ -1,4 +1,4 @@
-//! What can go wrong with a cache: what happened, where, and how to fix it.
+//! Errors of caches.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,25 +7,25 @@ use std::time::Duration;
 mod tests;
 
 /// An error of this crate. Ranges are half open, in bytes of the object.
-#[allow(missing_docs)] // Fields whose names and messages tell all that there is to say.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// The operating system refused something.
+    /// The operating system reported an error.
     #[error("cannot {action} {}: {source}; check the disk and the folder's permissions, or open the cache in another folder", path.display())]
     Io {
-        /// What was tried: `"read"`, `"create"`.
+        /// Attempted action: `"read"`, `"create"`.
         action: &'static str,
         path: PathBuf,
         source: std::io::Error,
     },
-    /// The folder has something else in it, whose files the cache must not remove.
+    /// The folder contains other files, which the cache must not remove.
     #[error("{} is no cache: it contains {found:?}; give an empty or a new folder", path.display())]
     NotACache { path: PathBuf, found: String },
-    /// There is no cache to look at.
+    /// There is no cache in the folder.
     #[error("no cache at {}; check the path, or open one with a quota", path.display())]
     NoSuchCache { path: PathBuf },
-    /// A journal that is missing or damaged, found by a handle that must not start an empty cache.
+    /// The journal is missing or damaged, and this handle must not start an empty cache.
     #[error("the journal of the cache at {} is missing or damaged, so what it holds is not known; open the cache with a quota, which starts it empty, or remove the folder", path.display())]
     DamagedJournal { path: PathBuf },
     /// The folder is on a network file system.
@@ -41,7 +41,7 @@ pub enum CacheError {
         got: u32,
         supported: u32,
     },
-    /// Pieces of a length that files cannot be divided into.
+    /// Invalid piece length.
     #[error(
         "piece_bytes={piece_bytes} is refused: it must be a power of two from {min} to {max}; choose one, such as 1048576"
     )]
@@ -50,7 +50,7 @@ pub enum CacheError {
         min: u64,
         max: u64,
     },
-    /// Not one piece fits into the quota.
+    /// The quota is smaller than a piece.
     #[error(
         "quota_bytes={quota_bytes} holds no piece: one of piece_bytes={piece_bytes} needs {needed_bytes}; raise the quota or lower piece_bytes"
     )]
@@ -59,7 +59,7 @@ pub enum CacheError {
         piece_bytes: u64,
         needed_bytes: u64,
     },
-    /// A part of a key that is empty or too long.
+    /// A part of a key is empty or too long.
     #[error(
         "{part} of the object's key has {bytes} bytes, allowed are 1 to {max_bytes}; give one of that length"
     )]
@@ -68,7 +68,7 @@ pub enum CacheError {
         bytes: usize,
         max_bytes: usize,
     },
-    /// The object has more pieces than a process keeps a table of.
+    /// The object has too many pieces for a piece table.
     #[error(
         "{key} of {bytes} bytes has {pieces} pieces of {piece_bytes} bytes, at most {max_pieces} are allowed; open the cache with larger piece_bytes"
     )]
@@ -79,7 +79,7 @@ pub enum CacheError {
         pieces: u64,
         max_pieces: u64,
     },
-    /// Everything that could be evicted is in use.
+    /// Everything evictable is in use.
     #[error(
         "cache at {} is full: {needed_bytes} bytes are needed, {allocated_bytes} of the quota of {quota_bytes} are allocated and pinned objects cannot be evicted; raise the quota, release objects, or read without the cache", path.display()
     )]
@@ -89,7 +89,7 @@ pub enum CacheError {
         allocated_bytes: u64,
         quota_bytes: u64,
     },
-    /// The disk has less space than the quota allows to use.
+    /// The disk has less space than the quota.
     #[error(
         "disk of the cache at {} is full: {needed_bytes} bytes more do not fit, with {allocated_bytes} of the quota of {quota_bytes} allocated; free space, lower the quota, or read without the cache", path.display()
     )]
@@ -99,7 +99,7 @@ pub enum CacheError {
         allocated_bytes: u64,
         quota_bytes: u64,
     },
-    /// A range that the object does not have.
+    /// A range outside the object.
     #[error(
         "range {start}..{end} is outside {key}, which has {bytes} bytes; clip the range, or pin the object with its new length"
     )]
@@ -119,7 +119,7 @@ pub enum CacheError {
         end: u64,
         piece_bytes: u64,
     },
-    /// A fetch ended well and left reserved pieces without bytes.
+    /// A fetch succeeded without storing all reserved pieces.
     #[error(
         "fetch left bytes {start}..{end} of {key} without content; store every range of the reservation, or return an error"
     )]
@@ -134,13 +134,13 @@ pub enum CacheError {
         end: u64,
         reason: String,
     },
-    /// Bytes that the cache does not have.
+    /// Bytes that are not cached.
     #[error("bytes {start}..{end} of {key} are not in the cache; fetch what `missing` lists first")]
     NotPresent { key: String, start: u64, end: u64 },
-    /// The object's file was removed while it was pinned.
+    /// The object's file was removed while pinned.
     #[error("the cache at {} lost {key} while it was pinned: its folder was removed or its journal was damaged; drop the object and pin it again", path.display())]
     ObjectLost { path: PathBuf, key: String },
-    /// Another process was expected to fetch a piece.
+    /// Another process did not fetch a piece in time.
     #[error(
         "waited {waited:?} for another process to fetch bytes {start}..{end} of {key}; wait longer, or read without the cache"
     )]
@@ -150,10 +150,10 @@ pub enum CacheError {
         end: u64,
         waited: Duration,
     },
-    /// Another process holds the index for longer than any change takes.
+    /// Another process holds the index lock longer than any change takes.
     #[error("waited {waited:?} for the lock {}; a process that holds it is stopped or hangs: resume or end it", path.display())]
     IndexLocked { path: PathBuf, waited: Duration },
-    /// The handle came from the parent process, which would share its kernel locks.
+    /// The handle is of the parent process, and would share its kernel locks.
     #[error("the cache at {} was opened by process {opened_by} and is used in its fork {process}; open it in the fork", path.display())]
     Forked {
         path: PathBuf,
@@ -192,7 +192,7 @@ impl CacheError {
     }
 }
 
-/// Adds what was tried, and where, to an error of the system.
+/// Adds action and path to a system error.
 pub(crate) trait IoContext<T>: Sized {
     /// With a path that is computed only for an error.
     fn at_path(self, action: &'static str, path: impl FnOnce() -> PathBuf)

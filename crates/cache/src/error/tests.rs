@@ -11,7 +11,7 @@ fn key() -> String {
 }
 
 #[test]
-fn every_message_says_what_where_and_how_to_fix_it() {
+fn every_message_states_cause_place_and_fix() {
     let waited = Duration::from_secs(3);
     let all = [
         (
@@ -182,7 +182,7 @@ fn every_message_says_what_where_and_how_to_fix_it() {
     for (error, expected) in &all {
         assert_eq!(format!("{}: {error}", error.code()), *expected);
     }
-    // Each variant once: the source lists as many codes.
+    // Each variant once, by the number of codes in the source.
     let source = include_str!("mod.rs");
     assert_eq!(source.matches(" { .. } => \"").count(), all.len());
 }

@@ -1,45 +1,42 @@
-//! The journal as an open file that other processes append to as well.
+//! The open journal file, to which other processes append as well.
 //!
-//! Every function is called with the index lock held: one process at a time.
+//! Call every function with the index lock held.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::{FORMAT, Header, Op, Records, Snapshot, Unreadable};
+use super::{FORMAT, Header, JournalError, Op, Records, Snapshot};
 use super::{opening_bytes, parse_opening, record_bytes};
 use crate::error::{CacheError, IoContext};
 
-/// A journal shorter than this is not compacted.
+/// A shorter journal is not compacted.
 const MIN_COMPACTED_BYTES: u64 = 1 << 20;
-/// A journal is compacted when it is this many times as long as after the last compaction.
+/// Growth since the last compaction at which the journal is compacted again.
 const COMPACTION_FACTOR: u64 = 4;
 
-/// The open journal, and how far it was read.
 #[derive(Debug)]
 pub(crate) struct JournalFile {
     path: PathBuf,
     file: File,
     pub(crate) header: Header,
-    /// Sequence of the last record that was read or appended.
+    /// Sequence of the last record read or appended.
     pub(crate) sequence: u64,
-    /// End of that record.
     end: u64,
-    /// End of the base.
     base_end: u64,
 }
 
-/// What others appended since this process last read.
+/// What other processes appended.
 #[derive(Debug)]
 pub(crate) enum JournalUpdate {
     /// These operations.
     Ops(Vec<(u64, Vec<Op>)>),
-    /// Too much to tell, or another epoch: read the journal anew.
+    /// Too much, or another epoch: reload the journal.
     Reload,
 }
 
 impl JournalFile {
-    /// Reads a journal: with its base and the operations since. `None` if there is none that can be read.
+    /// Returns base and later operations; `None` without a readable journal.
     #[allow(clippy::type_complexity)]
     pub(crate) fn open(
         path: &Path,
@@ -52,8 +49,8 @@ impl JournalFile {
         let bytes = read_from(&file, 0).at("read", path)?;
         let (header, base, at) = match parse_opening(&bytes) {
             Ok(opening) => opening,
-            Err(Unreadable::Damaged) => return Ok(None),
-            Err(Unreadable::Newer { format }) => {
+            Err(JournalError::Damaged) => return Ok(None),
+            Err(JournalError::Newer { format }) => {
                 return Err(CacheError::NewerFormat {
                     path: path.to_path_buf(),
                     got: format,
@@ -75,7 +72,7 @@ impl JournalFile {
         Ok(Some((journal, base, ops)))
     }
 
-    /// Operations of the records in `bytes` from `at` on. `None` if they are damaged.
+    /// Operations of the records from `at` on; `None` if damaged.
     fn parse(&mut self, bytes: &[u8], at: usize) -> Option<Vec<(u64, Vec<Op>)>> {
         let mut records = Records::new(bytes, at, self.sequence);
         let mut all = Vec::new();
@@ -90,7 +87,7 @@ impl JournalFile {
         Some(all)
     }
 
-    /// Replaces the journal by one that starts with `base`.
+    /// Replaces the journal with a new one based on `base`.
     pub(crate) fn create(path: &Path, header: Header, base: &Snapshot) -> Result<Self, CacheError> {
         let draft = path.with_extension("new");
         let bytes = opening_bytes(&header, base).ok_or_else(|| too_long(path))?;
@@ -115,7 +112,7 @@ impl JournalFile {
         })
     }
 
-    /// Reads what others appended. A torn record at the end is cut off, so that the next one begins where it began.
+    /// Reads what others appended. Truncates a torn record, so that the next one begins there.
     pub(crate) fn catch_up(&mut self) -> Result<JournalUpdate, CacheError> {
         let ours = self.file.metadata().at("look at", &self.path)?;
         let current = match std::fs::metadata(&self.path) {
@@ -142,7 +139,7 @@ impl JournalFile {
         if (ours.dev(), ours.ino()) == (current.dev(), current.ino()) {
             return Ok(JournalUpdate::Ops(ops));
         }
-        // Compacted: the old file has been read to its end, and the base of the new one is what that led to.
+        // Compacted: what was read of the old file is the new file's base.
         let Some((journal, _, more)) = Self::open(&self.path)? else {
             return Ok(JournalUpdate::Reload);
         };
@@ -155,12 +152,12 @@ impl JournalFile {
         Ok(JournalUpdate::Ops(ops))
     }
 
-    /// Appends operations that count together.
+    /// Appends operations as one record: all or nothing.
     pub(crate) fn append(&mut self, ops: &[Op]) -> Result<(), CacheError> {
         let sequence = self.sequence + 1;
         let record = record_bytes(sequence, ops).ok_or_else(|| too_long(&self.path))?;
         if let Err(error) = self.file.write_all_at(&record, self.end) {
-            // What was written of it has no valid checksum; it is cut off here or by whoever reads next.
+            // A torn record has no valid checksum: this or the next reader truncates it.
             let _ = self.file.set_len(self.end);
             return Err(error).at("append to", &self.path);
         }
@@ -169,7 +166,7 @@ impl JournalFile {
         Ok(())
     }
 
-    /// Whether it is time for [`Self::create`].
+    /// Whether to compact with [`Self::create`].
     pub(crate) fn is_long(&self) -> bool {
         self.end > MIN_COMPACTED_BYTES.max(self.base_end.saturating_mul(COMPACTION_FACTOR))
     }
@@ -187,7 +184,6 @@ fn too_long(path: &Path) -> CacheError {
     }
 }
 
-/// Bytes of a file from `start` to its end.
 fn read_from(file: &File, start: u64) -> std::io::Result<Vec<u8>> {
     let len = file.metadata()?.len().saturating_sub(start);
     let mut bytes = vec![0; usize::try_from(len).map_err(|_| std::io::ErrorKind::FileTooLarge)?];

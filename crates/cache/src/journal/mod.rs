@@ -1,12 +1,12 @@
-//! The journal's bytes.
+//! The journal's format.
 //!
 //! ```text
 //! header   magic (8) | format u32 | length u32 | crc32c u32 of what follows | postcard `Header`
 //! base     a record whose payload is a `Snapshot`; its sequence is the header's
 //! records  length u32 | crc32c u32 of length, sequence and payload | sequence u64 | payload: postcard `Vec<Op>`
 //! ```
-//! Everything is padded with zeros to multiples of 8. Each record has the sequence of the one before it plus one, and its
-//! operations count together or not at all. What follows the last whole record is the torn record of a process that died.
+//! Everything is zero-padded to multiples of 8. Each record has its predecessor's sequence plus one, and its operations
+//! apply together or not at all. After the last whole record there may be the torn record of a process that died.
 
 mod file;
 mod op;
@@ -19,37 +19,36 @@ pub(crate) use op::{Counters, ObjectId, Op, OwnerId, Piece, Settings, Snapshot, 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// First bytes of every format.
+/// First bytes in every format.
 pub(crate) const MAGIC: [u8; 8] = *b"ISOCACH\n";
 pub(crate) const FORMAT: u32 = 1;
 const RECORD_HEAD: usize = 16;
 
-/// What a journal says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// Changes when a cache starts empty, so that sequences of two epochs are not compared.
+    /// Distinguishes the sequences of a cache that has started empty.
     pub(crate) epoch: u64,
-    /// Sequence of the base: the last record that it includes.
+    /// Sequence of the last record included in the base.
     pub(crate) sequence: u64,
 }
 
-/// Why bytes are no journal.
+/// Why bytes are not a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unreadable {
-    /// Bytes that no version wrote.
+pub(crate) enum JournalError {
+    /// No version wrote them.
     Damaged,
     /// A later version wrote it.
     Newer { format: u32 },
 }
 
-/// Reads header and base: with the offset of the first record.
-pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), Unreadable> {
+/// Reads header and base, with the offset of the first record.
+pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), JournalError> {
     if bytes.get(..8) != Some(&MAGIC) {
-        return Err(Unreadable::Damaged);
+        return Err(JournalError::Damaged);
     }
-    let format = u32_at(bytes, 8).ok_or(Unreadable::Damaged)?;
+    let format = u32_at(bytes, 8).ok_or(JournalError::Damaged)?;
     if format > FORMAT {
-        return Err(Unreadable::Newer { format });
+        return Err(JournalError::Newer { format });
     }
     let opening = || {
         let (len, crc) = (u32_at(bytes, 12)? as usize, u32_at(bytes, 16)?);
@@ -61,10 +60,10 @@ pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), U
         let (sequence, payload, next) = record_at(bytes, (20 + len).next_multiple_of(8))?;
         (sequence == header.sequence).then_some((header, decode(payload)?, next))
     };
-    opening().ok_or(Unreadable::Damaged)
+    opening().ok_or(JournalError::Damaged)
 }
 
-/// A value that fills the bytes.
+/// A value that uses all bytes.
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Some(value),
@@ -72,13 +71,10 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     }
 }
 
-/// Records read from bytes that begin with one.
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
     bytes: &'a [u8],
-    /// Where the next record begins.
     pub(crate) at: usize,
-    /// Sequence of the last record.
     pub(crate) sequence: u64,
 }
 
@@ -91,9 +87,9 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Whether what follows the last record is damage rather than a torn record: a record is appended where the one before
-    /// it ends, so a whole one behind a bad one means that the bad one was whole once. Only an offset with a plausible
-    /// sequence is looked at more closely, as a checksum per offset would take quadratic time.
+    /// Whether the rest is damage rather than a torn record. A record begins where the previous one ends, so a whole
+    /// record behind a bad one means that the bad one was whole once. Only offsets with a plausible sequence are
+    /// checked further, else it would take quadratic time.
     pub(crate) fn is_damaged(&self) -> bool {
         (self.at..self.bytes.len()).step_by(8).any(|at| {
             let sequence = u64_at(self.bytes, at + 8).unwrap_or(0);
@@ -105,7 +101,7 @@ impl<'a> Records<'a> {
 }
 
 impl Iterator for Records<'_> {
-    type Item = Result<Vec<Op>, Unreadable>;
+    type Item = Result<Vec<Op>, JournalError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (sequence, payload, next) = record_at(self.bytes, self.at)?;
@@ -114,17 +110,17 @@ impl Iterator for Records<'_> {
         }
         self.at = next;
         self.sequence = sequence;
-        Some(decode(payload).ok_or(Unreadable::Damaged))
+        Some(decode(payload).ok_or(JournalError::Damaged))
     }
 }
 
-/// Sequence, payload and end of the record at `at`, if it is whole.
+/// Sequence, payload and end of a whole record at `at`.
 fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let len = u32_at(bytes, at)?;
     let crc = u32_at(bytes, at + 4)?;
     let sequence = u64_at(bytes, at + 8)?;
     let end = (at + RECORD_HEAD).checked_add(len as usize)?;
-    // The padding belongs to the record, so that every record begins at a multiple of 8.
+    // Padding belongs to the record, so records begin at multiples of 8.
     let next = end.next_multiple_of(8);
     let payload = bytes.get(at + RECORD_HEAD..end)?;
     (bytes.len() >= next && record_crc(len, sequence, payload) == crc)
@@ -149,7 +145,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     ))
 }
 
-/// Bytes of a record. `None` if it is too long to say so.
+/// `None` if it is too long for its length field.
 pub(crate) fn record_bytes<T: Serialize + ?Sized>(sequence: u64, payload: &T) -> Option<Vec<u8>> {
     let mut record = postcard::to_extend(payload, vec![0; RECORD_HEAD]).ok()?;
     let len = u32::try_from(record.len() - RECORD_HEAD).ok()?;
@@ -161,7 +157,6 @@ pub(crate) fn record_bytes<T: Serialize + ?Sized>(sequence: u64, payload: &T) ->
     Some(record)
 }
 
-/// Header and base of a new journal.
 pub(crate) fn opening_bytes(header: &Header, base: &Snapshot) -> Option<Vec<u8>> {
     let encoded = postcard::to_stdvec(header).ok()?;
     let mut bytes = MAGIC.to_vec();

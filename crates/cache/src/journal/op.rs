@@ -1,4 +1,4 @@
-//! What a journal records.
+//! Operations that the journal records.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use isochrony_placement::EvictionPolicy;
 
 /// Number of an object, unique in a journal.
 pub(crate) type ObjectId = u64;
-/// Number of an open cache; a kernel lock on a file of that name tells whether it lives.
+/// Number of an open cache, which lives while the file of that name is locked.
 pub(crate) type OwnerId = u64;
 
-/// One change of the index. The order of variants and of fields is the format: add at the end.
+/// A change of the index. The order of variants and fields is the format: append only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Op {
-    /// What the cache was last opened with.
+    /// The options of the last opening.
     Configured(Settings),
     /// A new object, without pieces.
     Created {
@@ -24,41 +24,40 @@ pub(crate) enum Op {
         /// Seconds since 1970.
         created: u64,
     },
-    /// The object became longer. Its last piece is not present any more if it was shorter than others.
+    /// The object became longer. A short last piece is no longer present.
     Grown { object: ObjectId, bytes: u64 },
-    /// Consecutive pieces are going to be fetched by an owner.
+    /// An owner will fetch consecutive pieces.
     Reserved {
         object: ObjectId,
         first: u32,
         count: u32,
         owner: OwnerId,
     },
-    /// Consecutive reserved pieces were verified and written; these are the CRC-32C of each.
+    /// Consecutive reserved pieces were verified and written, with these CRC-32C.
     Stored {
         object: ObjectId,
         first: u32,
         checksums: Vec<u32>,
     },
-    /// Consecutive reserved pieces are not going to be fetched.
+    /// Consecutive reserved pieces will not be fetched.
     Released {
         object: ObjectId,
         first: u32,
         count: u32,
         owner: OwnerId,
     },
-    /// An owner died: so did its reservations.
+    /// An owner died, which ends its reservations.
     OwnerDied { owner: OwnerId },
-    /// The bytes of a piece on disk are not those that were stored.
+    /// A piece on disk differs from what was stored.
     Dropped { object: ObjectId, piece: u32 },
-    /// The object's file was unlinked.
+    /// The object's file was deleted.
     Removed { object: ObjectId, evicted: bool },
     /// The object was used.
     Touched { object: ObjectId },
-    /// Pieces that were asked for and found or not found, since the process last told.
+    /// Requested pieces that were present or not, since the process last reported them.
     Counted { hits: u64, misses: u64 },
 }
 
-/// What a cache was opened with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     pub(crate) quota_bytes: u64,
@@ -66,7 +65,6 @@ pub(crate) struct Settings {
     pub(crate) eviction: EvictionPolicy,
 }
 
-/// Counts since the cache was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Counters {
     pub(crate) hits: u64,
@@ -74,28 +72,27 @@ pub(crate) struct Counters {
     pub(crate) evictions: u64,
 }
 
-/// State of a piece whose space is allocated. A piece in no state was never reserved.
+/// State of a piece with allocated space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Piece {
-    /// Space is allocated, there are no bytes.
+    /// Allocated without bytes.
     Allocated,
     /// An owner is fetching it.
     Reserved(OwnerId),
-    /// Verified bytes are there, with this CRC-32C.
+    /// Verified bytes with this CRC-32C.
     Present(u32),
 }
 
-/// The whole index, as a compacted journal starts with it.
+/// The whole index, at the beginning of a compacted journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     pub(crate) settings: Settings,
     pub(crate) next_object: ObjectId,
     pub(crate) counters: Counters,
-    /// First to be evicted first.
+    /// In eviction order.
     pub(crate) objects: Vec<StoredObject>,
 }
 
-/// An object of a [`Snapshot`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredObject {
     pub(crate) object: ObjectId,

@@ -1,4 +1,4 @@
-//! Journals that are cut or flipped, operations that the index refuses, and snapshots that are read back.
+//! Truncated and corrupted journals, invalid operations, and snapshots that are read back.
 
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ fn reserved(object: u64, first: u32, count: u32) -> Op {
     }
 }
 
-/// A journal of several records, and where each of them ends.
+/// A journal of several records, and their ends.
 fn journal() -> (Vec<u8>, Vec<usize>) {
     let header = Header {
         epoch: 3,
@@ -64,16 +64,16 @@ fn journal() -> (Vec<u8>, Vec<usize>) {
     (bytes, ends)
 }
 
-/// Whole records that are read, and whether the rest is damage.
-fn read(bytes: &[u8]) -> Result<(usize, bool), Unreadable> {
+/// Number of whole records read, and whether the rest is damage.
+fn read(bytes: &[u8]) -> Result<(usize, bool), JournalError> {
     let (header, base, at) = parse_opening(bytes)?;
-    let mut index = Index::load(&base).map_err(|_| Unreadable::Damaged)?;
+    let mut index = Index::load(&base).map_err(|_| JournalError::Damaged)?;
     let mut records = Records::new(bytes, at, header.sequence);
     let mut count = 0;
     for ops in records.by_ref() {
         ops?.iter()
             .try_for_each(|op| index.apply(op))
-            .map_err(|_| Unreadable::Damaged)?;
+            .map_err(|_| JournalError::Damaged)?;
         index.check();
         count += 1;
     }
@@ -90,22 +90,22 @@ fn a_torn_tail_ends_at_the_last_whole_record() {
     for cut in 0..ends[0] {
         assert_eq!(
             read(&bytes[..cut]),
-            Err(Unreadable::Damaged),
+            Err(JournalError::Damaged),
             "cut at {cut}"
         );
     }
 }
 
 #[test]
-fn a_flipped_bit_is_never_read_as_something_else() {
+fn a_flipped_bit_is_always_detected() {
     let (bytes, ends) = journal();
     for bit in 0..bytes.len() * 8 {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         match read(&flipped) {
-            Err(Unreadable::Damaged | Unreadable::Newer { .. }) => assert!(bit / 8 < ends[0]),
+            Err(JournalError::Damaged | JournalError::Newer { .. }) => assert!(bit / 8 < ends[0]),
             Ok((count, is_damaged)) => {
-                // Padding may be anything, and the last record may pass as torn.
+                // Padding is arbitrary, and the last record may count as torn.
                 let hit = ends.iter().filter(|end| **end <= bit / 8).count();
                 let is_intact = count == ends.len() - 1;
                 assert!(is_intact || count == hit - 1, "bit {bit}");
@@ -116,10 +116,10 @@ fn a_flipped_bit_is_never_read_as_something_else() {
 }
 
 #[test]
-fn later_formats_are_told_apart_from_damage() {
+fn later_formats_are_distinguished_from_damage() {
     let (mut bytes, _) = journal();
     bytes[8] = 2;
-    assert_eq!(read(&bytes), Err(Unreadable::Newer { format: 2 }));
+    assert_eq!(read(&bytes), Err(JournalError::Newer { format: 2 }));
 }
 
 #[test]
@@ -216,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn a_snapshot_leads_to_the_same_index(ops in prop::collection::vec(op(), 0..60)) {
+    fn a_snapshot_restores_the_same_index(ops in prop::collection::vec(op(), 0..60)) {
         let mut index = Index::new(settings(), 1);
         for op in &ops {
             let before = index.clone();

@@ -1,4 +1,4 @@
-//! An origin whose bytes are known without asking it, and a look at a cache's folder from outside.
+//! An origin with known bytes, and an outside view of a cache's folder.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub(crate) fn key(number: u64) -> ObjectKey {
     }
 }
 
-/// Bytes of an object: no two places look alike, and none is zero as a hole in a file is.
+/// Bytes of an object: all positions differ, and none is zero like a hole in a file.
 pub(crate) fn origin(number: u64, range: Range<u64>) -> Vec<u8> {
     range
         .map(|at| {
@@ -39,7 +39,7 @@ pub(crate) fn origin(number: u64, range: Range<u64>) -> Vec<u8> {
         .collect()
 }
 
-/// Stores what a reservation lists.
+/// Stores all ranges of a reservation.
 pub(crate) fn store_all(number: u64, reservation: &mut Reservation) -> Result<(), CacheError> {
     for range in reservation.ranges() {
         let bytes = origin(number, range.clone());
@@ -56,7 +56,7 @@ pub(crate) fn fetch(
     object.fetch(range, TIMEOUT, |reservation| store_all(number, reservation))
 }
 
-/// Present bytes, which must be the origin's. `None` if any is missing.
+/// Present bytes, checked against the origin. `None` if any is missing.
 pub(crate) fn read(object: &PinnedObject, number: u64, range: Range<u64>) -> Option<()> {
     let mut bytes = vec![0; (range.end - range.start) as usize];
     match object.read_at(range.start, &mut bytes) {
@@ -72,12 +72,12 @@ pub(crate) fn read(object: &PinnedObject, number: u64, range: Range<u64>) -> Opt
     }
 }
 
-/// One range, as `missing` tells it.
+/// The result of `missing` for one range.
 pub(crate) fn only(range: Range<u64>) -> Vec<Range<u64>> {
     vec![range]
 }
 
-/// Files of objects, below `objects`.
+/// Files below `objects`.
 pub(crate) fn object_files(folder: &Path) -> Vec<PathBuf> {
     let list = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).map(|all| all.map(|e| e.expect("an entry").path()));
@@ -89,14 +89,14 @@ pub(crate) fn object_files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Bytes that the files take on disk.
+/// Disk usage of the files.
 pub(crate) fn disk_bytes(folder: &Path) -> u64 {
     let blocks = |path: &PathBuf| std::fs::metadata(path).map_or(0, |meta| meta.blocks());
     object_files(folder).iter().map(blocks).sum::<u64>() * 512
 }
 
-/// That a folder holds what its index says, within the quota, and that every present byte is the origin's. `numbers` are
-/// those of all keys that were ever used.
+/// Checks that a folder agrees with its index and the quota, and that every present byte is the origin's. `numbers`:
+/// all keys ever used.
 pub(crate) fn check_folder(folder: &Path, quota: u64, numbers: Range<u64>) {
     let cache = Cache::open(folder, options(quota)).expect("a cache");
     assert!(

@@ -1,4 +1,4 @@
-//! Damage on disk, between and under open caches.
+//! Damage on disk, between openings and under open caches.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -30,7 +30,7 @@ fn open(folder: &Path) -> Cache {
     Cache::open(folder, options(QUOTA)).expect("a cache")
 }
 
-/// A cache with an object of four pieces and a bit, all present.
+/// A cache with an object of four and a bit pieces, all present.
 fn filled(folder: &Path) -> (Cache, PinnedObject) {
     let cache = open(folder);
     let object = cache.pin(&key(1), 4 * PIECE + 100).expect("pinned");
@@ -91,7 +91,7 @@ fn bytes_are_compared_with_their_checksum_once_by_a_process_and_by_each_other_on
     file.write_all_at(&[byte ^ 4], 77).expect("flipped");
     assert_eq!(missing(&pin(&cache)), []);
     assert_eq!(missing(&pin(&other)), only(0..PIECE));
-    // It has told the first one.
+    // It has reported it to the first one.
     assert_eq!(missing(&pin(&cache)), only(0..PIECE));
     fetch(&pin(&other), 1, 0..PIECE).expect("fetched");
     assert_eq!(missing(&pin(&cache)), []);
@@ -136,7 +136,7 @@ fn missing_files_and_unknown_files_are_found_when_opening() {
     std::fs::rename(&file, &orphan).expect("renamed");
     std::fs::write(file.with_file_name("garbage"), "x").expect("written");
     let cache = open(&place.folder);
-    // It is no object's name, so it may be somebody's.
+    // Not an object's name, so it may be somebody's.
     let garbage = file.with_file_name("garbage");
     assert_eq!(object_files(&place.folder), [garbage]);
     assert_eq!(cache.info().expect("info").objects, 0);
@@ -144,7 +144,7 @@ fn missing_files_and_unknown_files_are_found_when_opening() {
 }
 
 #[test]
-fn any_flipped_byte_of_the_journal_costs_at_most_the_content() {
+fn a_flipped_byte_of_the_journal_loses_at_most_the_content() {
     let place = place();
     drop(filled(&place.folder));
     let journal = place.folder.join("journal");
@@ -163,7 +163,7 @@ fn any_flipped_byte_of_the_journal_costs_at_most_the_content() {
                 fetch(&pinned, 1, 0..pinned.bytes()).expect("fetched");
                 assert!(read(&pinned, 1, 0..pinned.bytes()).is_some(), "byte {at}");
             }
-            // The format's number. The cache of a later version is left as it is.
+            // The format's number. A later version's cache is left unchanged.
             Err(error) => assert_eq!((error.code(), at / 4), ("newer_format", 2)),
         }
     }
@@ -191,12 +191,12 @@ fn every_cut_of_the_journal_gives_a_working_cache() {
 }
 
 #[test]
-fn an_open_cache_goes_on_when_its_folder_is_removed() {
+fn an_open_cache_survives_removal_of_its_folder() {
     let place = place();
     let (cache, object) = filled(&place.folder);
     let map = object.map().expect("a mapping");
     std::fs::remove_dir_all(&place.folder).expect("removed");
-    // What was pinned keeps its bytes, as the files live on without names.
+    // Pinned files keep their bytes without names.
     assert!(map.slice(0..object.bytes()).expect("present") == origin(1, 0..object.bytes()));
     assert!(read(&object, 1, 0..object.bytes()).is_some());
     assert_eq!(cache.info().expect("info").objects, 0);
@@ -269,7 +269,7 @@ fn a_failed_fetch_leaves_the_pieces_to_others() {
 }
 
 #[test]
-fn blocks_that_the_journal_lost_do_not_stay() {
+fn blocks_lost_by_the_journal_are_freed() {
     let place = place();
     let (cache, object) = filled(&place.folder);
     let few = cache.pin(&key(0), 40 * PIECE).expect("pinned");
@@ -286,7 +286,7 @@ fn blocks_that_the_journal_lost_do_not_stay() {
 }
 
 #[test]
-fn foreign_files_among_the_caches_own_do_no_harm() {
+fn foreign_files_in_the_caches_folder_are_ignored() {
     let place = place();
     drop(filled(&place.folder));
     let objects = place.folder.join("objects");
@@ -306,7 +306,7 @@ fn a_torn_record_is_cut_off_by_the_next_writer() {
     let (cache, object) = filled(&place.folder);
     let journal = place.folder.join("journal");
     let len = std::fs::metadata(&journal).expect("the journal").len();
-    // As of a process that was killed within its write.
+    // Like a process killed within its write.
     writable(&journal)
         .write_all_at(&[7, 0, 0, 0, 1, 2, 3], len)
         .expect("written");

@@ -27,7 +27,7 @@ impl<'a> SmallDisk<'a> {
             .then_some(Self(at))
     }
 
-    /// Takes what space is left, until the result is removed.
+    /// Fills the disk until the result is removed.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("filler");
         let mut file = std::fs::File::create(&path).expect("a file");
@@ -43,7 +43,7 @@ impl Drop for SmallDisk<'_> {
 }
 
 #[test]
-fn a_full_disk_evicts_then_tells_and_leaves_the_cache_whole() {
+fn a_full_disk_evicts_then_reports_and_leaves_the_cache_intact() {
     const QUOTA: u64 = 1024 * PIECE;
     let temporary = tempfile::tempdir().expect("a folder");
     let Some(disk) = SmallDisk::mount(temporary.path(), 64 * PIECE) else {
@@ -87,13 +87,13 @@ fn a_full_disk_evicts_then_tells_and_leaves_the_cache_whole() {
         assert!(read(object, *number, 0..10 * PIECE).is_some());
     }
     assert_eq!(cache.info().expect("info").reserved_bytes, 0);
-    // Something else takes the last block: a full disk never stops reading, nor giving back.
+    // Another file takes the last block: a full disk stops neither reads nor releases.
     let filler = disk.fill();
     let (number, object) = pinned.pop().expect("a pinned object");
     assert!(read(&object, number, 0..10 * PIECE).is_some());
     let reopened = Cache::open(&folder, options(QUOTA)).expect("a cache");
     drop((object, pinned, reopened));
-    // Its space comes back, and with it the cache.
+    // The space is free again, and the cache works.
     std::fs::remove_file(&filler).expect("removed");
     let object = cache.pin(&key(40), 20 * PIECE).expect("pinned");
     fetch(&object, 40, 0..20 * PIECE).expect("room again");
@@ -103,7 +103,7 @@ fn a_full_disk_evicts_then_tells_and_leaves_the_cache_whole() {
 }
 
 #[test]
-fn each_reservation_asks_for_blocks_also_after_a_full_disk() {
+fn each_reservation_allocates_blocks_also_after_a_full_disk() {
     const QUOTA: u64 = 1024 * PIECE;
     let temporary = tempfile::tempdir().expect("a folder");
     let Some(disk) = SmallDisk::mount(temporary.path(), 32 * PIECE) else {
@@ -117,7 +117,7 @@ fn each_reservation_asks_for_blocks_also_after_a_full_disk() {
         let error = object.reserve(0..40 * PIECE).expect_err("no room");
         assert_eq!(error.code(), "disk_full");
     }
-    // Space that another object gives back is used.
+    // Space released by another object is used.
     let part = object.reserve(0..4 * PIECE).expect("reserved");
     drop((part, object));
     let other = cache.pin(&key(1), 20 * PIECE).expect("pinned");
@@ -156,7 +156,7 @@ fn a_full_disk_stops_no_read_of_what_is_cached() {
         let missing = same.missing(0..8 * PIECE).expect("missing");
         assert_eq!(missing, only(2 * PIECE..3 * PIECE));
     }
-    // Fetching it says what is wrong, and at once.
+    // The fetch reports the cause, and at once.
     let start = Instant::now();
     let error = fetch(&same, 0, 0..8 * PIECE).expect_err("no room for a record");
     assert_eq!(error.code(), "disk_full");

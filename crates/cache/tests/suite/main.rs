@@ -1,5 +1,5 @@
-//! Tests of the public interface: single properties, random operations against a model, damage on disk, full disks, opening
-//! and closing, and several processes.
+//! Tests of the public interface: single properties, a model, damage, full disks, opening and closing, and several
+//! processes.
 
 mod common;
 mod faults;

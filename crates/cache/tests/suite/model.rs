@@ -1,4 +1,4 @@
-//! Random operations through several handles, against sets of pieces in memory.
+//! Random operations through several handles, compared with a model of piece sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -29,12 +29,12 @@ enum Step {
         slot: usize,
         part: (u64, u64),
     },
-    /// Fetches bytes that are not the origin's.
+    /// Fetches wrong bytes.
     FetchWrong {
         slot: usize,
         part: (u64, u64),
     },
-    /// Reserves and gives up.
+    /// Reserves and drops the reservation.
     Abandon {
         slot: usize,
         part: (u64, u64),
@@ -83,7 +83,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an index of many caches knows of this one.
+/// An index's knowledge of this cache.
 #[derive(Default)]
 struct Follower {
     sequence: Option<Sequence>,
@@ -129,7 +129,7 @@ impl Follower {
     }
 }
 
-/// A pin, with the pieces that must stay present as long as it lives.
+/// A pin, with the pieces that must stay present while it lives.
 struct Slot {
     number: u64,
     object: PinnedObject,
@@ -139,7 +139,7 @@ struct Slot {
 #[derive(Default)]
 struct Model {
     slots: Vec<Slot>,
-    /// Length of each object as the cache knows it, while pinned.
+    /// Length of each pinned object in the cache.
     lengths: BTreeMap<u64, u64>,
     /// Pieces that were ever stored.
     stored: BTreeSet<(u64, u64)>,
@@ -158,14 +158,14 @@ fn pieces(range: &Range<u64>) -> Range<u64> {
 }
 
 impl Model {
-    /// Quota that pinned objects take at most: all that they may have allocated.
+    /// Maximum quota of pinned objects: all that they may have allocated.
     fn pinned_bytes(&self) -> u64 {
         let numbers: BTreeSet<_> = self.slots.iter().map(|slot| slot.number).collect();
         let most = |number: &u64| self.lengths[number].next_multiple_of(PIECE) + PIECE;
         numbers.iter().map(most).sum()
     }
 
-    /// `CacheFull` is right only if what is pinned leaves no room.
+    /// `CacheFull` is correct only if pinned objects leave no room.
     fn check_full(&self, error: &CacheError) {
         match error {
             CacheError::CacheFull {
@@ -186,10 +186,10 @@ impl Model {
         match caches[handle].pin(&key(number), bytes) {
             Ok(object) => {
                 let length = self.lengths.get(&number).copied().unwrap_or(0);
-                // A handle that has the object pinned may not know that it grew.
+                // A handle with the object pinned may not know that it grew.
                 assert!(object.bytes() >= bytes);
                 if object.bytes() > length {
-                    // The short last piece has to be fetched again.
+                    // The short last piece must be fetched again.
                     for slot in self.slots.iter_mut().filter(|slot| slot.number == number) {
                         slot.must.retain(|piece| (piece + 1) * PIECE <= length);
                     }
@@ -211,7 +211,7 @@ impl Model {
         match fetch(&self.slots[at].object, number, range.clone()) {
             Ok(()) => {
                 assert!(read(&self.slots[at].object, number, range.clone()).is_some());
-                // Present for everyone who has the object pinned, but for a piece that one of them knows to be short.
+                // Present for everyone who has the object pinned, except a piece that one of them knows as short.
                 let fetched = self.slots[at].object.bytes() / PIECE;
                 for slot in self.slots.iter_mut().filter(|slot| slot.number == number) {
                     let whole = fetched.min(slot.object.bytes() / PIECE);
@@ -303,7 +303,7 @@ impl Model {
                 assert_eq!(cleared.kept_objects, pinned.len() as u64);
             }
             Step::Reopen { handle, eviction } => {
-                // Pins keep the old handle's share open; they are of another handle then.
+                // Pins keep the old handle's state; they then belong to another handle.
                 caches[handle] = Cache::open(
                     folder,
                     CacheOptions {

@@ -1,4 +1,4 @@
-//! Which folders are opened as a cache, and what opening, looking and closing change there.
+//! Which folders open as a cache, and what opening, inspecting and closing change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn content(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 }
 
 #[test]
-fn folders_of_others_with_names_of_a_cache_are_refused_and_left_alone() {
+fn foreign_folders_with_names_of_a_cache_are_refused_and_unchanged() {
     let object = format!("objects/ab/{}", "0".repeat(62));
     let cases: [&[&str]; 7] = [
         &["journal", &object],
@@ -81,7 +81,7 @@ fn a_damaged_cache_is_emptied_only_if_nothing_else_is_in_its_folder() {
     assert_eq!(error.code(), "not_a_cache");
     assert_eq!(content(folder.path()), before);
     std::fs::remove_file(folder.path().join("notes")).expect("removed");
-    // This is of who uses the cache.
+    // Belongs to a user of the cache.
     let scratch = folder.path().join("scratch/part");
     write(&scratch, "x");
     let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
@@ -116,7 +116,7 @@ fn only_files_with_the_names_of_objects_are_removed() {
     let object = cache.pin(&key(1), 4 * PIECE).expect("pinned");
     assert!(read(&object, 1, 0..4 * PIECE).is_some());
     drop((object, cache));
-    // Also where all objects go.
+    // Also when all objects are removed.
     std::fs::remove_file(folder.path().join("notes")).expect("removed");
     std::fs::remove_file(folder.path().join("journal")).expect("removed");
     let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
@@ -127,7 +127,7 @@ fn only_files_with_the_names_of_objects_are_removed() {
 }
 
 #[test]
-fn looking_at_a_damaged_cache_leaves_it_as_it_is() {
+fn inspecting_a_damaged_cache_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     drop(filled(folder.path()));
     let journal = folder.path().join("journal");
@@ -148,10 +148,10 @@ fn looking_at_a_damaged_cache_leaves_it_as_it_is() {
 }
 
 #[test]
-fn looking_at_a_cache_evicts_nothing() {
+fn inspecting_a_cache_evicts_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let (cache, object) = filled(folder.path());
-    // Another process allows less than is pinned.
+    // Another process has a quota below what is pinned.
     let smaller = Cache::open(folder.path(), options(3 * PIECE)).expect("a cache");
     drop((object, cache, smaller));
     let look = Cache::open_existing(folder.path()).expect("a cache");
@@ -163,7 +163,7 @@ fn looking_at_a_cache_evicts_nothing() {
 }
 
 #[test]
-fn each_handle_tells_its_own_options() {
+fn each_handle_reports_its_own_options() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
     let larger = CacheOptions {
@@ -186,7 +186,7 @@ fn handles_of_dead_processes_are_not_counted() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
     let other = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
-    // As of a process that was killed, and not of a cache at all.
+    // Left by a killed process, and not a cache's file at all.
     write(&folder.path().join("owners/0123456789abcdef"), "");
     write(&folder.path().join("owners/12"), "");
     assert_eq!(cache.info().expect("info").handles, 2);
@@ -206,7 +206,7 @@ fn dropping_does_not_create_a_removed_folder_again() {
     assert!(!folder.exists());
     drop(cache);
     assert!(!folder.exists());
-    // One that is used creates it.
+    // Using the cache creates it.
     let (cache, object) = filled(&folder);
     std::fs::remove_dir_all(&folder).expect("removed");
     cache.pin(&key(2), PIECE).expect("pinned");

@@ -1,4 +1,4 @@
-//! Several processes with one cache, some of which are killed.
+//! Several processes with one cache, some of them killed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::common::{
 const QUOTA: u64 = 24 * PIECE;
 const OBJECTS: u64 = 8;
 
-/// This test binary, running [`child`] as a process of its own.
+/// Runs [`child`] of this test binary in a process.
 fn spawn(role: &str, folder: &Path, seed: u64) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "processes::child", "--nocapture"])
@@ -26,7 +26,7 @@ fn spawn(role: &str, folder: &Path, seed: u64) -> Child {
         .expect("a child")
 }
 
-/// Waits until the child prints a line that has `word`.
+/// Waits until the child prints a line with `word`.
 fn wait_for(child: &mut Child, word: &str) {
     let mut lines = BufReader::new(child.stdout.as_mut().expect("its output")).lines();
     assert!(
@@ -52,7 +52,7 @@ impl Random {
     }
 }
 
-/// What a child does, by its role; nothing when the tests are run.
+/// A child's work, by role; nothing as a test.
 #[test]
 fn child() {
     let (Ok(role), Ok(folder)) = (
@@ -158,7 +158,7 @@ fn killed_processes_leave_no_wrong_byte_no_orphan_and_no_excess() {
     assert!(most > QUOTA / 2, "the children did something");
 }
 
-/// Fetches pieces of one object, slowly, with a line in a common file for each.
+/// Fetches pieces of one object slowly, with a line in a common file for each.
 fn count(cache: &Cache, folder: &Path) {
     let log = folder.with_extension("log");
     let mut log = std::fs::File::options()

@@ -1,4 +1,4 @@
-//! Which blocks are in memory or on their way, bounded in bytes; those used longest ago go first.
+//! Table of blocks in memory or in flight, bounded in bytes, with LRU eviction.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,18 +9,18 @@ use isochrony_runtime::{POLL_INTERVAL, is_stop_requested};
 use super::{BLOCK_BYTES, CACHE_BYTES, lock};
 use crate::error::CloudError;
 
-/// What a block counts as at least: the memory that its entry takes beside its bytes.
+/// Least bytes counted per block: the memory of its entry.
 const MIN_ENTRY_BYTES: u64 = 4 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockKey {
     pub(super) name: Arc<str>,
-    /// Of the version of the object, so that blocks of different ones are never mixed.
+    /// Of the object's version, so that blocks of versions never mix.
     pub(super) version: u64,
     pub(super) block: u64,
 }
 
-/// A block that is there or on its way.
+/// A block in memory or in flight.
 #[derive(Debug, Default)]
 pub(super) struct PendingBlock {
     content: Mutex<Option<Result<Bytes, CloudError>>>,
@@ -57,7 +57,6 @@ struct TableEntry {
 
 #[derive(Debug, Default)]
 pub(super) struct BlockTable {
-    /// Counts uses.
     now: u64,
     bytes: u64,
     entries: HashMap<BlockKey, TableEntry>,
@@ -65,7 +64,7 @@ pub(super) struct BlockTable {
 }
 
 impl BlockTable {
-    /// A block, which counts as used now.
+    /// Looks up a block and marks it as used.
     pub(super) fn get(&mut self, key: &BlockKey) -> Option<Arc<PendingBlock>> {
         let now = self.now + 1;
         let entry = self.entries.get_mut(key)?;
@@ -76,7 +75,7 @@ impl BlockTable {
         Some(entry.block.clone())
     }
 
-    /// Adds a block that will have so many bytes.
+    /// Adds a block of the given future size.
     pub(super) fn insert(&mut self, key: BlockKey, bytes: u64, block: Arc<PendingBlock>) {
         let bytes = bytes.max(MIN_ENTRY_BYTES);
         while self.bytes + bytes > CACHE_BYTES
@@ -123,12 +122,11 @@ impl BlockTable {
     }
 }
 
-/// Neighbouring blocks that one request fetches. Whatever becomes of the request, each of them ends with bytes or an
-/// error: those that are not filled when this is dropped fail, so nobody waits for them for ever.
+/// Adjacent blocks of one request. Unfilled ones fail when this is dropped, so that nobody waits for ever.
 #[derive(Debug)]
 pub(super) struct BlockFetch {
     table: Arc<Mutex<BlockTable>>,
-    /// Not filled yet, in order.
+    /// Unfilled blocks, in order.
     blocks: Vec<(BlockKey, Arc<PendingBlock>)>,
 }
 
@@ -142,7 +140,6 @@ impl BlockFetch {
         self.blocks.push((key, block));
     }
 
-    /// Number of the block behind the last one.
     pub(super) fn next(&self) -> Option<u64> {
         self.blocks.last().map(|(key, _)| key.block + 1)
     }
@@ -159,7 +156,7 @@ impl BlockFetch {
         for (number, (_, block)) in self.blocks.drain(..).enumerate() {
             let from = (number * BLOCK_BYTES as usize).min(content.len());
             let until = (from + BLOCK_BYTES as usize).min(content.len());
-            // A copy of its own, so that one block that is kept keeps no others.
+            // A copy, so that keeping one block keeps no others.
             block.fill(Ok(Bytes::copy_from_slice(&content[from..until])));
         }
     }

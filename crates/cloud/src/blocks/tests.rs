@@ -11,7 +11,7 @@ fn location() -> StoreLocation {
     StoreLocation {
         requests: Requests {
             client: Arc::new(InMemory::new()),
-            service: Service::Given,
+            service: Service::Custom,
         },
         prefix: Key::default(),
     }
@@ -26,7 +26,7 @@ fn put(location: &StoreLocation, name: &str, bytes: Vec<u8>) -> Object {
         client.put(&key, bytes.into()).await.unwrap();
         Ok(client.head(&key).await.unwrap())
     });
-    Object::new(name, Version::of(&meta.unwrap(), Service::Given))
+    Object::new(name, Version::of(&meta.unwrap(), Service::Custom))
 }
 
 fn content(len: u64, seed: u64) -> Vec<u8> {
@@ -35,9 +35,9 @@ fn content(len: u64, seed: u64) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Against slices of the whole object.
+    /// Compared with slices of the whole object.
     #[test]
-    fn any_parts_in_any_order_are_those_of_the_object(
+    fn any_parts_in_any_order_equal_the_object(
         len in 1..3 * BLOCK_BYTES,
         reads in prop::collection::vec((0.0..1.0f64, 1..BLOCK_BYTES, 0..2 * BLOCK_BYTES), 1..8),
     ) {
@@ -57,7 +57,7 @@ proptest! {
 }
 
 #[test]
-fn memory_is_bounded_and_the_blocks_used_last_stay() {
+fn memory_is_bounded_and_recently_used_blocks_stay() {
     let location = location();
     let len = CACHE_BYTES + 8 * BLOCK_BYTES;
     let object = put(&location, "a", content(len, 1));
@@ -93,9 +93,9 @@ fn small_objects_leave_room_for_others() {
 }
 
 #[test]
-fn blocks_of_a_request_that_cannot_be_made_are_errors_for_everybody_who_waits() {
+fn blocks_of_an_impossible_request_are_errors_for_all_waiters() {
     let location = location();
-    // No object can have this name, so no request for it is begun.
+    // Invalid name, so that no request for it starts.
     let object = Object::new(
         "a//b",
         put(&location, "a", content(10, 1)).pin.listed.clone(),
@@ -117,7 +117,7 @@ fn blocks_of_a_request_that_cannot_be_made_are_errors_for_everybody_who_waits() 
 }
 
 #[test]
-fn blocks_of_a_request_that_is_dropped_are_errors_for_everybody_who_waits() {
+fn blocks_of_a_dropped_request_are_errors_for_all_waiters() {
     let location = location();
     let object = put(&location, "a", content(10, 1));
     let blocks = BlockCache::default();
@@ -132,7 +132,7 @@ fn blocks_of_a_request_that_is_dropped_are_errors_for_everybody_who_waits() {
 }
 
 #[test]
-fn a_version_that_was_replaced_is_an_error_and_is_not_kept() {
+fn a_replaced_version_is_an_error_and_is_not_cached() {
     let location = location();
     let old = put(&location, "a", content(10, 1));
     let new = put(&location, "a", content(10, 2));

@@ -105,7 +105,7 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
     ]
 }
 
-/// A new variant does not compile before it has a place here; then add it to `all`.
+/// Makes a new variant a compile error until it has a place here; then add it to `all`.
 fn place(error: &CloudError) -> usize {
     match error {
         CloudError::BadUrl { .. } => 0,
@@ -131,7 +131,7 @@ fn place(error: &CloudError) -> usize {
 }
 
 #[test]
-fn every_message_says_what_is_wrong_and_the_remedy_on_one_line() {
+fn every_message_states_cause_and_remedy_on_one_line() {
     let mut codes = BTreeSet::new();
     for (index, (error, words)) in all().into_iter().enumerate() {
         assert_eq!(place(&error), index);
@@ -163,7 +163,7 @@ fn generic(text: &'static str) -> CloudError {
 }
 
 #[test]
-fn a_refusal_is_told_as_one_whatever_was_asked() {
+fn a_refused_listing_is_denied() {
     let listing = "Error performing list request: Server returned non-2xx status code: 403 Forbidden: \
                    <Error><Code>AccessDenied</Code></Error>";
     let denied = CloudError::Denied {
@@ -187,7 +187,7 @@ fn an_error_under_the_status_of_a_success_is_named() {
 }
 
 #[test]
-fn what_a_server_answers_beside_its_status_and_its_name_of_the_error_is_not_told() {
+fn messages_contain_only_status_and_error_name_of_an_answer() {
     let body = "Server returned non-2xx status code: 403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code>\
                 <AWSAccessKeyId>AKIASECRET</AWSAccessKeyId><StringToSign>s3cret</StringToSign></Error>";
     let error = of(object_store::Error::PermissionDenied {
@@ -209,7 +209,7 @@ fn what_a_server_answers_beside_its_status_and_its_name_of_the_error_is_not_told
 }
 
 #[test]
-fn a_missing_bucket_a_missing_object_and_missing_credentials_are_told_apart() {
+fn missing_bucket_object_and_credentials_are_distinguished() {
     let generic = |text: &str| object_store::Error::Generic {
         store: "S3",
         source: text.to_owned().into(),
@@ -237,7 +237,7 @@ fn a_missing_bucket_a_missing_object_and_missing_credentials_are_told_apart() {
         of(unanswered),
         CloudError::NoCredentials { reason, variables }
     );
-    // An address says nothing: a bucket may have any name.
+    // A bucket may have any name, so its address must not matter.
     let named = "Error performing GET https://169.254.example.org/IMDS: Server returned non-2xx status code: 500 ";
     let reason = "500".into();
     assert_eq!(of(generic(named)), CloudError::Server { reason });

@@ -1,10 +1,10 @@
-//! A store in object storage as a medium that one process writes: what a push copies to.
+//! Writable medium of a store in object storage, for one process: the target of a push.
 //!
-//! Objects cannot be changed, only replaced as a whole. So what is written is staged in files on this machine's disk, and
-//! [`Media::publish`] puts what differs; see [`publish`] for the order. An object that is to be changed is fetched first.
-//! Once [`SPILL_BYTES`] are staged, shards are put before their turn, so that the disk holds that and one file more.
+//! Objects can only be replaced as a whole. So writes are staged in files on the local disk, and [`Media::publish`]
+//! uploads what differs; see [`publish`] for the order. An object to be changed is fetched first. Once [`SPILL_BYTES`]
+//! are staged, shards are uploaded early, so that the disk holds that and one more file.
 //!
-//! All names are listed when the store is opened, one request for a thousand, and kept: some 300 bytes for each object.
+//! Opening lists all names, one request per thousand, and keeps them: some 300 bytes per object.
 
 mod node;
 mod publish;
@@ -31,12 +31,11 @@ use node::{Node, NodeFile, Staging};
 use publish::MARKER;
 use tree::Tree;
 
-/// Bytes that are staged before shards are put.
+/// Staged bytes after which shards are uploaded.
 const SPILL_BYTES: u64 = 512 << 20;
-/// Longest marker.
 const MARKER_BYTES: u64 = 64 << 10;
 
-/// Files that are no part of a published store: the lock, and what is under construction.
+/// Files outside a published store: the lock, and what is under construction.
 fn is_unpublished(name: &str) -> bool {
     let own = name.strip_prefix(ENGINE).unwrap_or_default();
     own == "LOCK" || own.starts_with("tmp/") || own.starts_with("staging/")
@@ -44,9 +43,7 @@ fn is_unpublished(name: &str) -> bool {
 
 struct WriterState {
     tree: Tree,
-    /// Names of the objects that there are.
     objects: BTreeSet<String>,
-    /// The version of the marker that this push has put.
     marker: Option<Version>,
     read_ahead: SignalReadAhead,
 }
@@ -65,7 +62,7 @@ impl fmt::Debug for Writer {
 }
 
 impl WriterState {
-    /// Objects that are likely to be read after a file. A writer reads no metadata: the log and tables have it.
+    /// Objects likely to be read after a file. A writer reads no metadata: the log and tables have it.
     fn small_objects_beside(&mut self, name: &str) -> Vec<(String, Version)> {
         let files = self.tree.files();
         let folders = self.read_ahead.folders(files, name);
@@ -92,11 +89,11 @@ impl Writer {
 pub struct CloudWriter(Arc<Writer>);
 
 impl CloudMedia {
-    /// The same store, to be written. Lists what is there.
+    /// The same store for writing. Lists its objects.
     ///
     /// # Errors
-    /// [`CloudError::CannotPush`] on a web server; what goes wrong with the listing, as an [`io::Error`]; those of a disk
-    /// that cannot hold staged files.
+    /// [`CloudError::CannotPush`] on a web server; listing errors as [`io::Error`]; errors of the disk for staged
+    /// files.
     pub fn writer(&self) -> io::Result<CloudWriter> {
         self.writer_that_stages(SPILL_BYTES)
     }
@@ -129,7 +126,7 @@ impl CloudMedia {
     }
 }
 
-/// Refuses a store that another one lies in, or that lies in another one: it would take its objects for its own.
+/// Refuses a store within another or around another, whose objects it would take for its own.
 fn refuse_nested<'a>(
     remote: &Remote,
     mut names: impl Iterator<Item = &'a String>,
@@ -153,7 +150,7 @@ fn refuse_nested<'a>(
         })?;
         let requests = location.requests.clone();
         match driver::wait(async move { requests.head(&key).await }) {
-            // Credentials for this prefix alone see no store around it, which is none that they could damage.
+            // Credentials for this prefix alone see no surrounding store, and could not damage one.
             Ok(None) | Err(CloudError::Denied { .. }) => {}
             Ok(Some(_)) => {
                 return Err(CloudError::NestedStore {
@@ -186,7 +183,7 @@ impl CloudWriter {
         })
     }
 
-    /// Whether a push before this one was interrupted, so that objects may be left that belong to no state.
+    /// Then there may be objects of no state.
     fn is_interrupted(&self) -> io::Result<bool> {
         let names = self
             .0
@@ -205,7 +202,7 @@ impl CloudWriter {
     }
 }
 
-/// One process writes, which [`Writer::publish`] checks: a lock in object storage would outlive its holder.
+/// A lock in object storage would outlive its holder; [`Writer::publish`] checks instead.
 #[derive(Debug)]
 struct NoLock;
 
@@ -301,7 +298,7 @@ impl Media for CloudWriter {
         Ok(None)
     }
 
-    /// No restart forgets what was put.
+    /// Uploads survive every restart.
     fn boot_id(&self) -> String {
         "object storage".into()
     }

@@ -1,4 +1,4 @@
-//! `Node`: one file of a store that is being written, backed by a published object or by a staged file on this machine.
+//! `Node`: a file of a store being written, backed by a published object or a staged local file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,10 +15,9 @@ use crate::file::CloudFile;
 use crate::media::Remote;
 use crate::requests::Version;
 
-/// Bytes of an object that are fetched at a time.
 const FETCH_BYTES: usize = 32 << 20;
 
-/// Files on this machine's disk with what is not published yet. The folder goes with the writer.
+/// Local files with unpublished content. The folder is removed with the writer.
 #[derive(Debug)]
 pub(super) struct Staging {
     folder: ScratchFolder,
@@ -27,7 +26,7 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// In the system's folder of temporary files, which `TMPDIR` names.
+    /// In the system's temporary folder, named by `TMPDIR`.
     pub(super) fn new() -> io::Result<Self> {
         let within = std::env::temp_dir();
         let folder = ScratchFolder::make(&within, "push").map_err(|error| match error {
@@ -41,7 +40,6 @@ impl Staging {
         })
     }
 
-    /// Bytes of all of them.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -63,7 +61,7 @@ impl Staging {
     }
 }
 
-/// An error of the disk with staged files, which is not that of the store.
+/// An error of the staging disk, not of the store.
 fn failed(path: &Path, error: &io::Error) -> io::Error {
     let folder = path.parent().unwrap_or(path);
     CloudError::Staging {
@@ -73,7 +71,7 @@ fn failed(path: &Path, error: &io::Error) -> io::Error {
     .into()
 }
 
-/// Opened for each call, so that a store of many signals takes no more handles than one of few.
+/// Opened for each call, to limit open files.
 #[derive(Debug)]
 struct StagedFile {
     path: PathBuf,
@@ -97,7 +95,7 @@ impl StagedFile {
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
-            // Makes no file longer.
+            // Does not extend the file.
             return Ok(());
         }
         let write = |file: File| file.write_all_at(bytes, offset);
@@ -142,27 +140,27 @@ enum Content {
     Published {
         name: String,
         version: Version,
-        /// Once it was read.
+        /// Set once it was read.
         file: Option<Arc<CloudFile>>,
     },
     Staged {
         file: StagedFile,
-        /// The object that has the same bytes.
+        /// The object with the same bytes.
         published: Option<(String, Version)>,
     },
 }
 
-/// A file, under whatever name. Open handles share it.
+/// A file under any name, shared by open handles.
 #[derive(Debug)]
 pub(super) struct Node(Mutex<Content>);
 
-/// What a node lacks to be the object of its name.
+/// Difference between a node and the object of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Difference {
     Nothing,
-    /// An object of another name has its bytes.
+    /// Another object has its bytes.
     Copy(String),
-    /// So many bytes of a staged file.
+    /// This many bytes of a staged file.
     Put(PathBuf, u64),
 }
 
@@ -175,7 +173,6 @@ impl Node {
         })))
     }
 
-    /// An empty file.
     pub(super) fn empty(staging: &Staging) -> io::Result<Arc<Self>> {
         let file = staging.file()?;
         Ok(Arc::new(Self(Mutex::new(Content::Staged {
@@ -195,7 +192,7 @@ impl Node {
         }
     }
 
-    /// The object that is read where it is not staged.
+    /// The object to read if it is not staged.
     pub(super) fn published_object(&self) -> Option<(String, Version)> {
         match &*self.content() {
             Content::Published { name, version, .. } => Some((name.clone(), version.clone())),
@@ -203,7 +200,6 @@ impl Node {
         }
     }
 
-    /// Name of the object that has its bytes.
     pub(super) fn object(&self) -> Option<String> {
         match &*self.content() {
             Content::Published { name, .. } => Some(name.clone()),
@@ -211,7 +207,7 @@ impl Node {
         }
     }
 
-    /// What must be done so that the object `name` has its bytes.
+    /// What to do so that the object `name` has its bytes.
     pub(super) fn difference(&self, name: &str) -> Difference {
         let object = self.object();
         match (&*self.content(), object) {
@@ -222,7 +218,7 @@ impl Node {
         }
     }
 
-    /// The object `name` has its bytes now. If nobody has it open, the staged file goes.
+    /// Records the publication. Deletes the staged file unless it is open.
     pub(super) fn set_published(&self, name: &str, version: Version, is_open: bool) {
         let mut content = self.content();
         if is_open && let Content::Staged { published, .. } = &mut *content {
@@ -236,7 +232,6 @@ impl Node {
         };
     }
 
-    /// The staged file of one that was published goes.
     pub(super) fn release(&self) {
         let mut content = self.content();
         if let Content::Staged { published, .. } = &mut *content
@@ -270,7 +265,7 @@ impl Node {
         self.change((remote, staging), |_| Ok(()))
     }
 
-    /// Changes the staged file, which is fetched first if there is none.
+    /// Changes the staged file; fetches it first if there is none.
     fn change(
         &self,
         (remote, staging): (&Arc<Remote>, &Staging),
@@ -293,7 +288,7 @@ impl Node {
     }
 }
 
-/// The bytes of an object, on this machine's disk.
+/// Fetches an object to the local disk.
 fn fetch(object: &CloudFile, mut into: StagedFile) -> io::Result<StagedFile> {
     let len = object.len()?;
     let mut part = vec![0; FETCH_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
@@ -309,7 +304,6 @@ fn fetch(object: &CloudFile, mut into: StagedFile) -> io::Result<StagedFile> {
     Ok(into)
 }
 
-/// A handle of a node.
 #[derive(Debug)]
 pub(super) struct NodeFile {
     pub(super) node: Arc<Node>,
@@ -339,7 +333,7 @@ impl MediaFile for NodeFile {
         Ok(self.node.len())
     }
 
-    /// What was written counts once it is published, and a push that is interrupted writes it again.
+    /// Writes become durable by publishing; an interrupted push repeats them.
     fn sync(&self, _site: Site) -> io::Result<()> {
         Ok(())
     }

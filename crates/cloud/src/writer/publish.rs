@@ -1,12 +1,13 @@
-//! Publishes staged files: finds what differs from the objects, and puts and deletes it in an order that keeps readers right.
+//! Publishes staged files: uploads what differs from the objects, and deletes, in an order that keeps readers
+//! consistent.
 //!
-//! Readers find a store's state by MANIFEST and the redo log that it names. So samples, which take the longest and which
-//! the state before does not name, are put first; then records of the log and all that is small; and MANIFEST last. What
-//! has no name any more is deleted behind it. A push that ends in between leaves the state before, and objects that the
-//! next one replaces or deletes.
+//! Readers find a store's state by MANIFEST and the redo log that it names. So samples, which take longest and which
+//! the previous state does not refer to, are uploaded first; then log records and all small files; MANIFEST last. After
+//! it, unnamed objects are deleted. A push that ends in between leaves the previous state, and objects that the next
+//! push replaces or deletes.
 //!
-//! Views, a cache of which a record says how far it is valid, come after MANIFEST: the record is deleted, rows are put, and
-//! the record is put last. Rows without one are built anew.
+//! Views are a cache with a record of its valid range, and follow MANIFEST: the record is deleted, rows are uploaded,
+//! then the record. Rows without one are rebuilt.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,15 +24,14 @@ use crate::media::{ENGINE, is_log};
 use crate::upload::{Content, upload};
 use isochrony_store::RESERVED;
 
-/// Name of the file that says that a store is a copy, below its root.
+/// Marks a store as a copy; below its root.
 pub(super) const MARKER: &str = ".isochrony/BACKUP";
 
-/// When an object is put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// Whether the copy may be opened.
     Marker,
-    /// What says whose a new folder is.
+    /// Identity of a new folder's owner.
     Identity,
     Samples,
     Small,
@@ -44,8 +44,8 @@ enum Rank {
 impl Rank {
     const COUNT: usize = 8;
 
-    /// The order of a publication. Tables may not be ahead of the log that readers have: records that are added to it come
-    /// before them. A log of another generation comes with its MANIFEST, and behind the tables that it builds on.
+    /// Log records precede the tables that refer to them. A log of another generation follows the tables that it builds
+    /// on, with its MANIFEST.
     const fn order(has_manifest: bool) -> [Self; Self::COUNT] {
         let (first, second) = match has_manifest {
             true => (Self::Small, Self::Log),
@@ -63,7 +63,7 @@ impl Rank {
         ]
     }
 
-    /// `is_new`: there is no such object yet.
+    /// `is_new`: the object does not exist yet.
     fn of(name: &str, is_new: bool) -> Self {
         match name.strip_prefix(ENGINE) {
             Some("MANIFEST") => Self::Manifest,
@@ -78,18 +78,17 @@ impl Rank {
     }
 }
 
-/// Whether an object is a shard of samples: `data/c/7`, or `data/c.7.0` of an array of two dimensions.
+/// `data/c/7`, or `data/c.7.0` of a two-dimensional array.
 fn is_shard(name: &str) -> bool {
     name.contains("/data/c/") || name.contains("/data/c.")
 }
 
-/// Whether an object says that its folder is a signal's: its identity, or the metadata of its group.
+/// Whether an object marks its folder as a signal's.
 fn is_signal_metadata(name: &str) -> bool {
     let is_array = |part: &str| RESERVED.contains(&part);
     name.ends_with("/.signal") || name.ends_with("/zarr.json") && !name.split('/').any(is_array)
 }
 
-/// Something to put.
 struct Change {
     name: String,
     node: Arc<Node>,
@@ -97,7 +96,7 @@ struct Change {
 }
 
 impl Writer {
-    /// Puts what differs, and deletes what is gone. `on_put`: called with bytes of shards as they are put.
+    /// `on_put` gets the uploaded bytes of shards.
     pub(super) fn publish(&self, on_put: &mut dyn FnMut(u64)) -> io::Result<()> {
         let mut state = self.lock();
         let mut ranks: [Vec<Change>; Rank::COUNT] = Default::default();
@@ -140,7 +139,7 @@ impl Writer {
         self.delete_gone(&mut state)
     }
 
-    /// Names of the records of views whose rows differ. All of them are to be put, since they are deleted first.
+    /// Names of view records whose rows differ, which are deleted first and uploaded last.
     fn stage_records(
         &self,
         state: &WriterState,
@@ -170,7 +169,7 @@ impl Writer {
         Ok(records)
     }
 
-    /// Fetches objects that are to be copied and will be replaced themselves, such as where two signals swap their names.
+    /// Fetches objects that are copied and also replaced, such as when two signals swap names.
     fn save_sources(&self, ranks: &mut [Vec<Change>]) -> io::Result<()> {
         let names = ranks.iter().flatten().map(|change| change.name.clone());
         let names: BTreeSet<String> = names.collect();
@@ -185,8 +184,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts what takes the most room on the disk, before its turn: files below `tmp/`, where no reader looks, and shards, which
-    /// are longer than the state before needs them.
+    /// Uploads early what readers do not see: files below `tmp/`, and shards beyond the previous state.
     pub(super) fn spill(&self) -> io::Result<()> {
         let mut state = self.lock();
         for node in state.tree.files().values() {
@@ -208,7 +206,7 @@ impl Writer {
         self.check_alone(&state)?;
         let nodes: Vec<Arc<Node>> = early.iter().map(|change| change.node.clone()).collect();
         self.put(&mut state, early, &mut |_| ())?;
-        // Also of those that are open: who writes on fetches them again.
+        // Also of open ones: further writes fetch them again.
         nodes.iter().for_each(|node| node.release());
         Ok(())
     }
@@ -228,7 +226,7 @@ impl Writer {
             let content = match &change.difference {
                 Difference::Put(path, len) => Content::File(path.clone(), *len),
                 Difference::Copy(object) => Content::Object(place.key(object)?),
-                // Their versions are told in the order of the changes.
+                // Their versions are returned in the order of the changes.
                 Difference::Nothing => return Err(io::ErrorKind::InvalidInput.into()),
             };
             objects.push((place.key(&change.name)?, content));
@@ -253,12 +251,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes objects that no file has as its bytes.
+    /// Deletes objects with no file's bytes.
     fn delete_gone(&self, state: &mut WriterState) -> io::Result<()> {
         let used = state.tree.files().values().filter_map(|node| node.object());
         let used: BTreeSet<String> = used.collect();
         let gone = state.objects.difference(&used).cloned();
-        // What shows that a folder was a signal's goes last, so that the next push finds what an interrupted one leaves.
+        // Last, so that the next push finds the rest of an interrupted one.
         let (last, first): (Vec<String>, _) = gone.partition(|name| is_signal_metadata(name));
         if !first.is_empty() || !last.is_empty() {
             self.check_alone(state)?;
@@ -282,7 +280,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Refuses to go on where another push has put its own marker.
+    /// Fails if another push has written its marker.
     fn check_alone(&self, state: &WriterState) -> io::Result<()> {
         let Some(own) = &state.marker else {
             return Ok(());

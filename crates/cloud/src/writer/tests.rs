@@ -1,4 +1,5 @@
-//! The writer's medium against a disk: random calls give the same answers, and objects are the files after each publication.
+//! Compares the writer's medium with a disk: random calls have equal results, and after each publication objects equal
+//! files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use super::*;
 const ROOT: &str = "s3://bucket/a.iso";
 const PREFIX: &str = "some/a.iso";
 
-/// Bytes of all objects, by their names below the store.
+/// Content of all objects by name below the store.
 fn objects(client: &InMemory) -> BTreeMap<String, Vec<u8>> {
     let metas = client.list(None).map(|meta| meta.unwrap().location);
     let keys: Vec<Key> = metas.collect().now_or_never().unwrap();
@@ -27,7 +28,7 @@ fn objects(client: &InMemory) -> BTreeMap<String, Vec<u8>> {
     keys.into_iter().map(get).collect()
 }
 
-/// Bytes of all files below a folder, by their names, but for those that are no part of a published store.
+/// Content of all files below a folder by name, except those outside a published store.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -52,7 +53,7 @@ fn remove_empty_folders(root: &Path) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             remove_empty_folders(&path);
-            // It fails where there is something.
+            // It fails if the folder is not empty.
             let _ = std::fs::remove_dir(path);
         }
     }
@@ -119,7 +120,7 @@ fn access(how: u8) -> Access {
     }
 }
 
-/// Whether both did the same: errors by whether there is one, since systems give several kinds for some.
+/// Whether results agree: errors only by their presence, since their kinds depend on the system.
 fn same<T, U>(one: &io::Result<T>, other: &io::Result<U>, call: &Call) -> bool {
     assert_eq!(
         one.is_ok(),
@@ -133,7 +134,7 @@ fn same<T, U>(one: &io::Result<T>, other: &io::Result<U>, call: &Call) -> bool {
 
 proptest! {
     #[test]
-    fn calls_give_what_a_disk_gives(calls in calls(), spill_bytes in prop_oneof![Just(0u64), Just(4000), Just(1 << 30)]) {
+    fn calls_equal_those_on_a_disk(calls in calls(), spill_bytes in prop_oneof![Just(0u64), Just(4000), Just(1 << 30)]) {
         let folder = tempfile::tempdir().unwrap();
         let disk_root = folder.path().join("a.iso");
         std::fs::create_dir(&disk_root).unwrap();
@@ -154,7 +155,7 @@ proptest! {
                     }
                 }
                 Call::Write(name, at, byte, len) => {
-                    // Through a handle that was opened for reading a disk refuses; the engine makes no such call.
+                    // A disk refuses writes through a read-only handle; the engine makes no such call.
                     let open = (writer.open(&ours(name), Access::Write), disk.open(&theirs(name), Access::Write));
                     if same(&open.0, &open.1, &call) {
                         open.0.unwrap().write_at(at, &vec![byte; len]).unwrap();
@@ -199,12 +200,12 @@ proptest! {
                 Call::Reopen => {
                     handles.clear();
                     writer.publish(&mut |_| ()).unwrap();
-                    // What is not published goes with the writer.
+                    // Unpublished files vanish with the writer.
                     disk.remove_all(&disk_root.join(".isochrony/tmp")).unwrap();
                     writer.remove_all(&PathBuf::from(ROOT).join(".isochrony/tmp")).unwrap();
                     writer.publish(&mut |_| ()).unwrap();
                     prop_assert_eq!(objects(&client), files(&disk_root));
-                    // Folders are what is in them.
+                    // Object stores have no empty folders.
                     remove_empty_folders(&disk_root);
                     writer = CloudMedia::on(client.clone(), PREFIX, Path::new(ROOT)).unwrap().writer_that_stages(spill_bytes).unwrap();
                     writer.make_folder(Path::new(ROOT)).unwrap();
@@ -230,7 +231,7 @@ proptest! {
 }
 
 #[test]
-fn names_outside_of_the_store_are_refused_and_folders_above_it_are_there() {
+fn names_outside_the_store_are_refused_and_its_parents_exist() {
     let client = Arc::new(InMemory::new());
     let media = CloudMedia::on(client, PREFIX, Path::new(ROOT)).unwrap();
     let writer = media.writer().unwrap();
@@ -246,7 +247,7 @@ fn names_outside_of_the_store_are_refused_and_folders_above_it_are_there() {
 }
 
 #[test]
-fn staged_files_go_with_the_writer() {
+fn staged_files_are_removed_with_the_writer() {
     let client = Arc::new(InMemory::new());
     let media = CloudMedia::on(client.clone(), PREFIX, Path::new(ROOT)).unwrap();
     let writer = media.writer().unwrap();
@@ -285,7 +286,7 @@ fn shards_are_put_early_where_many_are_staged() {
         assert!(writer.0.staging.bytes() <= 4 * SHARD as u64, "{number}");
     }
     assert!(objects(&client).len() >= 6);
-    // All are open: those that were put are fetched again.
+    // All are open: uploaded ones are fetched again.
     for (number, file) in files.iter().enumerate() {
         let mut read = vec![0; SHARD];
         file.read_at(0, &mut read).unwrap();

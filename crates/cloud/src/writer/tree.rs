@@ -1,4 +1,4 @@
-//! `Tree`: files and folders of a store that is being written, by name. Object stores have no folders.
+//! `Tree`: files and folders of a store being written, by name. Object stores have no folders.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::node::Node;
 use crate::listing::{has_folder, names_in};
 
-/// Files and folders by their names below the store; that of the store itself is "".
+/// Files and folders by name below the store, which is "".
 ///
-/// A folder is there if it was made, or if a file is in it.
+/// A folder exists if it was created or contains a file.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     files: BTreeMap<String, Arc<Node>>,
@@ -38,14 +38,13 @@ impl Tree {
             || has_folder(&self.folders, name)
     }
 
-    /// Adds a file to a folder that is there.
     pub(super) fn add(&mut self, name: &str, node: Arc<Node>) -> io::Result<()> {
         self.check_parent(name)?;
         self.files.insert(name.to_owned(), node);
         Ok(())
     }
 
-    /// Makes a folder; `false` if it was there.
+    /// Creates a folder; `false` if it existed.
     pub(super) fn make_folder(&mut self, name: &str) -> io::Result<bool> {
         if self.is_folder(name) {
             return Ok(false);
@@ -93,7 +92,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Gives a file, or a folder with all in it, another name. A file there is replaced.
+    /// Replaces an existing file.
     pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
         self.check_parent(to)?;
         if let Some(node) = self.files.get(from).cloned() {
@@ -123,14 +122,14 @@ impl Tree {
     }
 
     fn check_parent(&self, name: &str) -> io::Result<()> {
-        // What the store itself is in is there.
+        // The store's parent folder always exists.
         match name.is_empty() || self.is_folder(parent(name)) {
             true => Ok(()),
             false => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    /// A folder stays when the last file leaves it.
+    /// A folder stays when its last file is removed.
     fn keep_parent(&mut self, name: &str) {
         self.folders.insert(parent(name).to_owned(), ());
     }

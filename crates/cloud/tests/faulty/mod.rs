@@ -22,22 +22,22 @@ type Hook = (String, Box<dyn FnOnce() + Send>);
 #[derive(Default)]
 pub(crate) struct Faulty {
     objects: InMemory,
-    /// Requests since they were last counted.
+    /// Requests since last counted.
     pub(crate) requests: AtomicU64,
     /// Bytes of answers.
     pub(crate) bytes: AtomicU64,
-    /// What is done before the next object whose name ends so is read.
+    /// Called before the next read of an object whose name has this suffix.
     before_read: Mutex<Option<Hook>>,
-    /// Objects whose names end so are refused.
+    /// Objects whose names have this suffix are denied.
     pub(crate) denied: Mutex<Option<String>>,
-    /// Folders that were listed in which nothing is.
+    /// Empty folders that were listed.
     pub(crate) empty_folders: Mutex<Vec<String>>,
-    /// Listings of everything give more than fits.
+    /// Listings of everything are too large.
     pub(crate) is_large: AtomicBool,
     answers: AtomicU64,
-    /// Numbers of the answers that end in their middle.
+    /// Numbers of the answers to truncate.
     broken: Mutex<BTreeSet<u64>>,
-    /// What was put and deleted, in order, and how much more may be.
+    /// Uploads and deletions in order, and the remaining number allowed.
     changes: Mutex<Vec<String>>,
     room: Mutex<Option<u64>>,
 }
@@ -48,12 +48,12 @@ impl Faulty {
         now(self.objects.put(&key, bytes.into())).unwrap();
     }
 
-    /// What clients put and deleted: "put KEY" and "delete KEY".
+    /// Uploads and deletions by clients: "put KEY" and "delete KEY".
     pub(crate) fn changes(&self) -> Vec<String> {
         self.changes.lock().unwrap().clone()
     }
 
-    /// Refuses changes after so many; `u64::MAX`: none.
+    /// Refuses changes after this number; `u64::MAX`: never.
     pub(crate) fn refuse_after(&self, changes: u64) {
         *self.room.lock().unwrap() = Some(changes);
     }
@@ -71,7 +71,7 @@ impl Faulty {
         Ok(())
     }
 
-    /// Copies what is new or changed in a store on a disk; what names the live state last.
+    /// Copies new and changed files of a store on disk, those that name the live state last.
     pub(crate) fn publish(&self, local: &std::path::Path, prefix: &str) {
         let mut files = Vec::new();
         let mut open = vec![local.to_owned()];
@@ -95,13 +95,13 @@ impl Faulty {
         }
     }
 
-    /// The next answers of these numbers break off.
+    /// Truncates the next answers of these numbers.
     pub(crate) fn break_off(&self, numbers: &[u64]) {
         self.answers.store(0, Ordering::Relaxed);
         *self.broken.lock().unwrap() = numbers.iter().copied().collect();
     }
 
-    /// Does something before the next object whose name ends so is read.
+    /// Calls `hook` before the next read of an object whose name has this suffix.
     pub(crate) fn before_read(&self, end: &str, hook: impl FnOnce() + Send + 'static) {
         *self.before_read.lock().unwrap() = Some((end.to_owned(), Box::new(hook)));
     }
@@ -116,7 +116,7 @@ impl Faulty {
         keys.into_iter().map(get).collect()
     }
 
-    /// Changes the one object whose name ends so.
+    /// Changes the one object whose name has this suffix.
     pub(crate) fn change(&self, end: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let (key, mut bytes) = self
             .all()

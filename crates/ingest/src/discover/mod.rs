@@ -1,9 +1,8 @@
-//! Discovery: which files of a folder are recordings of which signal, in the order of their time.
+//! Discovery: which files of a folder are recordings of which signal, sorted by time.
 //!
-//! Data structure: a [`Catalogue`] holds one fixed-size record per file (40 bytes) beside two arenas, one of folders
-//! and one of file names, so that a million files cost about 70 MB and no allocation each. Records are sorted by
-//! signal, stamp and path: the order in which the file system lists them never matters. Every file that is no
-//! recording is listed as a [`Problem`] with its reason; nothing is left out silently.
+//! A [`Catalogue`] holds one 40-byte record per file and two arenas, of folder and file names: a million files take
+//! about 70 MB without an allocation each. Records are sorted by signal, stamp and path, so the order of directory
+//! listings does not matter. Every file that is no recording is listed as a [`Problem`] with its reason.
 
 mod walk;
 
@@ -17,31 +16,30 @@ use crate::{IngestError, Layout};
 
 pub(crate) use walk::{Entry, Walk};
 
-/// Problems of which path and reason are kept; more are only counted.
 pub(crate) const MAX_PROBLEMS: usize = 10_000;
 
 /// A file that is not imported, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Path below the imported folder, or as the importer names its source.
+    /// Path below the imported folder, or the importer's name of the source.
     pub path: String,
     /// [`IngestError::code`] of the reason.
     pub code: &'static str,
-    /// What is wrong and how to mend it.
+    /// What is wrong and how to fix it.
     pub reason: String,
 }
 
 impl Problem {
-    /// Code of a problem that concerns a part of a file, of which the rest was imported.
+    /// Code of a problem with part of a file; the rest was imported.
     pub const INCOMPLETE: &'static str = "incomplete";
 
-    /// Whether samples of the file are stored all the same.
+    /// Whether samples of the file are stored nevertheless.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         matches!(self.code, "overlap" | "repeated" | Self::INCOMPLETE)
     }
 
-    /// The problem that an error is for one path.
+    /// The problem that an error is for a path.
     pub fn new(path: impl Into<String>, error: &IngestError) -> Self {
         Self {
             path: path.into(),
@@ -51,17 +49,17 @@ impl Problem {
     }
 }
 
-/// Problems in the order found, of which the first ten thousand keep path and reason.
+/// Problems in the order found; the first ten thousand keep path and reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
-    /// Those kept.
+    /// Problems with path and reason.
     pub list: Vec<Problem>,
-    /// How many more there were.
+    /// Number of further problems.
     pub omitted: u64,
 }
 
 impl Problems {
-    /// Adds one.
+    /// Adds a problem.
     pub fn push(&mut self, problem: Problem) {
         if self.list.len() < MAX_PROBLEMS {
             self.list.push(problem);
@@ -70,7 +68,7 @@ impl Problems {
         }
     }
 
-    /// Adds all of another list.
+    /// Appends another list.
     pub fn extend(&mut self, other: Self) {
         other
             .list
@@ -79,20 +77,20 @@ impl Problems {
         self.omitted += other.omitted;
     }
 
-    /// How many there were.
+    /// Number of all problems.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.list.len() as u64 + self.omitted
     }
 
-    /// Whether there was none.
+    /// Whether there are no problems.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty() && self.omitted == 0
     }
 }
 
-/// What to do with symbolic links.
+/// Policy for symbolic links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Symlinks {
     /// List them as problems.
@@ -107,26 +105,26 @@ pub enum Symlinks {
 /// Options of [`discover`].
 #[derive(Debug, Clone, Default)]
 pub struct DiscoverOptions {
-    /// What to do with symbolic links.
+    /// Policy for symbolic links.
     pub symlinks: Symlinks,
-    /// A folder that is left out without a word, such as a store inside the imported folder.
+    /// A folder to skip silently, such as a store inside the imported folder.
     pub leave_out: Option<PathBuf>,
-    /// Ends discovery early, with [`IngestError::Cancelled`].
+    /// Cancels discovery with [`IngestError::Cancelled`].
     pub interrupt: Interrupt,
 }
 
 /// One recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found<'a> {
+pub struct FoundRecording<'a> {
     /// Name of its signal.
     pub signal: &'a str,
     /// Number of its signal in [`Catalogue::signals`].
     pub signal_number: usize,
     /// Path below the imported folder, with `/` between components.
     pub path: String,
-    /// When it begins, if its name says so.
+    /// Time of the first sample, if the name states it.
     pub stamp: Option<CivilStamp>,
-    /// Bytes when it was listed.
+    /// Bytes when listed.
     pub size: u64,
 }
 
@@ -135,7 +133,6 @@ pub struct Found<'a> {
 pub struct Catalogue {
     root: PathBuf,
     signals: Vec<String>,
-    /// Numbers of the signals while they are found.
     numbers: HashMap<String, u32>,
     folders: Vec<Box<str>>,
     names: String,
@@ -155,7 +152,7 @@ struct Record {
     resolution: Resolution,
 }
 
-/// Resolutions that names can have, in a byte: a power of ten of nanoseconds, or a unit of the calendar.
+/// Resolution of a stamp: a power of ten of nanoseconds, or a calendar unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Resolution(u8);
 
@@ -187,11 +184,11 @@ impl Resolution {
 
 /// Walks a folder and reads the path of every file by a layout.
 ///
-/// A layout without name fields gives the folder's own name to its one signal.
+/// Without name fields in the layout, the one signal is named like the folder.
 ///
 /// # Errors
-/// [`IngestError::NotAFolder`] and [`IngestError::Io`] for the folder itself, [`IngestError::Cancelled`]. What is
-/// wrong with anything inside is in [`Catalogue::problems`].
+/// [`IngestError::NotAFolder`] and [`IngestError::Io`] for the folder itself, [`IngestError::Cancelled`]. Problems with
+/// anything inside are in [`Catalogue::problems`].
 pub fn discover(
     root: &Path,
     layout: &Layout,
@@ -251,7 +248,7 @@ impl Catalogue {
         self.records.is_empty()
     }
 
-    /// Bytes of all recordings.
+    /// Total bytes of the recordings.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -267,15 +264,15 @@ impl Catalogue {
         std::mem::take(&mut self.problems)
     }
 
-    /// A recording by its place in the order.
+    /// The recording at a position of the order.
     #[must_use]
-    pub fn get(&self, place: usize) -> Option<Found<'_>> {
+    pub fn get(&self, place: usize) -> Option<FoundRecording<'_>> {
         let record = self.records.get(place)?;
         let stamp = record.resolution.unpack().map(|resolution_ns| CivilStamp {
             ns: record.ns,
             resolution_ns,
         });
-        Some(Found {
+        Some(FoundRecording {
             signal: &self.signals[record.signal as usize],
             signal_number: record.signal as usize,
             path: self.path(record),
@@ -285,7 +282,7 @@ impl Catalogue {
     }
 
     /// The recordings, sorted by signal, time and path.
-    pub fn iter(&self) -> impl Iterator<Item = Found<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = FoundRecording<'_>> {
         (0..self.records.len()).filter_map(|place| self.get(place))
     }
 

@@ -1,4 +1,4 @@
-//! Walking a folder: every regular file once, every reason why something is not one.
+//! Walks a folder: yields every regular file once, and a problem for everything else.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, ReadDir};
@@ -9,9 +9,8 @@ use std::time::{Duration, SystemTime};
 use super::{DiscoverOptions, Problem, Symlinks};
 use crate::IngestError;
 
-/// A regular file.
 pub(crate) struct Entry {
-    /// Folder below the root, `/` between components; empty for the root.
+    /// Folder below the root, with `/`; empty for the root.
     pub(crate) folder: Arc<str>,
     pub(crate) name: String,
     pub(crate) size: u64,
@@ -23,32 +22,32 @@ impl Entry {
     }
 }
 
-/// Lists one folder at a time; memory grows with the number of folders still to be listed, not with files.
+/// Lists one folder at a time: memory grows with unlisted folders, not with files.
 pub(crate) struct Walk {
     root: PathBuf,
-    /// The root without links, against which targets are compared.
+    /// The root with links resolved, to compare link targets with.
     real_root: PathBuf,
     symlinks: Symlinks,
     leave_out: Option<PathBuf>,
     waiting: VecDeque<Folder>,
     current: Option<(Folder, ReadDir)>,
-    /// Folders as they were when listed, for those who look again; `None`: nobody does.
-    remembered: Option<HashMap<Arc<str>, Remembered>>,
+    /// Folders as listed, to skip unchanged ones; `None` for a single walk.
+    listed: Option<HashMap<Arc<str>, ListedFolder>>,
 }
 
-struct Remembered {
+struct ListedFolder {
     modified: SystemTime,
     listed: SystemTime,
     folders: Vec<Folder>,
 }
 
-/// A folder may change without its time changing for so long: file systems count time in ticks, FAT in two seconds.
-const TICK: Duration = Duration::from_secs(3);
+/// A folder may change this soon without a new modification time: FAT has two-second ticks.
+const MTIME_TICK: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]
 struct Folder {
     path: Arc<str>,
-    /// Real paths of the folders through which links led here: the guard against folders that contain themselves.
+    /// Real paths of the folders whose links led here, to detect cycles.
     through: Vec<PathBuf>,
 }
 
@@ -79,19 +78,19 @@ impl Walk {
                 .and_then(|path| path.canonicalize().ok()),
             waiting: VecDeque::new(),
             current: Some((folder, list)),
-            remembered: None,
+            listed: None,
         })
     }
 
-    /// A walk that can [`again`](Self::again) be walked.
+    /// A walk that can be repeated with [`again`](Self::again).
     pub(crate) fn repeated(root: &Path, options: &DiscoverOptions) -> Result<Self, IngestError> {
         let mut walk = Self::new(root, options)?;
-        walk.remembered = Some(HashMap::new());
+        walk.listed = Some(HashMap::new());
         walk.again();
         Ok(walk)
     }
 
-    /// Walks again from the root; folders that did not change since are not listed, only entered.
+    /// Restarts from the root; unchanged folders are not listed again.
     pub(crate) fn again(&mut self) {
         self.current = None;
         self.waiting = VecDeque::from([Folder {
@@ -100,37 +99,35 @@ impl Walk {
         }]);
     }
 
-    /// Enters a folder: lists it, unless it is as it was.
     fn enter(&mut self, folder: Folder) -> std::io::Result<()> {
         let full = self.root.join(&*folder.path);
-        if let Some(remembered) = &mut self.remembered {
+        if let Some(listed) = &mut self.listed {
             let modified = fs::metadata(&full)?
                 .modified()
                 .unwrap_or_else(|_| SystemTime::now());
-            let before = remembered.get(&folder.path);
-            let same = |before: &&Remembered| {
+            let before = listed.get(&folder.path);
+            let same = |before: &&ListedFolder| {
                 before.modified == modified
                     && before
                         .listed
                         .duration_since(modified)
-                        .is_ok_and(|age| age > TICK)
+                        .is_ok_and(|age| age > MTIME_TICK)
             };
             if let Some(before) = before.filter(same) {
                 self.waiting.extend(before.folders.iter().cloned());
                 return Ok(());
             }
-            let now = Remembered {
+            let now = ListedFolder {
                 modified,
                 listed: SystemTime::now(),
                 folders: Vec::new(),
             };
-            remembered.insert(Arc::clone(&folder.path), now);
+            listed.insert(Arc::clone(&folder.path), now);
         }
         self.current = Some((folder, fs::read_dir(full)?));
         Ok(())
     }
 
-    /// The next file, or the next thing that is none; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<Result<Entry, Problem>> {
         loop {
             let Some((folder, list)) = &mut self.current else {
@@ -152,7 +149,7 @@ impl Walk {
                     }
                 }
                 Some(Err(error)) => {
-                    // A listing that failed may fail for ever: give up this folder, and say so.
+                    // A failed listing may fail for ever: give up this folder and report it.
                     let path = folder.path.clone();
                     self.current = None;
                     return Some(Err(self.io("list", &path, error)));
@@ -187,14 +184,13 @@ impl Walk {
                 out.file_name() == full.file_name()
                     && full.canonicalize().is_ok_and(|full| full == *out)
             });
-            // A store is no recording, also where it lies among them.
             if !left_out && !full.join(".isochrony").is_dir() {
                 let found = Folder {
                     path: path.into(),
                     through,
                 };
                 let parent = self
-                    .remembered
+                    .listed
                     .as_mut()
                     .and_then(|known| known.get_mut(&folder.path));
                 if let Some(parent) = parent {
@@ -210,7 +206,6 @@ impl Walk {
             };
             return Err(Problem::new(path, &error));
         }
-        // Follows links, as opening will.
         let size = fs::metadata(self.root.join(&path))
             .map_err(|error| self.io("examine", &path, error))?
             .len();
@@ -221,7 +216,6 @@ impl Walk {
         }))
     }
 
-    /// Where a link leads, if it may be followed.
     fn resolve(&self, path: &str, folder: &Folder) -> Result<PathBuf, Problem> {
         let refuse = |reason| Err(Problem::new(path, &IngestError::LinkNotFollowed { reason }));
         if self.symlinks == Symlinks::Refuse {

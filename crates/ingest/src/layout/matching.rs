@@ -1,10 +1,10 @@
-//! Matching a path against a layout, by backtracking within a budget of steps.
+//! Matches a path against a layout, by backtracking within a budget of steps.
 
 use super::{Kind, Layout, Match, Part, Token};
 use crate::IngestError;
 use crate::stamp::{Calendar, CivilStamp, IsoStamp, parse_epoch, parse_iso};
 
-/// Steps after which a path counts as too ambiguous; ordinary ones take one per token and character.
+/// A path that needs more is too ambiguous; usual ones take a step per token and character.
 const MAX_STEPS: usize = 20_000;
 
 pub(super) fn read(layout: &Layout, path: &str) -> Result<Match, IngestError> {
@@ -23,12 +23,11 @@ pub(super) fn read(layout: &Layout, path: &str) -> Result<Match, IngestError> {
 struct Search<'a> {
     layout: &'a Layout,
     path: &'a str,
-    /// Text of each field token matched so far.
     values: Vec<Option<&'a str>>,
     steps: usize,
-    /// Furthest byte that fits, and the token that failed there.
+    /// Furthest byte reached, and the token that failed there.
     furthest: (usize, usize),
-    /// Whether a repeated field must have one value; `false` only to find out why nothing fits.
+    /// Whether repeated fields must agree; `false` only to find out why nothing matches.
     agree: bool,
 }
 
@@ -44,7 +43,6 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether the path from byte `at` on fits the tokens from `token` on.
     fn descend(&mut self, token: usize, at: usize) -> bool {
         self.steps += 1;
         if self.steps > MAX_STEPS {
@@ -108,7 +106,7 @@ impl<'a> Search<'a> {
         legal && (!self.agree || self.value(kind).is_none_or(|first| same(kind, first, text)))
     }
 
-    /// The time that a text is where it stands: `-0500` is a zone only where the template says what follows it.
+    /// `-0500` is a zone only where the template determines what follows.
     fn iso(&self, token: usize, text: &str) -> Option<IsoStamp> {
         let following = self.layout.tokens.get(token + 1);
         parse_iso(text, matches!(following, None | Some(Token::Literal(_))))
@@ -121,7 +119,6 @@ impl<'a> Search<'a> {
         false
     }
 
-    /// Value of a field where it was matched first.
     fn value(&self, wanted: Kind) -> Option<&'a str> {
         self.layout
             .tokens
@@ -164,7 +161,7 @@ impl<'a> Search<'a> {
                 Kind::Epoch(unit) => parse_epoch(text, *unit),
                 Kind::Iso => match self.iso(at, text) {
                     Some(iso) => iso.refined(&calendar).stamp(),
-                    None => Err("it is no ISO 8601 time"),
+                    None => Err("it is not an ISO 8601 time"),
                 },
                 _ => continue,
             };
@@ -219,7 +216,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether two values of one field mean the same: numbers may have leading zeros.
+/// Numbers may have leading zeros.
 fn same(kind: Kind, first: &str, second: &str) -> bool {
     match kind {
         Kind::Part(Part::Fraction) | Kind::Name(_) | Kind::Epoch(_) | Kind::Iso => first == second,
@@ -227,7 +224,7 @@ fn same(kind: Kind, first: &str, second: &str) -> bool {
     }
 }
 
-/// Fewest and most bytes that a field can take at the start of `rest`.
+/// Minimum and maximum bytes of a field at the start of `rest`.
 fn span(kind: Option<Kind>, width: Option<usize>, rest: &str) -> (usize, usize) {
     let component = rest.find('/').unwrap_or(rest.len());
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -237,7 +234,7 @@ fn span(kind: Option<Kind>, width: Option<usize>, rest: &str) -> (usize, usize) 
     };
     match kind {
         None => (0, component),
-        // A width counts characters; the text is checked where its bytes are known.
+        // A width counts characters, which are checked once the bytes are known.
         Some(Kind::Name(_)) => (1, component),
         Some(Kind::Epoch(_)) => {
             let (low, mut high) = fixed(1, 19, digits);

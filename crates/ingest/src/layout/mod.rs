@@ -2,22 +2,21 @@
 //!
 //! A template is a relative path with `/` between components, made of
 //! - literal text (`{{` and `}}` for braces);
-//! - `*`, any text inside a component;
-//! - name fields such as `{station}`: their values, in order of first appearance and joined by `/`, are the signal's
-//!   name. A field that appears again must have the same value;
-//! - time fields: `{epoch}` (since 1970: `1267401600`, `1267401600.25`, or milli-, micro- and nanoseconds, told by the
-//!   number of digits or stated, as in `{epoch:us}`), `{iso}` (extended or compact), or `{year}`, `{month}`, `{day}`
-//!   (of the year where there is no `{month}`), `{hour}`, `{minute}`, `{second}`, `{fraction}`. Beside `{epoch}` or
-//!   `{iso}` calendar fields are labels that must be numbers and say nothing: folders are often named by local days.
-//!   But an `{iso}` that ends early, such as a date alone, takes the time of day from them. `-0500` after a time is a
-//!   zone only if literal text or nothing follows `{iso}` in the template; else it is as likely a counter.
+//! - `*`, any text within a component;
+//! - name fields such as `{station}`: their values, in order of first appearance and joined by `/`, name the signal. A
+//!   repeated field must have the same value;
+//! - time fields: `{epoch}` (since 1970: `1267401600`, `1267401600.25`, or milli-, micro- and nanoseconds by the number
+//!   of digits or as stated in `{epoch:us}`), `{iso}` (extended or compact), or `{year}`, `{month}`, `{day}` (of the
+//!   year without `{month}`), `{hour}`, `{minute}`, `{second}`, `{fraction}`. Beside `{epoch}` or `{iso}`, calendar
+//!   fields are numeric labels without meaning, since folders are often named by local days; but an `{iso}` that ends
+//!   early, such as a date, takes the time of day from them. `-0500` after a time is a zone only if literal text or
+//!   nothing follows `{iso}`; else it may be a counter.
 //!
-//! `{field:width}` takes exactly that many characters. A field without width takes as much as it can while the rest
-//! still fits. No field contains `/`, and name fields are never `.` or `..`: nothing that matches leaves the folder.
+//! `{field:width}` takes exactly that many characters. A field without width takes as many as it can while the rest
+//! still matches. No field contains `/`, and name fields are never `.` or `..`, so no match leaves the folder.
 //!
-//! Data structure: a flat list of [`Token`]s, in which `/` is a literal like any other, matched by backtracking with a
-//! bounded number of steps. Printing a layout gives its template in canonical form (adjacent literals joined, braces
-//! doubled), which parses to the same layout.
+//! A layout is a flat list of [`Token`]s, with `/` as a literal, matched by bounded backtracking. It prints as its
+//! canonical template (adjacent literals joined, braces doubled), which parses to the same layout.
 
 mod matching;
 mod template;
@@ -41,13 +40,11 @@ use crate::stamp::{CivilStamp, EpochUnit};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     tokens: Vec<Token>,
-    /// Names of the name fields, in order of first appearance.
     names: Vec<String>,
-    /// Whether the template states when a file begins.
     timed: bool,
 }
 
-/// What the path of one file says.
+/// What a file's path states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
     /// Values of the name fields joined by `/`; empty if the layout has none.
@@ -56,7 +53,6 @@ pub struct Match {
     pub stamp: Option<CivilStamp>,
 }
 
-/// One piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Literal(String),
@@ -68,10 +64,9 @@ enum Token {
     },
 }
 
-/// What a field means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Part of the signal's name: index into `names`.
+    /// Index into `names`.
     Name(usize),
     Epoch(Option<EpochUnit>),
     Iso,
@@ -107,16 +102,16 @@ impl Part {
 }
 
 impl Layout {
-    /// The template of the pipeline recordings that this design was first made for (see [`Preset`]).
+    /// The template of the CENSAM pipeline recordings (see [`Preset`]).
     pub const CENSAM: &'static str = "{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw";
 
-    /// Names of the fields that make the signal's name, in its order.
+    /// Name fields in order.
     #[must_use]
     pub fn name_fields(&self) -> &[String] {
         &self.names
     }
 
-    /// Whether the layout tells when a file begins.
+    /// Whether the layout states when a file begins.
     #[must_use]
     pub fn is_timed(&self) -> bool {
         self.timed
@@ -132,10 +127,10 @@ impl Layout {
         1 + self.tokens.iter().map(slashes).sum::<usize>()
     }
 
-    /// Reads the path of a file, relative to the imported folder and with `/` between components.
+    /// Reads a file's path, relative to the imported folder, with `/` between components.
     ///
     /// # Errors
-    /// [`IngestError::Misnamed`] with the furthest position that fits, [`IngestError::FieldDisagrees`],
+    /// [`IngestError::Misnamed`] with the furthest matching position, [`IngestError::FieldDisagrees`],
     /// [`IngestError::ImpossibleStamp`].
     pub fn read(&self, path: &str) -> Result<Match, IngestError> {
         matching::read(self, path)
@@ -145,7 +140,7 @@ impl Layout {
 impl FromStr for Layout {
     type Err = IngestError;
 
-    /// Parses a template; errors name the character or field at fault and a way to mend it.
+    /// Parses a template; errors state the position and a fix.
     fn from_str(template: &str) -> Result<Self, IngestError> {
         template::parse(template)
     }
@@ -167,7 +162,6 @@ impl fmt::Display for Layout {
 }
 
 impl Layout {
-    /// A field as written in the template.
     fn field_text(&self, kind: Kind, width: Option<usize>) -> String {
         let name = match kind {
             Kind::Name(index) => &self.names[index],
@@ -187,10 +181,10 @@ impl Layout {
     }
 }
 
-/// A layout with what else is known of recordings made that way.
+/// A layout and the properties of its recordings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preset {
-    /// Name, as given on the command line.
+    /// Name for the command line.
     pub name: &'static str,
     /// Template of the paths.
     pub template: &'static str,
@@ -200,7 +194,7 @@ pub struct Preset {
     pub rate: (u64, u64),
     /// Physical unit, empty if unknown.
     pub unit: &'static str,
-    /// Samples in a complete file; a shorter one may still grow.
+    /// Samples of a complete file; a shorter one may still grow.
     pub file_samples: Option<u64>,
 }
 
@@ -215,10 +209,10 @@ impl Preset {
         file_samples: Some(60_000),
     }];
 
-    /// The preset of a name.
+    /// Finds a preset by name.
     ///
     /// # Errors
-    /// [`IngestError::UnknownPreset`], which lists those that exist.
+    /// [`IngestError::UnknownPreset`], which lists the known ones.
     pub fn find(name: &str) -> Result<&'static Self, IngestError> {
         Self::ALL
             .iter()

@@ -1,13 +1,13 @@
-//! From template text to tokens, refusing every template that could be read in two ways or leave the folder.
+//! Parses templates to tokens and refuses those that are ambiguous or could leave the folder.
 
 use super::{Kind, Layout, Part, Token};
 use crate::IngestError;
 use crate::stamp::EpochUnit;
 
-/// Longest width that a field may ask for: no file system has longer components.
+/// Maximum width of a field: no file system has longer components.
 const MAX_WIDTH: usize = 255;
 
-/// Longest template; bounds the depth of matching.
+/// Maximum length of a template; bounds the depth of matching.
 const MAX_TEMPLATE: usize = 1000;
 
 pub(super) fn parse(template: &str) -> Result<Layout, IngestError> {
@@ -43,7 +43,6 @@ struct Parser<'a> {
     template: &'a str,
     names: Vec<String>,
     tokens: Vec<Token>,
-    /// Character position of each token, from 1.
     at: Vec<usize>,
 }
 
@@ -70,7 +69,6 @@ impl Parser<'_> {
                     }
                     self.field(&field, at)?;
                 }
-                // Two wildcards in a row say no more than one.
                 '*' if self.tokens.last() == Some(&Token::Any) => {}
                 '*' => self.push(Token::Any, at),
                 _ => self.literal(c, at),
@@ -173,7 +171,7 @@ impl Parser<'_> {
             })
     }
 
-    /// Every component must name something below the folder, whatever the fields hold.
+    /// Every component must name something below the folder, for all field values.
     fn check_components(&self) -> Result<(), IngestError> {
         for component in self.template.split('/') {
             let reason = match component {
@@ -193,7 +191,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Digits that touch digits have the width that they are written with everywhere, unless stated.
+    /// A number field beside another gets its canonical width unless one is stated.
     fn fix_widths(&mut self) {
         let by_month = self.has(Part::Month);
         let is_part = |token: Option<&Token>| {
@@ -232,8 +230,8 @@ impl Parser<'_> {
         )
     }
 
-    /// Between two pieces of open width there must be text, else nobody could tell where one ends. Pieces of fixed width
-    /// do not help; but digits end where something else begins, so that any text may follow them.
+    /// Text must separate two tokens of open width, else their border is ambiguous. A token of fixed width does not;
+    /// any non-digit ends a number.
     fn check_touching(&self) -> Result<(), IngestError> {
         let mut open: Option<&Token> = None;
         for (token, at) in self.tokens.iter().zip(&self.at) {
@@ -279,7 +277,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the template states a time, and states it completely.
+    /// Whether the template states a time; errors if it is incomplete.
     fn check_time(&self) -> Result<bool, IngestError> {
         let any = |wanted: fn(&Kind) -> bool| {
             self.tokens

@@ -1,7 +1,7 @@
 //! Headers of miniSEED records of version 2.
 //!
-//! They are read as `importers/mseed_records.py` reads them, which finds records, says what is wrong with others, and is
-//! the oracle of the tests. What it has more to say of gives `None` here.
+//! Equivalent to `importers/mseed_records.py`, which is the oracle of the tests, finds records and reports damage.
+//! Whatever it would report is `None` here.
 //!
 //! Source: SEED Reference Manual 2.4, chapter 8 (fixed section of the data header; blockettes 100, 1000 and 1001).
 
@@ -9,53 +9,43 @@ use std::ops::RangeInclusive;
 
 use isochrony_time::civil;
 
-/// Bytes of the fixed section.
-pub(super) const FIXED: usize = 48;
-/// Bytes of the fixed header of version 3.
-const FIXED_3: usize = 40;
-const LONGEST_3: u64 = 10 << 20;
-/// Blockettes begin before this place.
+pub(super) const FIXED_BYTES: usize = 48;
+const FIXED_BYTES_V3: usize = 40;
+const MAX_BYTES_V3: u64 = 10 << 20;
+/// Blockettes begin before this offset.
 pub(super) const LAST_BLOCKETTE: usize = 8192;
 const LENGTH_EXPONENTS: RangeInclusive<u8> = 6..=20;
-/// Stamps count 100 µs; the manual allows 9999, and some writers round up to a whole second.
-const MOST_TICKS: u16 = 20_000;
+/// The manual allows 9999, but some writers round up to a whole second.
+const MAX_TICKS: u16 = 20_000;
 const TICK_NS: i64 = 100_000;
 const NS_PER_SECOND: i64 = 1_000_000_000;
 
-/// What records of one recording have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Recording {
-    /// Station, location, channel and network.
     codes: [u8; 12],
-    /// Factor and multiplier of the sample rate.
     rate: (i16, i16),
-    /// Bits of the rate that blockette 100 states.
+    /// Bits of blockette 100's rate.
     stated_rate: Option<u32>,
-    /// Whether stamps count µs.
     has_microseconds: bool,
-    /// As blockette 1000 numbers it.
+    /// Encoding by blockette 1000.
     pub(super) encoding: u8,
-    /// Byte order of the samples.
     pub(super) little_endian: bool,
 }
 
-/// A header of which blockette 1000 states the record's length.
+/// A header whose blockette 1000 states the record's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) recording: Recording,
     /// Time of the first sample, ns since 1970.
     pub(super) start_ns: i64,
-    /// Number of samples.
     pub(super) samples: u16,
-    /// Where they begin in the record.
+    /// Offset of the samples in the record.
     pub(super) data_offset: usize,
-    /// Bytes of the record.
     pub(super) length: usize,
-    /// Whether a positive leap second happened during the record.
+    /// Whether a positive leap second occurs within the record.
     pub(super) leap: bool,
 }
 
-/// Numbers of a header in its byte order.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     bytes: &'a [u8],
@@ -87,18 +77,18 @@ impl Fields<'_> {
         self.array(at).map(u32::from_be_bytes)
     }
 
-    /// Whether times and places are ones that a header can have.
+    /// Whether times and offsets are valid in a header.
     fn is_header(&self) -> Option<bool> {
         let is_time = (1900..=2100).contains(&self.u16(20)?)
             && (1..=366).contains(&self.u16(22)?)
             && self.u8(24)? <= 23
             && self.u8(25)? <= 59
             && self.u8(26)? <= 60
-            && self.u16(28)? < MOST_TICKS;
+            && self.u16(28)? < MAX_TICKS;
         let (data, blockette): (usize, usize) = (self.u16(44)?.into(), self.u16(46)?.into());
-        let is_place = (data == 0 || data >= FIXED)
-            && (blockette == 0 || (FIXED..LAST_BLOCKETTE).contains(&blockette));
-        Some(is_time && is_place)
+        let is_offset = (data == 0 || data >= FIXED_BYTES)
+            && (blockette == 0 || (FIXED_BYTES..LAST_BLOCKETTE).contains(&blockette));
+        Some(is_time && is_offset)
     }
 
     /// Time of the first sample, ns since 1970, without microseconds.
@@ -106,7 +96,7 @@ impl Fields<'_> {
         let days = civil::days_from_ymd(self.u16(20)?.into(), 1, 1)? + i64::from(self.u16(22)?) - 1;
         let hours = days * 24 + i64::from(self.u8(24)?);
         let seconds = (hours * 60 + i64::from(self.u8(25)?)) * 60 + i64::from(self.u8(26)?);
-        // Bit 1 of the activity flags says that the stamp holds the correction already.
+        // Bit 1 of the activity flags: the correction is applied already.
         let correction = match self.u8(36)? & 0x02 {
             0 => i64::from(self.u32(40)?.cast_signed()),
             _ => 0,
@@ -115,9 +105,9 @@ impl Fields<'_> {
     }
 }
 
-/// The fields of a version 2 header, in the byte order in which every one is one that a header can have.
+/// In the byte order in which all fields are valid.
 fn fields(head: &[u8]) -> Option<Fields<'_>> {
-    let fixed: &[u8; FIXED] = head.first_chunk()?;
+    let fixed: &[u8; FIXED_BYTES] = head.first_chunk()?;
     // Writers without sequence numbers leave blanks or zeros.
     let is_sequence = |byte: &u8| matches!(byte, 0 | b' '..=b'~');
     if !matches!(fixed[6], b'D' | b'R' | b'Q' | b'M')
@@ -136,8 +126,8 @@ fn fields(head: &[u8]) -> Option<Fields<'_>> {
 }
 
 impl Header {
-    /// The header at the beginning of `bytes`, which go on to the end of the file if `is_all`. `None` if there is none,
-    /// if its blockettes go on behind `bytes`, or if they do not state encoding and length once.
+    /// `is_all`: `bytes` reach to the end of the file. `None` without a header, if its blockettes end behind `bytes`,
+    /// or if they do not state encoding and length exactly once.
     pub(super) fn read(bytes: &[u8], is_all: bool) -> Option<Self> {
         let bytes = &bytes[..bytes.len().min(LAST_BLOCKETTE)];
         let fields = fields(bytes)?;
@@ -146,7 +136,7 @@ impl Header {
             (None, None, None, false);
         let mut little_endian = fields.little_endian;
         let mut at = usize::from(fields.u16(46)?);
-        while (FIXED..=LAST_BLOCKETTE - 8).contains(&at) {
+        while (FIXED_BYTES..=LAST_BLOCKETTE - 8).contains(&at) {
             if at + 8 > bytes.len() {
                 if is_all {
                     break;
@@ -165,12 +155,12 @@ impl Header {
                     start_ns += i64::from(fields.u8(at + 5)?.cast_signed()) * 1000;
                     has_microseconds = true;
                 }
-                // A second one is compared with what the first made of the rate.
+                // Only the Python reader compares a second one.
                 100 if stated_rate.is_some() => return None,
                 100 => stated_rate = Some(fields.u32(at + 4)?),
                 _ => {}
             }
-            // A chain that does not lead onward ends.
+            // The chain ends unless it leads forward.
             if following <= at {
                 break;
             }
@@ -194,7 +184,7 @@ impl Header {
     }
 }
 
-/// Whether bytes begin with the header of a record with data, of version 2 or 3.
+/// Whether bytes begin with a data header of version 2 or 3.
 pub(super) fn is_data(head: &[u8]) -> bool {
     fields(head).is_some() || is_version_3(head) == Some(true)
 }
@@ -202,7 +192,7 @@ pub(super) fn is_data(head: &[u8]) -> bool {
 fn is_version_3(head: &[u8]) -> Option<bool> {
     let fields = Fields {
         bytes: head
-            .first_chunk::<FIXED_3>()
+            .first_chunk::<FIXED_BYTES_V3>()
             .filter(|head| head.starts_with(b"MS\x03"))?,
         little_endian: true,
     };
@@ -211,14 +201,13 @@ fn is_version_3(head: &[u8]) -> Option<bool> {
         && fields.u8(13)? <= 59
         && fields.u8(14)? <= 60
         && fields.u32(4)? < 1_000_000_000;
-    let length = FIXED_3 as u64
+    let length = FIXED_BYTES_V3 as u64
         + u64::from(fields.u8(33)?)
         + u64::from(fields.u16(34)?)
         + u64::from(fields.u32(36)?);
-    Some(is_time && length <= LONGEST_3)
+    Some(is_time && length <= MAX_BYTES_V3)
 }
 
-/// Whether bytes begin with a control header of a SEED volume.
 pub(super) fn is_control(head: &[u8]) -> bool {
     let Some(head) = head.first_chunk::<8>() else {
         return false;

@@ -1,4 +1,4 @@
-//! miniSEED records of version 2: headers, samples, and runs of records that are alike.
+//! miniSEED records of version 2: headers, samples, and runs of uniform records.
 
 mod header;
 mod run;

@@ -1,33 +1,33 @@
-//! Runs of records: one behind the other, of one recording, and each as its header says.
+//! Runs of records: adjacent, of one recording, each consistent with its header.
 //!
-//! Most of a file is such runs, and their records are found and decoded here many at a time. Whatever is out of the
-//! ordinary ends a run: noise, a damaged or wrong header, a leap second, a record without samples, another channel.
+//! Most of a file is such runs, which are found and decoded here many records at a time. Everything else ends a run:
+//! noise, a damaged header, a leap second, a record without samples, another channel.
 
 use std::ops::Range;
 
 use isochrony_segment::{Buffer, BufferMut, DType};
 
 use super::EncodedSamples;
-use super::header::{FIXED, Header, is_control, is_data};
+use super::header::{FIXED_BYTES, Header, is_control, is_data};
 
-/// Records of the same channel begin at multiples of this.
+/// Records of a channel begin at multiples of this.
 const FRAME: usize = 64;
 
 /// A run of records in a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordRun {
-    /// Place of its bytes in that part.
+    /// Its bytes within that part.
     pub bytes: Range<usize>,
     /// Number of records.
     pub records: usize,
 }
 
-/// A stretch of a run.
+/// A part of a run.
 #[derive(Debug)]
 pub struct RunPart {
-    /// Place of its bytes.
+    /// Its bytes.
     pub bytes: Range<usize>,
-    /// What its records hold; `None`: it is one record, the samples of which are not as its header says.
+    /// Decoded samples; `None` for one record whose samples contradict its header.
     pub samples: Option<RunSamples>,
 }
 
@@ -36,7 +36,7 @@ pub struct RunPart {
 pub struct RunSamples {
     /// Type of the samples.
     pub dtype: DType,
-    /// Samples of all records, one record after the other.
+    /// Samples of all records in order.
     pub samples: Buffer,
     /// Number of samples of each record.
     pub counts: Vec<i64>,
@@ -46,10 +46,10 @@ pub struct RunSamples {
 
 impl RecordRun {
     /// Finds the run that begins at `from` in `window`, a part of a file, with at most `most` bytes of records. It ends
-    /// before the first record that is not certain to be whole and as its header says.
+    /// before the first record that is not certain to be whole and consistent.
     ///
-    /// `rest`: bytes from the window's beginning to the end of the file. A record counts if it is followed by another
-    /// header or the end, and holds no header of its own channel.
+    /// `rest`: bytes from the window's beginning to the end of the file. A record counts if another header or the end
+    /// follows it, and it holds no header of its own channel.
     #[must_use]
     pub fn find(window: &[u8], from: usize, most: usize, rest: usize) -> Self {
         let (whole, is_all) = (window.len().min(rest), window.len() >= rest);
@@ -70,8 +70,7 @@ impl RecordRun {
         run
     }
 
-    /// Decodes the samples of its records, each of which is in one of the parts, in their order. `None` if there is no
-    /// memory for them.
+    /// Decodes the samples of all records, in order; each record is in one of the parts. `None` if memory is short.
     #[must_use]
     pub fn decode(&self, window: &[u8]) -> Option<Vec<RunPart>> {
         let records = self.headers(window);
@@ -81,7 +80,7 @@ impl RecordRun {
         let total: usize = encoded.iter().flatten().map(|it| it.count).sum();
         let mut memory = BufferMut::zeroed(total * dtype.size()).ok()?;
         let mut free = memory.bytes_mut();
-        // How many bytes of samples each record has, if they are as its header says.
+        // Bytes of samples of each record, and whether they agree with its header.
         let mut decoded: Vec<(usize, bool)> = Vec::with_capacity(records.len());
         for encoded in encoded {
             let bytes = encoded.map_or(0, |it| it.count * dtype.size());
@@ -115,7 +114,6 @@ impl RecordRun {
         Some(parts)
     }
 
-    /// Places and headers of its records.
     fn headers(&self, window: &[u8]) -> Vec<(Range<usize>, Header)> {
         let mut records = Vec::with_capacity(self.records);
         let mut at = self.bytes.start;
@@ -131,7 +129,7 @@ impl RecordRun {
     }
 }
 
-/// What is to decode of a record, if it can hold as many samples as its header says: no memory is spent on others.
+/// Only if the record can hold as many samples as its header states: no memory is allocated for others.
 fn encoded<'a>(window: &'a [u8], record: &(Range<usize>, Header)) -> Option<EncodedSamples<'a>> {
     let (bytes, header) = record;
     let encoded = EncodedSamples {
@@ -143,8 +141,7 @@ fn encoded<'a>(window: &'a [u8], record: &(Range<usize>, Header)) -> Option<Enco
     encoded.fits().then_some(encoded)
 }
 
-/// The header of a record at this place that is sure to be as long as it says, if all there is to say of it is said by
-/// this module.
+/// The header of a record that certainly has its stated length, if this module handles all of it.
 fn whole_record(window: &[u8], at: usize, is_all: bool) -> Option<Header> {
     let header = Header::read(window.get(at..)?, is_all)?;
     let is_plain = header.samples > 0 && header.data_offset > 0 && !header.leap;
@@ -152,16 +149,15 @@ fn whole_record(window: &[u8], at: usize, is_all: bool) -> Option<Header> {
         return None;
     }
     let behind = window.get(at + header.length..)?;
-    if behind.len() < FIXED && !is_all {
+    if behind.len() < FIXED_BYTES && !is_all {
         return None;
     }
     let is_followed = behind.is_empty() || is_data(behind) || is_control(behind);
-    let stretch = &window[at..window.len().min(at + header.length + FIXED)];
+    let stretch = &window[at..window.len().min(at + header.length + FIXED_BYTES)];
     (is_followed && !holds_header(stretch, header.length)).then_some(header)
 }
 
-/// Whether a header with the codes of the first one begins within a record, at a multiple of [`FRAME`]. `stretch` are the
-/// record and the header behind it.
+/// Whether a header of the same channel begins within a record. `stretch` holds the record and the next header.
 fn holds_header(stretch: &[u8], length: usize) -> bool {
     let codes = &stretch[8..20];
     (FRAME..length)

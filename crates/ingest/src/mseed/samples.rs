@@ -1,24 +1,23 @@
-//! Samples of miniSEED records: Steim 1 and 2, and numbers as they are.
+//! Samples of miniSEED records: Steim 1 and 2, and plain numbers.
 //!
-//! What is decoded here is checked: Steim frames hold the last sample a second time. A record that is not as its header
-//! says, or of another encoding, gives nothing, and whoever knows more of damaged records says what is wrong with it.
+//! Results are checked: Steim frames repeat the last sample. A record that contradicts its header or has another
+//! encoding gives `None`; the importer then reports the cause.
 //!
 //! Source: SEED Reference Manual 2.4, appendix B (Steim 1 and 2 compression).
 
 use isochrony_segment::{Buffer, BufferMut, DType, Sample};
 
-/// Bytes of a Steim frame: a word of codes, and fifteen of differences.
+/// Bytes of a Steim frame: one word of codes, fifteen of differences.
 const FRAME: usize = 64;
 const WORDS: usize = FRAME / 4;
-/// Most samples of a word.
-const MOST_PER_WORD: usize = 7;
+const MAX_PER_WORD: usize = 7;
 
-/// The samples of a record: bytes of its data, and what its header says of them.
+/// The payload of a record and what its header states of it.
 #[derive(Debug, Clone, Copy)]
 pub struct EncodedSamples<'a> {
-    /// From the first sample to the record's end.
+    /// Bytes from the first sample to the record's end.
     pub payload: &'a [u8],
-    /// As blockette 1000 numbers it.
+    /// Encoding by blockette 1000.
     pub encoding: u8,
     /// Byte order.
     pub little_endian: bool,
@@ -27,8 +26,8 @@ pub struct EncodedSamples<'a> {
 }
 
 impl EncodedSamples<'_> {
-    /// The samples, in the type that libmseed gives them, too: `None` if they are not as the header says, if their
-    /// encoding is another one, or if there is no memory for them.
+    /// The samples, in libmseed's type. `None` if they contradict the header, the encoding is not supported, or memory
+    /// is short.
     ///
     /// ```
     /// use isochrony_ingest::EncodedSamples;
@@ -48,7 +47,6 @@ impl EncodedSamples<'_> {
         Some((dtype, samples.freeze()))
     }
 
-    /// Type of the samples of an encoding; `None` if it is another one.
     pub(super) fn dtype_of(encoding: u8) -> Option<DType> {
         match encoding {
             1 | 3 | 10 | 11 => Some(DType::I32),
@@ -58,18 +56,17 @@ impl EncodedSamples<'_> {
         }
     }
 
-    /// Whether the payload can hold as many samples: more are not worth any memory.
+    /// Whether the payload can hold `count` samples; if not, no memory is allocated.
     pub(super) fn fits(&self) -> bool {
         let most = match self.encoding {
             1 => self.payload.len() / 2,
             3 | 4 => self.payload.len() / 4,
             5 => self.payload.len() / 8,
-            _ => self.payload.len() / 4 * MOST_PER_WORD,
+            _ => self.payload.len() / 4 * MAX_PER_WORD,
         };
         self.count <= most
     }
 
-    /// Fills memory of `count` samples; `None` as for [`decode`](Self::decode).
     pub(super) fn decode_into(&self, out: &mut [u8]) -> Option<()> {
         match self.encoding {
             1 => self.numbers::<2, i32>(out, |bytes| i16::from_be_bytes(bytes).into()),
@@ -113,7 +110,6 @@ impl EncodedSamples<'_> {
     }
 }
 
-/// Samples as differences add up to them.
 struct SampleSums<'a> {
     samples: &'a mut [i32],
     filled: usize,
@@ -121,7 +117,7 @@ struct SampleSums<'a> {
 }
 
 impl SampleSums<'_> {
-    /// The last `N` numbers of `BITS` bits of a word.
+    /// Adds the last `N` differences of `BITS` bits in a word.
     #[inline(always)]
     fn add<const N: usize, const BITS: u32>(&mut self, word: u32) {
         let rest = &mut self.samples[self.filled..];
@@ -135,7 +131,7 @@ impl SampleSums<'_> {
     }
 }
 
-/// Fills `samples`; `None` if the frames do not have as many, have an unknown code, or end in another value than stored.
+/// `None` if the frames have fewer samples, an unknown code, or another last value than stored.
 #[inline(always)]
 fn steim<const VERSION: u8, const LITTLE: bool>(
     frames: &[[u8; FRAME]],
@@ -149,7 +145,7 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
             false => u32::from_be_bytes(bytes),
         }
     };
-    // Whole bytes and halves of a word stand in the same places in both byte orders.
+    // Bytes and halves of a word have the same positions in both byte orders.
     let bytes_of = |word: u32| if LITTLE { word.swap_bytes() } else { word };
     let halves_of = |word: u32| if LITTLE { word.rotate_left(16) } else { word };
     let head = frames.first()?;
@@ -179,7 +175,7 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
                 _ => return None,
             }
             if is_first && sums.filled > 0 {
-                // The first difference is one to the record before.
+                // The first difference is to the previous record.
                 let shift = first.wrapping_sub(sums.samples[0]);
                 for sample in &mut sums.samples[..sums.filled] {
                     *sample = sample.wrapping_add(shift);
@@ -200,7 +196,7 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
 mod tests {
     use super::*;
 
-    /// A frame of words, of which some have codes.
+    /// A frame of words, some with codes.
     fn frame(words: &[(u32, u32)]) -> [u8; FRAME] {
         let mut frame = [0; FRAME];
         let mut codes = 0;
@@ -214,7 +210,7 @@ mod tests {
 
     #[test]
     fn frames_decode_as_the_manual_says() {
-        // Steim 1: the first value, the last one, 8, 16 and 32 bits; the first difference does not count.
+        // Steim 1: first value, last value, 8, 16 and 32 bits; the first difference does not count.
         let minus = |value: i32| value.cast_unsigned();
         let words = [
             (0, 5),
@@ -234,7 +230,7 @@ mod tests {
         let expected = [5, 6, 5, 7, 107, 7, -70_000];
         assert_eq!(dtype, DType::I32);
         assert_eq!(samples.samples::<i32>(), Some(&expected[..]));
-        // The same in the other byte order, in which bytes and halves keep their places.
+        // The same in the other byte order; bytes and halves keep their positions.
         let mut swapped = payload;
         for (at, width) in [(0, 4), (4, 4), (8, 4), (16, 2), (18, 2), (20, 4)] {
             swapped[at..at + width].reverse();
@@ -253,7 +249,7 @@ mod tests {
             .decode()
             .is_none()
         );
-        // Fewer samples end in another value than stored; more are not there; nor are there any without frames.
+        // Fewer samples end in another value than stored; more do not exist, nor do any without frames.
         for count in [0, 6, 8, 1 << 40] {
             assert!(
                 EncodedSamples { count, ..encoded }.decode().is_none(),
@@ -283,7 +279,7 @@ mod tests {
             (3, 2, 4, 7),
         ];
         for (code, kind, bits, count) in widths {
-            // Each difference is -1, but for the first, which does not count.
+            // All differences are -1; the first does not count.
             let mut word = kind << 30;
             for k in 0..count as u32 {
                 word |= ((1 << bits) - 1) << (bits * k);

@@ -1,7 +1,7 @@
-//! From planned files to stored samples.
+//! Reads planned files and stores their samples.
 //!
-//! A file of one piece is put with its stamp and the next one's. Of a longer one the first piece is put so, with the
-//! number of the file's samples, and every later one goes where the one before ended.
+//! A file of one piece is placed by its stamp and the next one's. Of a longer file, so is the first piece, with the
+//! file's number of samples; each later piece continues the one before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,15 +9,14 @@ use std::sync::Arc;
 use isochrony_dsp::convert::swap_bytes;
 use isochrony_time::{Fixed, Stamp};
 
-use super::plan::{Plan, Planned};
+use super::plan::{Plan, PlannedFile};
 use super::read_ahead::{Job, Piece, ReadAhead};
 use super::{RawOptions, whole};
 use crate::progress::Meter;
-use crate::session::{Before, Next, Placed, Sequence, Session};
+use crate::session::{EarlierImport, NextStamp, PlacedBlock, Sequence, Session};
 use crate::stamp::CivilStamp;
 use crate::{Catalogue, IngestError};
 
-/// Imports what a catalogue lists and the store does not know.
 pub(crate) fn feed(
     session: &mut Session,
     catalogue: Catalogue,
@@ -48,19 +47,18 @@ struct Feed<'a, 'm> {
     catalogue: Arc<Catalogue>,
     options: &'a RawOptions,
     meter: &'a mut Meter<'m>,
-    grown: HashMap<usize, Before>,
-    current: Option<Current>,
-    /// Files that began like a copy of what is stored but went on differently.
-    again: Vec<Planned>,
+    grown: HashMap<usize, EarlierImport>,
+    current: Option<CurrentFile>,
+    /// Files whose beginning is stored already but whose rest differs.
+    again: Vec<PlannedFile>,
 }
 
-/// The file at hand.
-struct Current {
+struct CurrentFile {
     number: usize,
     path: String,
     signal: String,
     stamp: Option<Stamp>,
-    /// Bytes when it was listed, and how many of them are counted as done.
+    /// Bytes when listed, and those counted as done.
     listed: u64,
     counted: u64,
     /// Bytes from its beginning that are stored.
@@ -70,20 +68,20 @@ struct Current {
 
 #[derive(Clone, Copy)]
 enum State {
-    /// Its first piece comes.
+    /// Before the first piece.
     Begin,
-    /// The next piece follows on.
+    /// The next piece follows the one before.
     FollowsOn,
-    /// The next piece is late and follows on what was stored up to here.
+    /// The next piece is late and continues what is stored up to `end`.
     Late { end: i64 },
-    /// So far it is a copy of what is stored up to here.
+    /// A copy so far of what is stored up to `end`.
     Copy { end: i64 },
-    /// The rest of it does not matter.
+    /// The rest is ignored.
     Over,
 }
 
 impl Feed<'_, '_> {
-    fn all(&mut self, files: &Arc<Vec<Planned>>) -> Result<(), IngestError> {
+    fn all(&mut self, files: &Arc<Vec<PlannedFile>>) -> Result<(), IngestError> {
         let sample = self.options.spec.format.size() as u64;
         let partial = self.options.partial;
         let catalogue = Arc::clone(&self.catalogue);
@@ -121,16 +119,16 @@ impl Feed<'_, '_> {
         Ok(())
     }
 
-    fn begin(&self, number: usize, file: &Planned) -> Result<Current, IngestError> {
+    fn begin(&self, number: usize, file: &PlannedFile) -> Result<CurrentFile, IngestError> {
         if self.options.interrupt.is_requested() {
             return Err(IngestError::Cancelled);
         }
-        // Places come from this catalogue.
+        // Positions in the plan refer to this catalogue.
         let found = self
             .catalogue
             .get(file.place)
             .ok_or(IngestError::Cancelled)?;
-        Ok(Current {
+        Ok(CurrentFile {
             number,
             signal: found.signal.into(),
             stamp: found.stamp.map(stamp),
@@ -144,8 +142,8 @@ impl Feed<'_, '_> {
 
     fn piece(
         &mut self,
-        current: &mut Current,
-        file: &Planned,
+        current: &mut CurrentFile,
+        file: &PlannedFile,
         piece: &mut Piece,
     ) -> Result<(), IngestError> {
         let format = self.options.spec.format;
@@ -178,9 +176,9 @@ impl Feed<'_, '_> {
                 session.target(signal, &self.options.spec)?;
                 let next = file.next.and_then(|next| self.catalogue.get(next));
                 let next = next.and_then(|next| next.stamp).map(stamp);
-                // The stamp after a file says what its own is worth, whether it is read in one piece or in many.
+                // The stamp after a file determines the precision of its own, in one piece or many.
                 let samples = (piece_file / format.size() as u64).cast_signed();
-                let next = next.as_ref().map(|stamp| Next {
+                let next = next.as_ref().map(|stamp| NextStamp {
                     stamp,
                     samples: Some(samples),
                 });
@@ -223,9 +221,9 @@ impl Feed<'_, '_> {
                     session.count_copied(source, signal, samples);
                     State::Copy { end: end + samples }
                 } else {
-                    // All of it is stored again, as any other recording that overlaps.
+                    // All of it is stored again, like any overlapping recording.
                     let sequence = Sequence::LateCertain;
-                    self.again.push(Planned { sequence, ..*file });
+                    self.again.push(PlannedFile { sequence, ..*file });
                     session.forget(&current.path);
                     State::Over
                 }
@@ -237,7 +235,7 @@ impl Feed<'_, '_> {
 
     fn after(
         &mut self,
-        current: &mut Current,
+        current: &mut CurrentFile,
         piece: &Piece,
         fed: Result<(), IngestError>,
     ) -> Result<(), IngestError> {
@@ -266,8 +264,12 @@ impl Feed<'_, '_> {
         Ok(())
     }
 
-    /// A file that cannot be read, or not to its end: what was read of it stays, and is known.
-    fn failed(&mut self, current: &mut Current, error: &IngestError) -> Result<(), IngestError> {
+    /// What was read stays and is known.
+    fn failed(
+        &mut self,
+        current: &mut CurrentFile,
+        error: &IngestError,
+    ) -> Result<(), IngestError> {
         self.meter
             .file(current.listed.saturating_sub(current.counted));
         if matches!(current.state, State::FollowsOn | State::Late { .. }) {
@@ -279,17 +281,15 @@ impl Feed<'_, '_> {
     }
 }
 
-/// Where the piece after a placed one goes.
-fn after(placed: &Placed) -> State {
+fn after(placed: &PlacedBlock) -> State {
     let end = placed.index + placed.samples;
     match placed {
-        Placed { stored: false, .. } => State::Copy { end },
-        Placed { late: true, .. } => State::Late { end },
+        PlacedBlock { stored: false, .. } => State::Copy { end },
+        PlacedBlock { late: true, .. } => State::Late { end },
         _ => State::FollowsOn,
     }
 }
 
-/// A stamp as the clock takes it.
 fn stamp(stamp: CivilStamp) -> Stamp {
     Stamp::new(
         Fixed::from_int(stamp.ns),

@@ -1,7 +1,7 @@
-//! Watching a folder that grows.
+//! Follows a growing folder.
 //!
-//! By polling, which works on every file system: a look lists only folders that changed since the last one, and asks
-//! for the size of the few files that wait to be complete.
+//! By polling, which works on every file system. A poll lists only changed folders and asks for the sizes of the few
+//! files that may be incomplete.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,18 +17,15 @@ use crate::progress::Meter;
 use crate::session::Session;
 use crate::{Catalogue, DiscoverOptions, IngestError, Problem};
 
-/// A file that is not known to be complete, or something that may be no recording.
-struct Waiting {
-    /// Folder, name and size of a file whose name fits; what is wrong with it else.
+/// A file that may be incomplete, or a problem that may pass.
+struct PendingFile {
+    /// Folder, name and size of a matching file, else its problem.
     entry: Result<Entry, Problem>,
-    /// Since when it has kept still.
     since: Instant,
-    /// Signal and stamp, for files.
     signal: String,
     ns: i64,
 }
 
-/// Imports what is there, then what comes, until it is interrupted.
 pub(crate) fn follow(
     session: &mut Session,
     root: &Path,
@@ -38,8 +35,8 @@ pub(crate) fn follow(
     meter: &mut Meter<'_>,
 ) -> Result<(), IngestError> {
     let mut walk = Walk::repeated(root, discovery)?;
-    let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
-    // Hashes of the paths that need not be looked at again.
+    let mut pending: BTreeMap<String, PendingFile> = BTreeMap::new();
+    // Hashes of paths that are settled.
     let mut over: HashSet<u64> = HashSet::new();
     let full = follow
         .file_samples
@@ -50,7 +47,7 @@ pub(crate) fn follow(
             let path = entry
                 .as_ref()
                 .map_or_else(|problem| problem.path.clone(), Entry::path);
-            if over.contains(&hash(&path)) || waiting.contains_key(&path) {
+            if over.contains(&hash(&path)) || pending.contains_key(&path) {
                 continue;
             }
             let found = entry.and_then(|entry| match options.layout.read(&path) {
@@ -66,9 +63,9 @@ pub(crate) fn follow(
                 Err(problem) => (Err(problem), String::new(), 0),
             };
             let since = Instant::now();
-            waiting.insert(
+            pending.insert(
                 path,
-                Waiting {
+                PendingFile {
                     entry,
                     since,
                     signal,
@@ -76,16 +73,16 @@ pub(crate) fn follow(
                 },
             );
         }
-        let ready = look(root, &mut waiting, follow.settle, full);
+        let ready = take_complete(root, &mut pending, follow.settle, full);
         let mut catalogue = Catalogue::new(root, &options.layout);
-        for (path, waiting) in ready {
+        for (path, pending) in ready {
             over.insert(hash(&path));
-            catalogue.add(waiting.entry, &options.layout);
+            catalogue.add(pending.entry, &options.layout);
         }
         if !catalogue.is_empty() || !catalogue.problems().is_empty() {
             catalogue.sort();
             session.problems().extend(catalogue.take_problems());
-            session.look_again()?;
+            session.set_late_boundary()?;
             feed(session, catalogue, options, meter)?;
             session.commit()?;
         }
@@ -106,22 +103,22 @@ fn stop_if_interrupted(options: &RawOptions) -> Result<(), IngestError> {
     }
 }
 
-/// Takes out what is complete. What vanished, such as a file under a passing name, is forgotten.
-fn look(
+/// Removes complete files. Vanished ones, such as temporary names, are forgotten.
+fn take_complete(
     root: &Path,
-    waiting: &mut BTreeMap<String, Waiting>,
+    pending: &mut BTreeMap<String, PendingFile>,
     settle: Duration,
     full: Option<u64>,
-) -> BTreeMap<String, Waiting> {
+) -> BTreeMap<String, PendingFile> {
     let mut newest: BTreeMap<String, i64> = BTreeMap::new();
-    for file in waiting.values().filter(|file| file.entry.is_ok()) {
+    for file in pending.values().filter(|file| file.entry.is_ok()) {
         let ns = newest.entry(file.signal.clone()).or_insert(file.ns);
         *ns = file.ns.max(*ns);
     }
     let now = Instant::now();
     let mut ready = BTreeMap::new();
     let mut still_waiting = BTreeMap::new();
-    for (path, mut file) in std::mem::take(waiting) {
+    for (path, mut file) in std::mem::take(pending) {
         let full_path = root.join(&path);
         if full_path.symlink_metadata().is_err() {
             continue;
@@ -132,7 +129,7 @@ fn look(
             moved = entry.size != status.len();
             entry.size = status.len();
             complete = full.is_some_and(|full| entry.size >= full);
-            // One look without growth is enough where the recorder has gone on to another file.
+            // One poll without growth is enough once the recorder writes another file.
             let superseded = newest
                 .get(&file.signal)
                 .is_some_and(|newest| *newest > file.ns);
@@ -147,7 +144,7 @@ fn look(
             still_waiting.insert(path, file);
         }
     }
-    *waiting = still_waiting;
+    *pending = still_waiting;
     ready
 }
 

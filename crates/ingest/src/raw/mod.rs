@@ -1,8 +1,8 @@
 //! Raw recordings: headerless samples in files named by a layout.
 //!
-//! Signals are imported one after the other, each in the order of recording, because that is the order of both disks:
-//! a signal's files lie together in the source, its samples go to one growing shard, and only one clock, one checksum
-//! and one set of views are at work. Interleaving signals by time would visit all folders and all shards in turn.
+//! Signals are imported one after the other, each in the order of recording: that is sequential on both disks, and only
+//! one clock, checksum and set of views is in use. Interleaving signals by time would alternate between all folders and
+//! shards.
 
 mod feed;
 mod follow;
@@ -22,7 +22,7 @@ use crate::progress::Meter;
 use crate::session::{Session, SessionOptions, Spec, Summary};
 use crate::{DiscoverOptions, IngestError, Layout, OnProgress, Preset, Symlinks, discover};
 
-/// What a folder of raw recordings holds, and how to import it.
+/// Properties of a folder of raw recordings, and how to import it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RawOptions {
@@ -32,27 +32,27 @@ pub struct RawOptions {
     pub order: ByteOrder,
     /// Type, nominal rate, unit and calibration of the signals.
     pub spec: Spec,
-    /// Take the whole samples of files that end within one, instead of refusing them.
+    /// Import the whole samples of files that end within one, instead of refusing them.
     pub partial: bool,
-    /// What to do with symbolic links.
+    /// Policy for symbolic links.
     pub symlinks: Symlinks,
     /// Clock, jumps and commits.
     pub session: SessionOptions,
-    /// Go on watching the folder.
+    /// Continue to watch the folder.
     pub follow: Option<Follow>,
-    /// Ends the import after the file at hand.
+    /// Ends the import after the current file.
     pub interrupt: Interrupt,
 }
 
-/// How to watch a growing folder. A file is imported when it has its full length, when a later one of its signal is
-/// there and it keeps still, or when it has kept still for `settle`.
+/// How to follow a growing folder. A file is complete when it has its full length, when a later one of its signal
+/// exists and it no longer grows, or when it has not changed for `settle`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Follow {
-    /// Time between two looks.
+    /// Time between polls.
     pub interval: Duration,
-    /// How long a file must keep still that nothing else tells to be complete.
+    /// How long a file must stay unchanged if nothing else shows that it is complete.
     pub settle: Duration,
-    /// Samples of a complete file, if all have the same.
+    /// Samples of a complete file, if all files have the same.
     pub file_samples: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Default for Follow {
 }
 
 impl RawOptions {
-    /// Recordings of a layout, with defaults for everything else.
+    /// Recordings of a layout, with default options.
     #[must_use]
     pub fn new(
         layout: Layout,
@@ -101,13 +101,13 @@ impl RawOptions {
     }
 }
 
-/// Imports the raw recordings of a folder into a store that is open for writing. Running it again imports only what is
-/// new; an import that was interrupted goes on where its last commit was.
+/// Imports the raw recordings of a folder into a store that is open for writing. A repeated import takes only what is
+/// new; an interrupted one continues after its last commit.
 ///
-/// With [`RawOptions::follow`] it returns only when it is interrupted.
+/// With [`RawOptions::follow`] it returns only when interrupted.
 ///
 /// # Errors
-/// What ends the whole import: the folder cannot be listed, or the store not be written. What was committed stays.
+/// What ends the whole import: the folder cannot be listed or the store not be written. What is committed stays.
 /// Everything else is in [`Summary::problems`].
 ///
 /// ```
@@ -165,7 +165,6 @@ pub fn import_raw(
     session.finish()
 }
 
-/// Bytes of a file that count: whole samples.
 fn whole(size: u64, sample: u64, partial: bool) -> Result<u64, IngestError> {
     let rest = size % sample;
     match size - rest {

@@ -1,48 +1,44 @@
-//! The order in which the recordings of one signal were made, from stamps that may have stepped back.
+//! Order in which the recordings of a signal were made, from stamps of clocks that may step back.
 //!
-//! Sorted by stamp, the recordings of a clock that stepped back by more than one file interleave with those before the
-//! step, and taken in that order every file would look like another step. They are therefore untangled into *chains*:
-//! a recording continues the chain whose end its stamp meets; where it meets none, it begins a chain if it overlaps the
-//! latest, and else continues the latest after a gap. Chains follow each other whole, in the order of their beginnings.
+//! If a clock steps back by more than a file, its recordings sorted by stamp interleave with those before the step, and
+//! each file would look like a step. They are therefore separated into *chains*: a recording continues the chain at
+//! whose end its stamp lies; else it begins a chain if it overlaps the latest, or continues the latest after a gap.
+//! Chains are ordered by their beginnings.
 //!
-//! A clock that steps back goes on from there, and sooner or later past the point where it stepped. A chain that ends
-//! before an earlier one does is therefore no step but *overlaps*: files from elsewhere beside a recording that goes on.
-//! Such chains come last, so that the recording they lie beside is whole.
-//! This only orders; what follows from a stamp is decided by the clock, as for every other append.
+//! After a step back, a clock continues past the point of the step. So a chain that ends before an earlier one
+//! *overlaps* instead: files from elsewhere, of the time of a longer recording. Such chains come last, so that the
+//! longer recording stays whole. This determines the order only; the meaning of each stamp is the clock's decision.
 
 use std::cmp::Reverse;
 
-/// What the order depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) start_ns: i64,
     pub(crate) resolution_ns: i64,
-    /// Nominal duration.
     pub(crate) duration_ns: i64,
 }
 
-/// A recording's place in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ordered {
+pub(crate) struct OrderedSpan {
     pub(crate) member: usize,
-    /// Whether it lies beside others that go on past it.
+    /// Whether it lies within the time of a longer chain.
     pub(crate) overlaps: bool,
 }
 
-/// Chains that may still be continued; more at a time than any real folder has.
-const MAX_ALIVE: usize = 64;
+/// More than real folders have.
+const MAX_OPEN_CHAINS: usize = 64;
 
 struct Chain {
     end_ns: i64,
-    /// Half-width around the end within which a stamp meets it.
+    /// How far from the end a stamp may be to continue the chain.
     slack_ns: i64,
     members: Vec<usize>,
 }
 
-/// The order in which to import spans that are sorted by start.
-pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<Ordered> {
+/// The import order of spans sorted by start.
+pub(crate) fn recording_order(spans: impl IntoIterator<Item = Span>) -> Vec<OrderedSpan> {
     let mut chains: Vec<Chain> = Vec::new();
-    // Numbers of the chains that may be continued; the last ends latest.
+    // Chains that may be continued; the last one ends latest.
     let mut alive: Vec<usize> = Vec::new();
     for (member, span) in spans.into_iter().enumerate() {
         let start = span.start_ns;
@@ -57,7 +53,7 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<Ordered> {
         let met = alive
             .iter()
             .filter(meets)
-            // Of two ends that are met, the one of the longer chain: a lone file does not lure a recording away.
+            // If two ends match, the longer chain wins, so that a single file does not divert a recording.
             .min_by_key(|chain| (Reverse(chains[**chain].members.len()), distance(**chain)))
             .copied();
         let latest = alive.last().copied();
@@ -74,7 +70,7 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<Ordered> {
         let continued = &mut chains[chain];
         continued.members.push(member);
         continued.end_ns = start.saturating_add(span.duration_ns);
-        // A file's own drift is far below a hundredth; a longer pause is a gap and needs no meeting.
+        // Drift within a file is far below a hundredth; a longer pause is a gap.
         continued.slack_ns = span.resolution_ns.saturating_add(span.duration_ns / 100);
         alive.retain(|other| *other != chain);
         alive.push(chain);
@@ -88,7 +84,7 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<Ordered> {
         };
         let latest = alive.last().copied();
         alive.retain(|chain| Some(*chain) == latest || !dead(&chains[*chain]));
-        if alive.len() > MAX_ALIVE {
+        if alive.len() > MAX_OPEN_CHAINS {
             alive.remove(0);
         }
     }
@@ -96,7 +92,7 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<Ordered> {
     let (mut recorded, mut beside) = (Vec::new(), Vec::new());
     for chain in chains {
         let overlaps = chain.end_ns.saturating_add(chain.slack_ns) < latest;
-        let ordered = |member| Ordered { member, overlaps };
+        let ordered = |member| OrderedSpan { member, overlaps };
         let place = if overlaps {
             &mut beside
         } else {
@@ -123,7 +119,7 @@ mod tests {
             resolution_ns: SECOND,
             duration_ns: duration * SECOND,
         };
-        untangle(starts.iter().map(span))
+        recording_order(starts.iter().map(span))
             .into_iter()
             .map(|ordered| starts[ordered.member])
             .collect()
@@ -135,7 +131,7 @@ mod tests {
             resolution_ns: 1,
             duration_ns: duration * SECOND,
         });
-        let ordered = untangle(spans).into_iter();
+        let ordered = recording_order(spans).into_iter();
         ordered
             .filter(|ordered| ordered.overlaps)
             .map(|ordered| starts[ordered.member])
@@ -143,15 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_a_recording_that_goes_on_overlaps_it() {
+    fn a_recording_within_the_time_of_a_longer_one_overlaps_it() {
         assert_eq!(overlapping(&[0, 30, 45, 60, 90, 120], 30), [45]);
         assert_eq!(overlapping(&[0, 30, 40, 60, 70, 90, 120], 30), [40, 70]);
-        // The same second twice, and the recording goes on from the first.
         assert_eq!(overlapping(&[0, 30, 60, 60, 90, 120], 30), [60]);
     }
 
     #[test]
-    fn a_clock_that_goes_on_after_its_step_overlaps_nothing() {
+    fn a_clock_that_continues_after_its_step_is_no_overlap() {
         assert_eq!(overlapping(&[0, 30, 60, 75, 90, 105, 135, 300], 30), [0; 0]);
         assert_eq!(overlapping(&[0, 30, 60, 80, 110], 30), [0; 0]);
         // Copies end where their originals do.
@@ -174,21 +169,22 @@ mod tests {
     }
 
     #[test]
-    fn a_short_backward_step_needs_no_untangling() {
+    fn a_short_backward_step_keeps_the_sorted_order() {
         assert_eq!(order(&[0, 30, 60, 80, 110], 30), [0, 30, 60, 80, 110]);
     }
 
     #[test]
-    fn two_copies_of_a_recording_come_one_after_the_other() {
+    fn two_copies_of_a_recording_are_adjacent() {
         assert_eq!(order(&[0, 0, 30, 30, 60, 60], 30), [0, 30, 60, 0, 30, 60]);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// Truth: recordings of 30 s without gaps, whose clock steps back by 33 to 45 s now and then: more than the stamps leave open.
+        /// Truth: gapless recordings of 30 s whose clock at times steps back by 33 to 45 s, more than the stamps'
+        /// resolution.
         #[test]
-        fn the_order_of_recording_is_found(parts in prop::collection::vec((5_usize..20, 33_i64..45), 1..6)) {
+        fn the_order_of_recording_is_restored(parts in prop::collection::vec((5_usize..20, 33_i64..45), 1..6)) {
             let (mut truth, mut clock) = (Vec::new(), 0);
             for (files, step) in parts {
                 for _ in 0..files {
@@ -205,7 +201,7 @@ mod tests {
         }
 
         #[test]
-        fn every_recording_comes_once(mut starts in prop::collection::vec(0_i64..300, 0..200), duration in 1_i64..60) {
+        fn every_recording_occurs_once_in_the_order(mut starts in prop::collection::vec(0_i64..300, 0..200), duration in 1_i64..60) {
             starts.sort_unstable();
             let mut got = order(&starts, duration);
             got.sort_unstable();

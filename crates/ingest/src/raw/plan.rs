@@ -1,4 +1,4 @@
-//! Which files of a catalogue to import, in which order, and what is known of each one's place.
+//! Plans an import: which files of a catalogue, in which order, with what is known of their positions.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,31 +6,26 @@ use std::ops::Range;
 use isochrony_time::Rate;
 
 use super::RawOptions;
-use super::order::{Ordered, Span, untangle};
-use crate::session::{Before, Known, Sequence, Session};
+use super::order::{OrderedSpan, Span, recording_order};
+use crate::session::{EarlierImport, KnownFiles, Sequence, Session};
 use crate::{Catalogue, IngestError};
 
-/// A file to import.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Planned {
-    /// Its place in the catalogue.
+pub(crate) struct PlannedFile {
     pub(crate) place: usize,
-    /// The place of the next recording of its signal.
     pub(crate) next: Option<usize>,
     pub(crate) sequence: Sequence,
 }
 
-/// Files to import, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    pub(crate) files: Vec<Planned>,
-    /// Those that were imported before and grew since, by place.
-    pub(crate) grown: HashMap<usize, Before>,
+    pub(crate) files: Vec<PlannedFile>,
+    /// Files imported before that have grown, by index.
+    pub(crate) grown: HashMap<usize, EarlierImport>,
     pub(crate) bytes: u64,
 }
 
 impl Plan {
-    /// Plans the import of what a catalogue lists and the store does not know.
     pub(crate) fn new(
         session: &mut Session,
         catalogue: &Catalogue,
@@ -53,17 +48,17 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans one signal, whose files have consecutive places.
+    /// Plans one signal, whose files have consecutive indices.
     fn signal(
         &mut self,
         session: &mut Session,
         catalogue: &Catalogue,
         options: &RawOptions,
         places: Range<usize>,
-        known: &Known,
+        known: &KnownFiles,
     ) -> Result<(), IngestError> {
         let order = in_order(catalogue, places, options);
-        // What comes before a known recording in the order is late; what comes after is new, whatever its stamp.
+        // What precedes a known recording in the order is late; what follows is new, whatever its stamp.
         let mut late = 0;
         let mut any_known = false;
         let first = self.files.len();
@@ -72,7 +67,7 @@ impl Plan {
             let Some(file) = catalogue.get(place) else {
                 continue;
             };
-            // What lies beside a recording comes last in the order, but says nothing of what is late.
+            // An overlapping recording comes last in the order, but does not show what is late.
             let seen = |late: &mut usize, any_known: &mut bool, count: usize| {
                 if !overlaps {
                     (*late, *any_known) = (count, true);
@@ -91,13 +86,13 @@ impl Plan {
                 seen(&mut late, &mut any_known, self.files.len());
             }
             self.bytes += file.size;
-            self.files.push(Planned {
+            self.files.push(PlannedFile {
                 place,
                 next: order
                     .get(position + 1)
                     .filter(|next| next.overlaps == overlaps)
                     .map(|next| next.member)
-                    // A copy of it, or what a clock stepped back to, says nothing of its own stamp.
+                    // A copy, or what a clock stepped back to, does not confirm this stamp.
                     .filter(|next| start(catalogue, *next) > start(catalogue, place)),
                 sequence: if overlaps {
                     Sequence::Late
@@ -123,16 +118,15 @@ fn start(catalogue: &Catalogue, place: usize) -> Option<i64> {
     Some(catalogue.get(place)?.stamp?.ns)
 }
 
-/// A signal that cannot be fed is reported with each of its files, when they are.
+/// Other errors are reported for each file of the signal.
 fn only_fatal(error: IngestError) -> Result<(), IngestError> {
     if error.is_fatal() { Err(error) } else { Ok(()) }
 }
 
-/// The order in which files were recorded: by stamp, but for a clock that stepped back.
-fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -> Vec<Ordered> {
+fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -> Vec<OrderedSpan> {
     let first = places.start;
     if !options.layout.is_timed() {
-        let ordered = |member| Ordered {
+        let ordered = |member| OrderedSpan {
             member,
             overlaps: false,
         };
@@ -148,9 +142,9 @@ fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -
             duration_ns: duration_ns(options.spec.rate, samples),
         })
     });
-    untangle(spans)
+    recording_order(spans)
         .into_iter()
-        .map(|ordered| Ordered {
+        .map(|ordered| OrderedSpan {
             member: first + ordered.member,
             ..ordered
         })

@@ -1,10 +1,9 @@
-//! Reads files one after the other on a thread of its own, a bounded number of pieces ahead of the writer.
+//! Reads files in order on a separate thread, a bounded number of pieces ahead of the writer.
 //!
-//! Files up to [`WHOLE`] bytes come in one piece, since the clock judges a whole file by the stamp of the next; longer
-//! ones in pieces of [`PIECE`] bytes. The pieces go round in a pool of [`POOL`] buffers, so memory is bounded whatever
-//! the size of a file, and most pieces are still in the cache when they are written. A file is announced
-//! by its first piece (or by its error) and ended by the piece marked `last`; pieces of one file are never interleaved
-//! with another's.
+//! Files up to [`MAX_WHOLE_BYTES`] come in one piece, since the clock judges a whole file by the stamp of the next;
+//! longer ones in pieces of [`PIECE_BYTES`]. A pool of [`POOL_BUFFERS`] buffers bounds the memory, and most pieces are
+//! still in the CPU cache when written. A file begins with its first piece or its error and ends with the piece marked
+//! `last`; pieces of files are not interleaved.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -16,28 +15,23 @@ use isochrony_segment::BufferMut;
 
 use crate::IngestError;
 
-/// Longest file that comes in one piece.
-pub(crate) const WHOLE: usize = 32 << 20;
-/// Bytes of a piece of a longer one; whole samples of every type.
-pub(crate) const PIECE: usize = 4 << 20;
-/// Buffers in all: one being written, the others being filled or waiting.
-const POOL: usize = 4;
+pub(crate) const MAX_WHOLE_BYTES: usize = 32 << 20;
+/// Bytes of a piece; whole samples of every type.
+pub(crate) const PIECE_BYTES: usize = 4 << 20;
+const POOL_BUFFERS: usize = 4;
 
-/// A file to read.
 pub(crate) struct Job {
     pub(crate) number: usize,
     pub(crate) path: PathBuf,
-    /// Bytes at its beginning that are not wanted; whole samples.
+    /// Bytes to skip at its beginning; whole samples.
     pub(crate) skip: u64,
 }
 
-/// Part of a file.
 pub(crate) struct Piece {
     pub(crate) number: usize,
-    /// Bytes of the file as it is on disk.
     pub(crate) file_size: u64,
     offset: u64,
-    /// Whether the whole samples of the file end here.
+    /// Whether this is the file's last whole sample.
     pub(crate) last: bool,
     buffer: Option<BufferMut>,
     length: usize,
@@ -51,7 +45,6 @@ impl Piece {
             .map_or(&mut [], |buffer| &mut buffer.bytes_mut()[..self.length])
     }
 
-    /// Bytes of the file up to the end of this piece.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.length as u64
     }
@@ -59,7 +52,7 @@ impl Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        // The reader may be gone already; then the buffer goes too.
+        // If the reader has ended, the buffer is dropped.
         let _ = self.home.send(self.buffer.take());
     }
 }
@@ -72,14 +65,14 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Starts reading. `whole` says how many bytes of a file of some size count, or why none do.
+    /// `whole`: how many bytes of a file of this size count.
     pub(crate) fn start(
         jobs: impl Iterator<Item = Job> + Send + 'static,
         whole: impl Fn(u64) -> Result<u64, IngestError> + Send + 'static,
     ) -> Result<Self, IngestError> {
-        let (send, pieces) = sync_channel(POOL);
+        let (send, pieces) = sync_channel(POOL_BUFFERS);
         let (home, pool) = channel();
-        for _ in 0..POOL {
+        for _ in 0..POOL_BUFFERS {
             let _ = home.send(None);
         }
         let reader = Reader { send, home, pool };
@@ -103,7 +96,6 @@ impl ReadAhead {
         })
     }
 
-    /// The next piece or error; `None` after the last file.
     pub(crate) fn next(&self) -> Option<Message> {
         self.pieces.as_ref()?.recv().ok()
     }
@@ -111,7 +103,7 @@ impl ReadAhead {
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        // The thread notices at its next piece that nobody listens.
+        // The thread ends at its next piece.
         self.pieces = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -126,7 +118,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// `None` when nobody listens any more.
+    /// `None` once the receiver is dropped.
     fn read(&self, job: &Job, whole: &impl Fn(u64) -> Result<u64, IngestError>) -> Option<()> {
         match self.pieces(job, whole) {
             Ok(done) => done,
@@ -150,10 +142,10 @@ impl Reader {
             file.seek(SeekFrom::Start(offset))
                 .map_err(|error| io("read", &job.path, error))?;
         }
-        let most = if size - offset.min(size) <= WHOLE as u64 {
-            WHOLE
+        let most = if size - offset.min(size) <= MAX_WHOLE_BYTES as u64 {
+            MAX_WHOLE_BYTES
         } else {
-            PIECE
+            PIECE_BYTES
         };
         while offset < size {
             let length = usize::try_from(size - offset).map_or(most, |rest| rest.min(most));
@@ -162,7 +154,7 @@ impl Reader {
             };
             let buffer = match buffer.filter(|buffer| buffer.len() >= length) {
                 Some(buffer) => Ok(buffer),
-                None => BufferMut::zeroed(length.next_power_of_two().max(PIECE / 4)),
+                None => BufferMut::zeroed(length.next_power_of_two().max(PIECE_BYTES / 4)),
             };
             let mut buffer = match buffer {
                 Ok(buffer) => buffer,
@@ -219,9 +211,15 @@ mod tests {
     }
 
     #[test]
-    fn files_come_in_order_and_whole_whatever_their_size() {
+    fn files_of_any_size_arrive_in_order_and_complete() {
         let folder = tempfile::tempdir().unwrap();
-        let sizes = [3, WHOLE + 2 * PIECE + 7, 0, WHOLE, 2];
+        let sizes = [
+            3,
+            MAX_WHOLE_BYTES + 2 * PIECE_BYTES + 7,
+            0,
+            MAX_WHOLE_BYTES,
+            2,
+        ];
         let jobs: Vec<Job> = (0..sizes.len())
             .map(|number| Job {
                 number,
@@ -238,7 +236,7 @@ mod tests {
             path: folder.path().join("nothing"),
             skip: 0,
         };
-        // Nothing is left of this one: it does not come at all.
+        // Nothing is left of this file, so it gives no piece.
         let tail = Job {
             number: 5,
             path: folder.path().join("0"),
@@ -269,7 +267,7 @@ mod tests {
     fn stopping_early_ends_the_thread() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
-        std::fs::write(&path, vec![1; WHOLE + 9 * PIECE]).unwrap();
+        std::fs::write(&path, vec![1; MAX_WHOLE_BYTES + 9 * PIECE_BYTES]).unwrap();
         let jobs = (0..).map(move |number| Job {
             number,
             path: path.clone(),

@@ -1,9 +1,8 @@
-//! A source that was imported before and has changed since: what of it is stored is compared with what comes, and only
-//! the rest is taken.
+//! Compares a changed source that was imported before with what is stored of it, and takes only the rest.
 //!
-//! A source's samples come in the order in which they came then, so they are compared one after the other with the
-//! samples stored from the source's first index on, however they are cut into blocks now. Samples that agree in value,
-//! and where they have a stamp in time, are not stored again.
+//! A source's samples come in the same order as before, so they are compared one by one with those stored from the
+//! source's first index on, whatever the block sizes. Samples that agree in value, and in time if stamped, are not
+//! stored again.
 
 use isochrony_time::{Fixed, Stamp};
 
@@ -12,19 +11,15 @@ use super::target::Target;
 use super::{Block, Session};
 use crate::IngestError;
 
-/// How far a source has been compared with what is stored of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceComparison {
-    /// Index of the stored sample that comes next.
     index: i64,
-    /// Stored samples that are not compared yet.
     left: i64,
-    /// Samples that agreed.
     same: i64,
 }
 
 impl Session {
-    /// How many samples at the beginning of a block are stored from the same source; they are counted as its part.
+    /// Samples at the beginning of a block that are stored from the same source; counted as its part.
     pub(super) fn count_stored(
         &mut self,
         source: u64,
@@ -69,13 +64,11 @@ impl Session {
         Ok(same)
     }
 
-    /// Whether nothing of a source is left to be compared with what is stored of it in a signal.
     pub(super) fn is_compared(&self, source: u64, signal: &str) -> bool {
         let compared = self.comparisons.get(&(source, signal.to_owned()));
         compared.is_some_and(|compared| compared.left == 0)
     }
 
-    /// What is stored of a source that was known when it came.
     fn begin_comparison(&mut self, block: &Block<'_>) -> Result<SourceComparison, IngestError> {
         let known = self.known.as_ref();
         let mut compared = SourceComparison {
@@ -96,8 +89,8 @@ impl Session {
 }
 
 impl Target {
-    /// How many of these samples are the valid ones stored from `index` on, and the index behind those; none if the
-    /// first was taken at another time than `stamp` says.
+    /// How many samples equal those stored from `index` on, and the index after them; none if the first has another
+    /// time than `stamp`.
     fn same_from(
         &self,
         index: i64,
@@ -135,7 +128,7 @@ impl Target {
         Ok(((bytes.len() - rest.len()) / size, at))
     }
 
-    /// Whether a stored sample's time is what a stamp says, within half a sample and the stamp's resolution.
+    /// Within half a sample and the stamp's resolution.
     fn is_taken_at(&self, index: i64, stamp: Option<Stamp>) -> Result<bool, IngestError> {
         let Some(stamp) = stamp else {
             return Ok(true);

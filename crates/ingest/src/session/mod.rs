@@ -1,28 +1,28 @@
-//! A session: any importer's blocks become signals.
+//! A session turns an importer's blocks into signals.
 //!
-//! An importer feeds *blocks* (consecutive samples of one signal, with a stamp where it has one) of *sources* (files),
-//! and says when a source is done. The session creates signals, places every block (the clock in `isochrony-time`
-//! decides what a stamp means), recognises duplicates and late blocks, tells events, and commits now and then.
+//! An importer feeds *blocks* (consecutive samples of one signal, stamped or not) of *sources* (files), and reports
+//! when a source is done. The session creates signals, places blocks (the clock in `isochrony-time` interprets stamps),
+//! detects duplicates and late blocks, records events, and commits at intervals.
 //!
-//! Data structures: one [`Target`] per signal; the sources that are open or wait for a held block; the blocks held.
+//! State: one [`Target`] per signal, open sources and those that wait for a held block, and the held blocks.
 //! Invariants:
-//! - a commit never holds part of a source without the rest and its provenance, so what is known to be imported is
-//!   exactly what was committed: an import that was killed goes on where it stopped when it is run again;
-//! - the clock sees each block together with the stamp of the next one where there is one: an importer that does not
-//!   tell it has its last block of a signal held until the next comes, and blocks that lie before the end of what is
-//!   stored until it shows what they are ([`aside`]), at most [`MOST_HELD`] bytes in all.
+//! - a commit holds either all of a source with its provenance or nothing of it, so the known sources are exactly the
+//!   committed ones: an import that was killed continues there when repeated;
+//! - the clock sees each block with the next one's stamp if there is one: the last block of a signal is held until the
+//!   next comes, and blocks before the end of what is stored until later ones decide ([`undecided`]); at most
+//!   [`MAX_HELD_BYTES`] bytes in all.
 
-mod aside;
 mod comparison;
-mod describe;
-mod edge;
-mod following;
-mod place;
+mod edge_values;
+mod input;
+mod placement;
 pub(crate) mod provenance;
 mod separation;
 mod sources;
+mod stamped_blocks;
 mod summary;
 mod target;
+mod undecided;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -33,15 +33,15 @@ use isochrony_time::Stamp;
 use crate::{IngestError, Problem, Problems};
 
 use comparison::SourceComparison;
-pub use describe::{Block, SessionOptions, Spec, StampedBlocks};
-pub(crate) use place::{Next, Placed, Sequence};
-pub(crate) use provenance::{Before, Known};
-use sources::{Source, Whole};
+pub use input::{Block, SessionOptions, Spec, StampedBlocks};
+pub(crate) use placement::{NextStamp, PlacedBlock, Sequence};
+pub(crate) use provenance::{EarlierImport, KnownFiles};
+use sources::{Source, SourceReport};
 pub use summary::{SignalSummary, Summary};
-use target::{Held, Target};
+use target::{HeldBlock, Target};
 
-/// Bytes of blocks that wait for their successor, in all.
-const MOST_HELD: usize = 64 << 20;
+/// Maximum bytes of held blocks.
+const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// An import into a store.
 ///
@@ -73,19 +73,19 @@ pub struct Session {
     store: Store,
     options: SessionOptions,
     targets: BTreeMap<String, Target>,
-    /// Sources that are not settled, by the order of their first block.
+    /// Sources that are not settled, in the order of their first blocks.
     sources: BTreeMap<u64, Source>,
     open: HashMap<String, u64>,
-    /// How far sources that were imported before are compared with what is stored of them, by source and signal.
+    /// Comparisons of sources imported before, by source and signal.
     comparisons: HashMap<(u64, String), SourceComparison>,
-    /// Sources of which parts are committed and more is to come.
-    unfinished: BTreeMap<String, Whole>,
+    /// Sources committed in part, with more to come.
+    unfinished: BTreeMap<String, SourceReport>,
     next_source: u64,
     held_bytes: usize,
-    /// What the store knew of all signals, once an importer asked.
-    known: Option<Known>,
-    /// What it knew of signals that are asked for again and again.
-    kept: HashMap<String, Known>,
+    /// Provenance of all signals, once read.
+    known: Option<KnownFiles>,
+    /// Provenance of signals that are asked for repeatedly.
+    kept: HashMap<String, KnownFiles>,
     summary: Summary,
     uncommitted: u64,
     committed_at: Instant,
@@ -126,8 +126,8 @@ impl Session {
         })
     }
 
-    /// Whether a source was imported whole before, with this size and version (such as the time of its last change).
-    /// If so it counts as skipped. The first call reads the provenance of all signals.
+    /// Whether a source was imported whole, with this size and version (such as its modification time); it then counts
+    /// as skipped. The first call reads the provenance of all signals.
     ///
     /// # Errors
     /// Those of reading the store.
@@ -138,9 +138,9 @@ impl Session {
         version: Option<i64>,
     ) -> Result<bool, IngestError> {
         if self.known.is_none() {
-            let mut known = Known::default();
+            let mut known = KnownFiles::default();
             for name in self.store.names()? {
-                known.learn(self.store.signal(&name)?.events());
+                known.add_events(self.store.signal(&name)?.events());
             }
             self.known = Some(known);
         }
@@ -150,13 +150,13 @@ impl Session {
         Ok(known)
     }
 
-    /// Takes in a block. Blocks of one signal come in the order of their time.
+    /// Stores a block. Blocks of a signal come in time order.
     ///
     /// # Errors
     /// About the block, which is then not stored: [`IngestError::Mismatch`], [`IngestError::EmptyBlock`], and of the
     /// store [`StoreError::DTypeMismatch`], [`StoreError::InvalidName`], [`StoreError::PartialSample`]; the caller may
-    /// [`reject`](Self::reject) the source and go on. About the store, after which the session is of no more use:
-    /// [`IngestError::is_fatal`] tells them apart.
+    /// [`reject`](Self::reject) the source and continue. About the store, after which the session is unusable: see
+    /// [`IngestError::is_fatal`].
     pub fn block(&mut self, block: &Block<'_>) -> Result<(), IngestError> {
         if block.bytes.is_empty() {
             return Err(IngestError::EmptyBlock);
@@ -184,22 +184,22 @@ impl Session {
         self.take(source, &rest)
     }
 
-    /// Takes in samples that no earlier import of their source stored.
+    /// Stores samples that no earlier import of their source has stored.
     fn take(&mut self, source: u64, block: &Block<'_>) -> Result<(), IngestError> {
         let held = self.targets.get(block.signal);
         let copy = held.is_some_and(|target| target.holds_copy(block.bytes, block.stamp.as_ref()));
-        // A copy of a block says nothing of its stamp.
+        // A copy does not confirm a block's stamp.
         self.release(block.signal, block.stamp.as_ref().filter(|_| !copy))?;
         let target = self.targets.get(block.signal);
         let joins = |target: &Target| {
             target
-                .aside
+                .undecided
                 .as_ref()
-                .is_some_and(|aside| aside.is_of(source))
+                .is_some_and(|undecided| undecided.is_of(source))
         };
         if block.stamp.is_none() && target.is_some_and(joins) {
-            let held = Held::new(source, block.bytes, None);
-            return self.joins_aside(block.signal, held);
+            let held = HeldBlock::new(source, block.bytes, None);
+            return self.join_undecided(block.signal, held);
         }
         self.separate(source, block)?;
         if block.stamp.is_none() {
@@ -213,10 +213,10 @@ impl Session {
             )?;
             return Ok(());
         }
-        if self.held_bytes + block.bytes.len() > MOST_HELD {
+        if self.held_bytes + block.bytes.len() > MAX_HELD_BYTES {
             self.release_memory()?;
         }
-        if block.bytes.len() > MOST_HELD {
+        if block.bytes.len() > MAX_HELD_BYTES {
             self.put(
                 source,
                 block.signal,
@@ -232,12 +232,12 @@ impl Session {
             source.waiting += 1;
         }
         if let Some(target) = self.targets.get_mut(block.signal) {
-            target.hold(Held::new(source, block.bytes, block.stamp));
+            target.hold(HeldBlock::new(source, block.bytes, block.stamp));
         }
         Ok(())
     }
 
-    /// The stamp of a sample that comes `samples` after one whose stamp is known, by the source's own rate.
+    /// By the source's own rate.
     fn stamp_behind(
         &self,
         signal: &str,
@@ -251,7 +251,7 @@ impl Session {
         Ok(civil.map(|civil| Stamp::new(civil, stamp.resolution)))
     }
 
-    /// All blocks of a source were fed: from here on it is known. Commits if one is due.
+    /// All blocks of a source were fed: it is known from now on. Commits if due.
     ///
     /// # Errors
     /// Those of the store.
@@ -272,20 +272,19 @@ impl Session {
             return Ok(());
         }
         self.release_held()?;
-        // What the next blocks decide is not decided early for a commit, unless it takes too long.
+        // Wait for the next blocks to decide, unless it takes too long.
         if self.is_undecided() && self.uncommitted < self.options.commit_bytes.saturating_mul(2) {
             return Ok(());
         }
         self.commit()
     }
 
-    /// Whether it is time for a commit.
     pub(crate) fn is_due(&self) -> bool {
         self.uncommitted >= self.options.commit_bytes
             || (self.uncommitted > 0 && self.committed_at.elapsed() >= self.options.commit_every)
     }
 
-    /// Commits a source as far as it was fed, `bytes` of it; the rest counts as another source of the same name.
+    /// The rest counts as another source of that name.
     pub(crate) fn commit_part(&mut self, source: &str, bytes: u64) -> Result<(), IngestError> {
         let number = self.source(source);
         self.open.remove(source);
@@ -297,24 +296,24 @@ impl Session {
         self.commit()
     }
 
-    /// A source cannot be imported. Blocks of it that were fed before stay, and it is not known.
+    /// Refuses a source. Its blocks fed so far stay, and it is not known.
     pub fn reject(&mut self, source: &str, error: &IngestError) {
         self.reject_as(Problem::new(source, error));
     }
 
-    /// As [`reject`](Self::reject), with a reason of the importer's own.
+    /// Like [`reject`](Self::reject), with the importer's own reason.
     pub fn reject_as(&mut self, problem: Problem) {
         self.forget(&problem.path);
         self.summary.problems.push(problem);
     }
 
-    /// Makes everything up to here durable, provenance of finished sources included.
+    /// Makes everything so far durable, with the provenance of finished sources.
     ///
     /// # Errors
-    /// Those of the store; what was pending is still pending then.
+    /// Those of the store; what was pending remains so.
     pub fn commit(&mut self) -> Result<(), IngestError> {
         self.release_all()?;
-        // Samples of a source that is not done would be imported again after a crash: its end is the commit point.
+        // Samples of an unfinished source would be imported again after a crash: commit at its end.
         if self
             .sources
             .values()
@@ -323,7 +322,7 @@ impl Session {
             return Ok(());
         }
         for target in self.targets.values_mut() {
-            target.tell()?;
+            target.queue_provenance()?;
         }
         self.store.commit(true)?;
         self.uncommitted = 0;
@@ -331,7 +330,7 @@ impl Session {
         Ok(())
     }
 
-    /// Commits, brings the store's tables up to date and reports.
+    /// Commits, updates the store's tables and returns the summary.
     ///
     /// # Errors
     /// Those of the store.
@@ -352,26 +351,27 @@ impl Session {
         Ok(summary)
     }
 
-    /// What the store knows of a signal's files.
-    pub(crate) fn take_known(&mut self, signal: &str) -> Result<Known, IngestError> {
+    pub(crate) fn take_known(&mut self, signal: &str) -> Result<KnownFiles, IngestError> {
         if let Some(known) = self.kept.remove(signal) {
             return Ok(known);
         }
-        let mut known = Known::default();
+        let mut known = KnownFiles::default();
         if self.store.contains(signal)? {
-            known.learn(self.store.signal(signal)?.events());
+            known.add_events(self.store.signal(signal)?.events());
         }
         Ok(known)
     }
 
-    /// Keeps it up to date until it is asked for again.
-    pub(crate) fn keep_known(&mut self, signal: &str, known: Known) {
+    /// Keeps it updated until taken again.
+    pub(crate) fn keep_known(&mut self, signal: &str, known: KnownFiles) {
         self.kept.insert(signal.into(), known);
     }
 
-    /// From here on, what is older than the samples stored by now is late.
-    pub(crate) fn look_again(&mut self) -> Result<(), IngestError> {
-        self.targets.values_mut().try_for_each(Target::look_again)
+    /// From now on, blocks before the present end are late.
+    pub(crate) fn set_late_boundary(&mut self) -> Result<(), IngestError> {
+        self.targets
+            .values_mut()
+            .try_for_each(Target::set_late_boundary)
     }
 
     pub(crate) fn problems(&mut self) -> &mut Problems {

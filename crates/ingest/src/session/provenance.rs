@@ -1,12 +1,12 @@
-//! What was imported, as events of the signals themselves; and from them, what need not be imported again.
+//! Provenance: import events of each signal, and from them the files that need no import.
 //!
-//! An event of kind `import` covers the samples of up to [`MOST`] consecutive files of one folder. Its fields are
-//! `{"folder": "stn_10/2010/060/pressure", "files": [["stn_10_1267401600.raw", 120000, 0, 60000], ...]}`: per file its
-//! name, bytes, first index, samples and, where the importer tells one, the version of its content. Name, index and
-//! size cost some 45 bytes of a file of 120,000. Stamps are not repeated, since every stamped file has its point, and a
-//! raw file's version *is* its stamp, which the name holds.
+//! An event of kind `import` covers the samples of up to [`MAX_FILES_PER_EVENT`] consecutive files of one folder. Its
+//! fields are `{"folder": "stn_10/2010/060/pressure", "files": [["stn_10_1267401600.raw", 120000, 0, 60000], ...]}`:
+//! per file its name, bytes, first index, samples and, if the importer gives one, the version of its content. That is
+//! about 45 bytes per file. Stamps are not repeated: every stamped file has its point, and the version of a raw file is
+//! the stamp in its name.
 //!
-//! A file is *known* if name, folder (below the imported one, so that it may move), bytes and version agree.
+//! A file is *known* if name, folder (below the imported one, which may move), bytes and version agree.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,45 +15,46 @@ use isochrony_store::Signal;
 use isochrony_store::op::EventRow;
 use serde_json::{Value, json};
 
-/// Kind of the events.
-pub(crate) const KIND: &str = "import";
-/// Most files of one event: enough to share the folder's name, few enough to read one quickly.
-const MOST: usize = 256;
+pub(crate) const EVENT_KIND: &str = "import";
+/// Enough to share the folder's name, few enough to read quickly.
+const MAX_FILES_PER_EVENT: usize = 256;
 
-/// Where a file's samples went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Imported {
+pub(crate) struct ImportedFile {
     /// Folder and name, `/` between components.
     pub(crate) source: String,
     pub(crate) bytes: u64,
     pub(crate) index: i64,
-    /// Index behind its last sample.
     pub(crate) end: i64,
     pub(crate) samples: i64,
     pub(crate) version: Option<i64>,
 }
 
-/// Files of one signal that are imported but not yet told.
+/// Imported files of a signal that have no event yet.
 #[derive(Debug, Default)]
-pub(crate) struct Untold(Vec<Imported>);
+pub(crate) struct UnrecordedFiles(Vec<ImportedFile>);
 
-/// An event to be written: first index, index after the last, fields.
-pub(crate) type Told = (i64, i64, Value);
+/// An event to write: first index, index after the last, fields.
+pub(crate) type ImportEvent = (i64, i64, Value);
 
-impl Untold {
-    pub(crate) fn push(&mut self, file: Imported) {
+impl UnrecordedFiles {
+    pub(crate) fn push(&mut self, file: ImportedFile) {
         self.0.push(file);
     }
 
-    /// Events for all files since the last call.
-    pub(crate) fn tell(&mut self) -> Vec<Told> {
+    /// Removes the files and returns their events.
+    pub(crate) fn take_events(&mut self) -> Vec<ImportEvent> {
         let files = std::mem::take(&mut self.0);
         let mut events = Vec::new();
         let mut rest = files.as_slice();
         while let Some(first) = rest.first() {
             let (folder, _) = split(&first.source);
-            let same = |file: &&Imported| split(&file.source).0 == folder;
-            let count = rest.iter().take(MOST).take_while(same).count();
+            let same = |file: &&ImportedFile| split(&file.source).0 == folder;
+            let count = rest
+                .iter()
+                .take(MAX_FILES_PER_EVENT)
+                .take_while(same)
+                .count();
             let (now, later) = rest.split_at(count);
             rest = later;
             let start = now.iter().map(|file| file.index).min().unwrap_or(0);
@@ -65,7 +66,7 @@ impl Untold {
     }
 }
 
-fn row(file: &Imported) -> Value {
+fn row(file: &ImportedFile) -> Value {
     let (_, name) = split(&file.source);
     match file.version {
         Some(version) => json!([name, file.bytes, file.index, file.samples, version]),
@@ -77,13 +78,12 @@ fn split(source: &str) -> (&str, &str) {
     source.rsplit_once('/').unwrap_or(("", source))
 }
 
-/// The path of the file that holds a sample, as a signal's events tell. Files of a signal lie one behind the other, so it
-/// is the last of an event that begins at the sample or before it.
+/// Files of a signal do not interleave, so it is the last one that begins at the sample or before.
 pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
     let end = index.checked_add(1)?;
     let events = signal.state().events.within(index..end);
     let mut found: Option<(i64, String)> = None;
-    for event in events.filter(|event| event.kind == KIND) {
+    for event in events.filter(|event| event.kind == EVENT_KIND) {
         let Ok(fields) = serde_json::from_str::<Value>(&event.fields) else {
             continue;
         };
@@ -107,23 +107,22 @@ pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
     found.map(|(_, path)| path)
 }
 
-/// What is known of a file that was imported before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Before {
+pub(crate) struct EarlierImport {
     pub(crate) bytes: u64,
     pub(crate) index: i64,
     pub(crate) samples: i64,
     pub(crate) version: Option<i64>,
 }
 
-/// Files imported before, found by the hash of their path: 128 bits, so that two of a billion files do not collide.
+/// By a 128-bit hash of their path, so that none of a billion collide.
 #[derive(Debug, Default)]
-pub(crate) struct Known(HashMap<u128, Before>);
+pub(crate) struct KnownFiles(HashMap<u128, EarlierImport>);
 
-impl Known {
-    /// Takes in a signal's events; others than imports, and those that other programs wrote badly, say nothing.
-    pub(crate) fn learn<'a>(&mut self, events: impl IntoIterator<Item = &'a EventRow>) {
-        for event in events.into_iter().filter(|event| event.kind == KIND) {
+impl KnownFiles {
+    /// Reads a signal's events; other kinds and malformed ones are ignored.
+    pub(crate) fn add_events<'a>(&mut self, events: impl IntoIterator<Item = &'a EventRow>) {
+        for event in events.into_iter().filter(|event| event.kind == EVENT_KIND) {
             let Ok(fields) = serde_json::from_str::<Value>(&event.fields) else {
                 continue;
             };
@@ -146,7 +145,7 @@ impl Known {
                 ) else {
                     continue;
                 };
-                let before = Before {
+                let before = EarlierImport {
                     bytes,
                     index,
                     samples,
@@ -157,18 +156,17 @@ impl Known {
         }
     }
 
-    /// A file that grew since is told again; the longest is what is stored.
-    fn insert(&mut self, key: u128, before: Before) {
+    /// A file that has grown has several events; the longest is what is stored.
+    fn insert(&mut self, key: u128, before: EarlierImport) {
         let known = self.0.entry(key).or_insert(before);
         if before.bytes >= known.bytes {
             *known = before;
         }
     }
 
-    /// Takes in one file.
-    pub(crate) fn add(&mut self, file: &Imported) {
+    pub(crate) fn add(&mut self, file: &ImportedFile) {
         let (folder, name) = split(&file.source);
-        let before = Before {
+        let before = EarlierImport {
             bytes: file.bytes,
             index: file.index,
             samples: file.samples,
@@ -177,8 +175,8 @@ impl Known {
         self.insert(key(folder, name), before);
     }
 
-    /// The file of this path as it was imported last.
-    pub(crate) fn get(&self, source: &str) -> Option<Before> {
+    /// The latest import of a path.
+    pub(crate) fn get(&self, source: &str) -> Option<EarlierImport> {
         let (folder, name) = split(source);
         self.0.get(&key(folder, name)).copied()
     }
@@ -197,8 +195,8 @@ fn key(folder: &str, name: &str) -> u128 {
 mod tests {
     use super::*;
 
-    fn file(source: &str, index: i64, version: Option<i64>) -> Imported {
-        Imported {
+    fn file(source: &str, index: i64, version: Option<i64>) -> ImportedFile {
+        ImportedFile {
             source: source.into(),
             bytes: 20,
             index,
@@ -209,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn told_files_are_known_again() {
-        let mut untold = Untold::default();
-        let files: Vec<Imported> = (0..600)
+    fn recorded_files_are_known() {
+        let mut unrecorded = UnrecordedFiles::default();
+        let files: Vec<ImportedFile> = (0..600)
             .map(|n| {
                 file(
                     &format!("a/{}/f{n}.raw", n / 300),
@@ -221,11 +219,14 @@ mod tests {
             })
             .chain([file("top.raw", 6000, None)])
             .collect();
-        files.iter().for_each(|file| untold.push(file.clone()));
-        let told = untold.tell();
-        assert!(untold.tell().is_empty());
+        files.iter().for_each(|file| unrecorded.push(file.clone()));
+        let events = unrecorded.take_events();
+        assert!(unrecorded.take_events().is_empty());
         // 300 files of each folder in parts of at most 256, and one without folder.
-        let ranges: Vec<(i64, i64)> = told.iter().map(|(start, end, _)| (*start, *end)).collect();
+        let ranges: Vec<(i64, i64)> = events
+            .iter()
+            .map(|(start, end, _)| (*start, *end))
+            .collect();
         assert_eq!(
             ranges,
             [
@@ -236,19 +237,19 @@ mod tests {
                 (6000, 6010)
             ]
         );
-        let rows: Vec<EventRow> = told
+        let rows: Vec<EventRow> = events
             .into_iter()
             .enumerate()
             .map(|(id, (start, end, fields))| EventRow {
                 id: id as u64,
                 start,
                 end,
-                kind: KIND.into(),
+                kind: EVENT_KIND.into(),
                 fields: fields.to_string(),
             })
             .collect();
-        let mut known = Known::default();
-        known.learn(&rows);
+        let mut known = KnownFiles::default();
+        known.add_events(&rows);
         for file in &files {
             let before = known.get(&file.source).unwrap();
             assert_eq!(
@@ -261,15 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn events_of_others_say_nothing() {
-        let mut known = Known::default();
+    fn foreign_and_malformed_events_are_ignored() {
+        let mut known = KnownFiles::default();
         for (kind, fields) in [
             ("note", "{}"),
-            (KIND, "not json"),
-            (KIND, "[]"),
-            (KIND, r#"{"files":[[1,2],7]}"#),
+            (EVENT_KIND, "not json"),
+            (EVENT_KIND, "[]"),
+            (EVENT_KIND, r#"{"files":[[1,2],7]}"#),
         ] {
-            known.learn(&[EventRow {
+            known.add_events(&[EventRow {
                 id: 0,
                 start: 0,
                 end: 0,

@@ -1,12 +1,11 @@
-//! Sources that share a signal, where no stamp says how the samples of one follow on those of another.
+//! Keeps sources of a signal apart if no stamps relate them.
 
 use super::sources::Part;
 use super::{Block, Session};
 use crate::IngestError;
 
 impl Session {
-    /// Keeps samples of different sources apart where no stamp says how they follow on each other: a source without
-    /// times begins a run, and a signal has civil time in all of its runs or in none.
+    /// A source without times begins a run; a signal has civil time in all of its runs or in none.
     pub(super) fn separate(&mut self, source: u64, block: &Block<'_>) -> Result<(), IngestError> {
         let part = self
             .sources

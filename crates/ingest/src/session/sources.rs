@@ -1,4 +1,4 @@
-//! From blocks to stored samples: the sources that are open, the blocks that are held, and what is told of both.
+//! Open sources, held blocks, and their counts and problems.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -6,20 +6,16 @@ use std::ops::Range;
 
 use isochrony_time::{Fixed, Stamp};
 
-use super::provenance::Imported;
-use super::target::{Held, Settled, Target};
-use super::{Next, Placed, Sequence, Session, Spec};
+use super::provenance::ImportedFile;
+use super::target::{FileOutcome, HeldBlock, Target};
+use super::{NextStamp, PlacedBlock, Sequence, Session, Spec};
 use crate::{IngestError, Problem};
 
-/// A source of which blocks were fed.
 #[derive(Default)]
 pub(super) struct Source {
     pub(super) name: String,
-    /// Blocks that are held.
     pub(super) waiting: usize,
-    /// Per signal, where its samples went.
     pub(super) parts: BTreeMap<String, Part>,
-    /// Bytes and version, once it is done.
     pub(super) done: Option<(u64, Option<i64>)>,
     /// More of it follows.
     pub(super) part: bool,
@@ -27,26 +23,24 @@ pub(super) struct Source {
 
 pub(super) struct Part {
     index: i64,
-    /// Index behind the last of its samples: beyond `samples` of them if there are gaps between.
+    /// Index after its last sample; gaps may make it exceed `samples`.
     end: i64,
-    /// How many samples came, also those that are there only once but came twice.
+    /// Samples received, duplicates included.
     samples: i64,
     stored: bool,
-    /// What of it shares time with other samples.
-    overlap: Option<Shared>,
-    /// What of it was there already, with the same stamps.
-    copied: Option<Shared>,
+    /// Its samples that overlap others in time.
+    overlap: Option<SharedSamples>,
+    /// Its samples that were stored already, with the same stamps.
+    copied: Option<SharedSamples>,
 }
 
-/// Samples that share time with stored ones.
-struct Shared {
-    /// Where the first of them is stored.
+struct SharedSamples {
     index: i64,
     samples: i64,
     civil: Range<Fixed>,
 }
 
-impl Shared {
+impl SharedSamples {
     fn add(shared: &mut Option<Self>, index: i64, samples: i64, civil: Range<Fixed>) {
         match shared {
             Some(shared) => {
@@ -78,7 +72,6 @@ impl Part {
         }
     }
 
-    /// Index behind the last of its samples.
     pub(super) fn end(&self) -> i64 {
         self.end
     }
@@ -89,7 +82,6 @@ impl Part {
         self.end = self.end.max(end);
     }
 
-    /// Takes in a later part of the same source.
     fn add(&mut self, later: Self) {
         self.index = self.index.min(later.index);
         self.end = self.end.max(later.end);
@@ -100,32 +92,31 @@ impl Part {
             (&mut self.copied, later.copied),
         ] {
             if let Some(later) = later {
-                Shared::add(shared, later.index, later.samples, later.civil);
+                SharedSamples::add(shared, later.index, later.samples, later.civil);
             }
         }
     }
 }
 
-/// What is to be told of a source at its end: long ones are committed in parts.
+/// Report of a source committed in parts.
 #[derive(Default)]
-pub(super) struct Whole {
-    /// It was imported before, and holds what it gave then.
+pub(super) struct SourceReport {
+    /// It was imported before and still holds that data.
     known: bool,
     parts: BTreeMap<String, Part>,
 }
 
-impl Whole {
+impl SourceReport {
     fn add(&mut self, signal: &str, part: Part) -> &Part {
         let first = part.index;
-        let whole = self.parts.entry(signal.into());
-        let whole = whole.or_insert_with(|| Part::at(first));
-        whole.add(part);
-        whole
+        let report = self.parts.entry(signal.into());
+        let report = report.or_insert_with(|| Part::at(first));
+        report.add(part);
+        report
     }
 }
 
 impl Session {
-    /// Counts samples that the store holds already.
     pub(crate) fn count_copied(&mut self, source: u64, signal: &str, samples: i64) {
         let part = self
             .sources
@@ -137,7 +128,7 @@ impl Session {
         }
     }
 
-    /// As if a source had not been begun.
+    /// Discards a source as if it had not begun.
     pub(crate) fn forget(&mut self, source: &str) {
         if let Some(number) = self.open.remove(source)
             && let Some(source) = self.sources.remove(&number)
@@ -146,14 +137,13 @@ impl Session {
         }
     }
 
-    /// Counts a file of a signal that was imported before.
     pub(crate) fn count_known(&mut self, signal: &str, spec: &Spec) -> Result<(), IngestError> {
         self.summary.known += 1;
         self.target(signal, spec)?.known += 1;
         Ok(())
     }
 
-    /// The target of a signal, which is created if it does not exist.
+    /// Creates the signal if it does not exist.
     pub(crate) fn target(&mut self, signal: &str, spec: &Spec) -> Result<&mut Target, IngestError> {
         let target = match self.targets.entry(signal.into()) {
             Entry::Occupied(known) => known.into_mut(),
@@ -180,7 +170,7 @@ impl Session {
         number
     }
 
-    /// Stores the block held for a signal, or sets it aside, knowing the stamp of the next one.
+    /// Stores or sets aside a held block, given the next stamp.
     pub(super) fn release(
         &mut self,
         signal: &str,
@@ -192,24 +182,24 @@ impl Session {
         }
     }
 
-    /// As [`put`](Self::put), of a block that was held; `None` if it was refused, which is then its source's problem.
+    /// Like [`put`](Self::put), for a held block; `None` if refused, which is its source's problem.
     pub(super) fn put_held(
         &mut self,
         signal: &str,
-        held: &Held,
+        held: &HeldBlock,
         stamp: Option<&Stamp>,
         next: Option<&Stamp>,
         sequence: Sequence,
-    ) -> Result<Option<Placed>, IngestError> {
+    ) -> Result<Option<PlacedBlock>, IngestError> {
         self.held_bytes -= held.bytes.len();
         if let Some(source) = self.sources.get_mut(&held.source) {
             source.waiting -= 1;
         }
-        let next = next.map(Next::from);
+        let next = next.map(NextStamp::from);
         let stored = self.put(held.source, signal, &held.bytes, stamp, next, sequence);
         match stored {
             Err(error) if !error.is_fatal() => {
-                // The error is of an earlier source than the one being fed.
+                // The error belongs to an earlier source than the current one.
                 if let Some(source) = self.sources.remove(&held.source) {
                     self.open.remove(&source.name);
                     let problem = Problem::new(&*source.name, &error);
@@ -222,27 +212,27 @@ impl Session {
         }
     }
 
-    /// Stores all blocks that are held; those that are aside may wait on.
+    /// Stores held blocks; those set aside may stay.
     pub(super) fn release_held(&mut self) -> Result<(), IngestError> {
         self.waiting(Target::holds)
             .iter()
             .try_for_each(|name| self.release(name, None))
     }
 
-    /// Stores all blocks that are held or aside, since nothing more comes.
+    /// Stores all held blocks and those set aside, at the end.
     pub(super) fn release_all(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
-        self.waiting(|target| target.aside.is_some())
+        self.waiting(|target| target.undecided.is_some())
             .iter()
-            .try_for_each(|name| self.decide_at_the_end(name))
+            .try_for_each(|name| self.decide_remaining(name))
     }
 
-    /// Stores all blocks that are held or aside, since they take too much memory.
+    /// Stores all held blocks and those set aside, to free memory.
     pub(super) fn release_memory(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
-        self.waiting(|target| target.aside.is_some())
+        self.waiting(|target| target.undecided.is_some())
             .iter()
-            .try_for_each(|name| self.decide_for_want_of_memory(name))
+            .try_for_each(|name| self.decide_to_free_memory(name))
     }
 
     fn waiting(&self, which: impl Fn(&Target) -> bool) -> Vec<String> {
@@ -250,18 +240,17 @@ impl Session {
         waiting.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Stores a block of a signal whose target exists.
     pub(crate) fn put(
         &mut self,
         source: u64,
         signal: &str,
         bytes: &[u8],
         stamp: Option<&Stamp>,
-        next: Option<Next<'_>>,
+        next: Option<NextStamp<'_>>,
         sequence: Sequence,
-    ) -> Result<Placed, IngestError> {
+    ) -> Result<PlacedBlock, IngestError> {
         let Some(target) = self.targets.get_mut(signal) else {
-            return Ok(Placed::duplicate(0, 0));
+            return Ok(PlacedBlock::duplicate(0, 0));
         };
         let name = self
             .sources
@@ -276,12 +265,11 @@ impl Session {
         Ok(placed)
     }
 
-    /// Counts samples of a source that went into a signal. `civil` matters where they share their time with others.
     pub(super) fn note_placed(
         &mut self,
         source: u64,
         signal: &str,
-        placed: &Placed,
+        placed: &PlacedBlock,
         bytes: u64,
         civil: Range<Fixed>,
     ) {
@@ -297,15 +285,15 @@ impl Session {
             part.samples += placed.samples;
             part.stored |= placed.stored;
             if placed.overlaps {
-                Shared::add(&mut part.overlap, placed.index, placed.samples, civil);
+                SharedSamples::add(&mut part.overlap, placed.index, placed.samples, civil);
             } else if !placed.stored {
-                Shared::add(&mut part.copied, placed.index, placed.samples, civil);
+                SharedSamples::add(&mut part.copied, placed.index, placed.samples, civil);
             }
         }
     }
 
-    /// Notes that a source's samples from `index` on share a time with what was stored before.
-    pub(super) fn tell_overlap(
+    /// Notes that a source's samples from `index` overlap stored ones.
+    pub(super) fn note_overlap(
         &mut self,
         source: u64,
         signal: &str,
@@ -317,37 +305,37 @@ impl Session {
             .get_mut(&source)
             .and_then(|source| source.parts.get_mut(signal));
         if let Some(part) = part {
-            Shared::add(&mut part.overlap, index, 0, civil);
+            SharedSamples::add(&mut part.overlap, index, 0, civil);
         }
     }
 
-    /// What was told of a source's earlier parts, which is told no more then.
-    fn whole(&mut self, name: &str) -> Whole {
+    /// Takes the report of a source's earlier parts.
+    fn take_report(&mut self, name: &str) -> SourceReport {
         let known = self.known.as_ref().and_then(|known| known.get(name));
-        self.unfinished.remove(name).unwrap_or(Whole {
+        self.unfinished.remove(name).unwrap_or(SourceReport {
             known: known.is_some(),
             parts: BTreeMap::new(),
         })
     }
 
-    /// Makes problems of what a source that does not go on shares with what was stored before.
+    /// Reports as problems what a finished source shares with stored samples.
     pub(super) fn report(&mut self, source: Source) {
-        let mut whole = self.whole(&source.name);
+        let mut report = self.take_report(&source.name);
         for (signal, part) in source.parts {
-            whole.add(&signal, part);
+            report.add(&signal, part);
         }
-        self.report_shared(&source.name, &whole);
+        self.report_shared(&source.name, &report);
     }
 
-    /// The same of sources of which only some parts came.
+    /// Likewise for sources of which only parts came.
     pub(super) fn report_unfinished(&mut self) {
-        for (name, whole) in std::mem::take(&mut self.unfinished) {
-            self.report_shared(&name, &whole);
+        for (name, report) in std::mem::take(&mut self.unfinished) {
+            self.report_shared(&name, &report);
         }
     }
 
-    fn report_shared(&mut self, name: &str, whole: &Whole) {
-        for (signal, part) in &whole.parts {
+    fn report_shared(&mut self, name: &str, report: &SourceReport) {
+        for (signal, part) in &report.parts {
             if let Some(shared) = &part.overlap {
                 let error = IngestError::Overlap {
                     signal: signal.clone(),
@@ -357,9 +345,9 @@ impl Session {
                 };
                 self.summary.problems.push(Problem::new(name, &error));
             }
-            // A source that has grown holds what it gave before.
+            // A source that has grown still holds its earlier data.
             let copied = part.copied.as_ref().filter(|_| part.stored);
-            if let Some(shared) = copied.filter(|_| !whole.known) {
+            if let Some(shared) = copied.filter(|_| !report.known) {
                 let error = IngestError::Repeated {
                     signal: signal.clone(),
                     index: shared.index,
@@ -372,7 +360,7 @@ impl Session {
         }
     }
 
-    /// Passes a finished source, or a part of one, on to the provenance of its signals.
+    /// Passes a finished source, or a part, to the provenance.
     pub(super) fn settle(&mut self, number: u64) {
         let ready = |source: &Source| source.done.is_some() && source.waiting == 0;
         if !self.sources.get(&number).is_some_and(ready) {
@@ -381,10 +369,10 @@ impl Session {
         let Some(source) = self.sources.remove(&number) else {
             return;
         };
-        let mut whole = self.whole(&source.name);
+        let mut report = self.take_report(&source.name);
         let (bytes, version) = source.done.unwrap_or_default();
         for (signal, part) in source.parts {
-            let file = Imported {
+            let file = ImportedFile {
                 source: source.name.clone(),
                 bytes,
                 index: part.index,
@@ -392,38 +380,38 @@ impl Session {
                 samples: part.samples.min(part.end - part.index),
                 version,
             };
-            let stored = whole.add(&signal, part).stored;
+            let stored = report.add(&signal, part).stored;
             if let Some(target) = self.targets.get_mut(&signal) {
                 for known in self.known.iter_mut().chain(self.kept.get_mut(&signal)) {
                     known.add(&file);
                 }
-                let settled = match (source.part, stored, whole.known) {
-                    (true, ..) => Settled::Part,
-                    (_, true, _) => Settled::Stored,
-                    (_, _, true) => Settled::Known,
-                    _ => Settled::Duplicate,
+                let outcome = match (source.part, stored, report.known) {
+                    (true, ..) => FileOutcome::Part,
+                    (_, true, _) => FileOutcome::Stored,
+                    (_, _, true) => FileOutcome::Known,
+                    _ => FileOutcome::Duplicate,
                 };
-                target.settle(file, settled);
+                target.settle(file, outcome);
             }
         }
-        // Even a duplicate is told, so that it is known the next time.
+        // Duplicates are recorded too, so that they are known next time.
         self.uncommitted += 1;
         if source.part {
-            self.unfinished.insert(source.name, whole);
+            self.unfinished.insert(source.name, report);
             return;
         }
-        self.report_shared(&source.name, &whole);
-        if whole.parts.values().any(|part| part.stored) {
+        self.report_shared(&source.name, &report);
+        if report.parts.values().any(|part| part.stored) {
             self.summary.files += 1;
             return;
         }
-        if whole.known {
-            // It was touched, or changed where it holds no samples.
+        if report.known {
+            // Touched, or changed outside its samples.
             self.summary.known += 1;
             return;
         }
         self.summary.duplicates += 1;
-        if let Some((signal, part)) = whole.parts.first_key_value() {
+        if let Some((signal, part)) = report.parts.first_key_value() {
             let (signal, index) = (signal.clone(), part.index);
             let error = IngestError::Duplicate { signal, index };
             let problem = Problem::new(&*source.name, &error);

@@ -1,20 +1,20 @@
-//! What an import did, as data.
+//! The summary of an import.
 
 use isochrony_time::{Fixed, MeanRate, Rate};
 
 use crate::{Problem, Problems};
 
-/// What an import did.
+/// Result of an import.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
     /// The signals that were fed, by name.
     pub signals: Vec<SignalSummary>,
-    /// Files of which something was stored.
+    /// Files with stored samples.
     pub files: u64,
     /// Files skipped because they were imported before.
     pub known: u64,
-    /// Files skipped because their samples are stored already, under the same stamp, from another file.
+    /// Files skipped since their samples are stored with the same stamp from another file.
     pub duplicates: u64,
     /// Bytes of samples stored.
     pub bytes: u64,
@@ -26,13 +26,13 @@ pub struct Summary {
     pub cancelled: bool,
 }
 
-/// What an import did to one signal, and what the signal is now.
+/// An import's effect on a signal, and the signal's present state.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SignalSummary {
     /// Name in the store.
     pub name: String,
-    /// Files of which something was stored.
+    /// Files with stored samples.
     pub files: u64,
     /// Samples stored by this import.
     pub added: i64,
@@ -40,15 +40,15 @@ pub struct SignalSummary {
     pub known: u64,
     /// Files skipped as duplicates.
     pub duplicates: u64,
-    /// Samples that the signal holds now.
+    /// Samples of the signal now.
     pub samples: i64,
-    /// Gaps that it has now.
+    /// Gaps of the signal now.
     pub gaps: u64,
-    /// Runs that it has now: one more than its clock steps and overlaps.
+    /// Runs of the signal now: one more than its clock steps and overlaps.
     pub runs: u64,
-    /// Mean rate, with uncertainty, of the run that knows it best; `None` without stamps.
+    /// Mean rate with uncertainty, of the run that knows it best; `None` without stamps.
     pub rate: Option<MeanRate>,
-    /// Rate that it was created with.
+    /// Nominal rate at creation.
     pub nominal_rate: Rate,
     /// Unit of its values, empty if unknown.
     pub unit: String,
@@ -63,7 +63,7 @@ impl Summary {
         self.problems.is_empty() && !self.cancelled
     }
 
-    /// The problem of one path, if it has one.
+    /// The problem of a path, if any.
     #[must_use]
     pub fn problem(&self, path: &str) -> Option<&Problem> {
         self.problems

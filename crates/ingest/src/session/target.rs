@@ -1,4 +1,4 @@
-//! One signal that an import feeds.
+//! A signal that an import feeds.
 
 mod put;
 
@@ -9,63 +9,56 @@ use isochrony_store::{CreateOptions, SampleFormat, Signal, SignalWriter, Store, 
 use isochrony_time::{Fixed, Placement, Stamp};
 use serde_json::Value;
 
-use super::aside::Aside;
-use super::provenance::{self, Imported, Untold};
+use super::provenance::{self, ImportedFile, UnrecordedFiles};
+use super::undecided::UndecidedBlocks;
 use super::{SessionOptions, SignalSummary, Spec};
 use crate::IngestError;
 
-/// Rates that differ by less are the same clock's.
+/// Rates with a smaller relative difference are equal.
 const SAME_RATE: f64 = 1e-3;
 
 pub(crate) struct Target {
     name: String,
     writer: SignalWriter,
     format: SampleFormat,
-    /// What it was checked against last; blocks of one file share it.
+    /// The spec checked last; a file's blocks share it.
     checked: Option<Spec>,
-    /// Civil time at which the live run ended when the session began.
+    /// Civil end of the live run when the session began.
     ended: Option<Fixed>,
-    /// Latest stamp stored: only one up to it can be a duplicate's.
+    /// Latest stored stamp: a duplicate has none later.
     latest: Option<Fixed>,
-    /// Last value of the block before, in units of the signal.
     edge: Option<f64>,
     value_jump: Option<f64>,
     scale: (f64, f64),
-    held: Option<Held>,
-    /// Blocks that wait for more than the next one.
-    pub(super) aside: Option<Aside>,
-    /// Latest nominal end of a stamped block.
+    held: Option<HeldBlock>,
+    pub(super) undecided: Option<UndecidedBlocks>,
     pub(super) tip: Option<Fixed>,
-    /// The source that the latest appended block came from.
+    /// Source of the last appended block.
     pub(super) fed_by: Option<u64>,
-    untold: Untold,
+    unrecorded: UnrecordedFiles,
     files: u64,
     duplicates: u64,
     pub(crate) known: u64,
     added: i64,
 }
 
-/// A block that waits for the stamp of the next one.
-pub(crate) struct Held {
+pub(crate) struct HeldBlock {
     pub(crate) source: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) stamp: Option<Stamp>,
 }
 
-/// What became of a source's samples of one signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Settled {
-    /// More of it comes, with which it is counted.
+pub(crate) enum FileOutcome {
+    /// More of it follows, and it is counted then.
     Part,
-    /// Some were stored.
     Stored,
     /// All were stored from the same source before.
     Known,
-    /// All were stored from another source before.
     Duplicate,
 }
 
-impl Held {
+impl HeldBlock {
     pub(crate) fn new(source: u64, bytes: &[u8], stamp: Option<Stamp>) -> Self {
         Self {
             source,
@@ -112,10 +105,10 @@ impl Target {
             scale: signal.state().meta.calibration.unwrap_or((1.0, 0.0)),
             writer,
             held: None,
-            aside: None,
+            undecided: None,
             tip: ended,
             fed_by: None,
-            untold: Untold::default(),
+            unrecorded: UnrecordedFiles::default(),
             files: 0,
             duplicates: 0,
             known: 0,
@@ -123,7 +116,6 @@ impl Target {
         })
     }
 
-    /// Whether a block's description is that of the signal.
     pub(crate) fn check(&mut self, spec: &Spec) -> Result<(), IngestError> {
         if self.checked.as_ref() == Some(spec) {
             return Ok(());
@@ -177,14 +169,13 @@ impl Target {
         }))
     }
 
-    /// Begins a run for samples whose time nobody knows.
     pub(super) fn begin_run(&mut self) -> Result<(), IngestError> {
         self.writer.begin_run()?;
         self.edge = None;
         Ok(())
     }
 
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub(crate) fn hold(&mut self, held: HeldBlock) {
         self.held = Some(held);
     }
 
@@ -192,28 +183,27 @@ impl Target {
         self.held.is_some()
     }
 
-    /// Whether what is held is these very samples with this very stamp.
+    /// Whether the held block has these samples and this stamp.
     pub(crate) fn holds_copy(&self, bytes: &[u8], stamp: Option<&Stamp>) -> bool {
         let held = self.held.as_ref();
         held.is_some_and(|held| held.stamp.as_ref() == stamp && held.bytes == bytes)
     }
 
-    /// The stamp of what is held.
     pub(super) fn held_stamp(&self) -> Option<&Stamp> {
         self.held.as_ref().and_then(|held| held.stamp.as_ref())
     }
 
-    pub(crate) fn unhold(&mut self) -> Option<Held> {
+    pub(crate) fn unhold(&mut self) -> Option<HeldBlock> {
         self.held.take()
     }
 
-    /// A stamp for samples that follow on those before `index`, as exact as the first one's.
+    /// For samples that follow those before `index`, with the resolution of the first stamp.
     pub(crate) fn stamp_at(&self, index: i64, resolution: Fixed) -> Result<Stamp, IngestError> {
         let time = self.signal()?.time_of(index)?;
         Ok(Stamp::new(time.value, resolution))
     }
 
-    /// Whether these are the samples stored from `index` on.
+    /// Whether these samples are stored from `index` on.
     pub(crate) fn holds_at(&self, index: i64, bytes: &[u8]) -> Result<bool, IngestError> {
         let signal = self.writer.signal()?;
         let end = index + (bytes.len() / self.format.size()) as i64;
@@ -232,8 +222,8 @@ impl Target {
         Ok(rest.is_empty())
     }
 
-    /// Takes the present end for the one that tells late blocks from new ones.
-    pub(crate) fn look_again(&mut self) -> Result<(), IngestError> {
+    /// Makes the present end separate late blocks from new ones.
+    pub(crate) fn set_late_boundary(&mut self) -> Result<(), IngestError> {
         self.ended = live_end(&self.signal()?)?;
         Ok(())
     }
@@ -242,7 +232,6 @@ impl Target {
         self.format
     }
 
-    /// Nominal duration of samples.
     pub(super) fn duration(&self, samples: i64) -> Result<Fixed, IngestError> {
         let rate = match &self.checked {
             Some(spec) => spec.rate,
@@ -251,7 +240,7 @@ impl Target {
         Ok(rate.duration_ns(samples).map_err(StoreError::from)?)
     }
 
-    /// The time that samples with this stamp take.
+    /// The civil range of samples with this stamp.
     pub(super) fn civil_range(
         &self,
         bytes: &[u8],
@@ -262,7 +251,7 @@ impl Target {
         Ok(stamp.civil..end.unwrap_or(stamp.civil))
     }
 
-    /// What samples with this stamp would be if they were appended.
+    /// The placement of samples if appended.
     pub(super) fn placement(
         &self,
         samples: i64,
@@ -272,30 +261,29 @@ impl Target {
         Ok(self.writer.placement(samples, stamp, next)?)
     }
 
-    /// Counts a file that is all in, or was there already.
-    pub(crate) fn settle(&mut self, file: Imported, settled: Settled) {
-        match settled {
-            Settled::Part => {}
-            Settled::Stored => self.files += 1,
-            Settled::Known => self.known += 1,
-            Settled::Duplicate => self.duplicates += 1,
+    pub(crate) fn settle(&mut self, file: ImportedFile, outcome: FileOutcome) {
+        match outcome {
+            FileOutcome::Part => {}
+            FileOutcome::Stored => self.files += 1,
+            FileOutcome::Known => self.known += 1,
+            FileOutcome::Duplicate => self.duplicates += 1,
         }
-        self.untold.push(file);
+        self.unrecorded.push(file);
     }
 
-    /// Queues the provenance of what was imported since the last call.
-    pub(crate) fn tell(&mut self) -> Result<(), IngestError> {
-        for (start, end, fields) in self.untold.tell() {
+    /// Queues the provenance recorded since the last call.
+    pub(crate) fn queue_provenance(&mut self) -> Result<(), IngestError> {
+        for (start, end, fields) in self.unrecorded.take_events() {
             let Value::Object(fields) = fields else {
                 continue;
             };
             self.writer
-                .add_event(provenance::KIND, start..end, &fields)?;
+                .add_event(provenance::EVENT_KIND, start..end, &fields)?;
         }
         Ok(())
     }
 
-    /// The signal by its recorder's own clock, as that of stamps.
+    /// The signal on its recorder's own clock, as stamps are.
     pub(crate) fn signal(&self) -> Result<Signal, IngestError> {
         Ok(self.writer.signal()?.as_recorded())
     }
@@ -324,7 +312,7 @@ impl Target {
     }
 }
 
-/// Civil time at which the run ends that appending continues.
+/// Civil end of the run that appends continue.
 fn live_end(signal: &Signal) -> Result<Option<Fixed>, IngestError> {
     let late = |reason| matches!(reason, RunReason::Overlap | RunReason::Late);
     let live = signal

@@ -1,4 +1,4 @@
-//! Files as they come: bad ones, impossible dates, either byte order.
+//! Bad files, impossible dates, both byte orders.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
     let mut recorder = Recorder::new(START, 2000.0, 0.0, 6000, MICRO);
     recorder.record(30);
     recorder.write(&source, "s", "p");
-    // The same file once more, below another folder.
+    // The same file in another folder.
     let copy = &recorder.files[7];
     let bytes: Vec<u8> = copy
         .samples
@@ -25,7 +25,7 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
     write(&source, "s/2010/060/p/s_1267401990000000.raw", b"odd");
     #[cfg(unix)]
     {
-        // Reading a folder as a file fails even for those who may read everything.
+        // Reading a folder as a file fails even for root.
         std::os::unix::fs::symlink(
             "/nonexistent",
             source.join("s/2010/060/p/s_1267402000000000.raw"),
@@ -61,7 +61,7 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
     assert_eq!(samples(&signal), recorder.samples());
     assert_eq!((gaps(&signal).len(), signal.state().runs.len()), (0, 1));
 
-    // Partial takes the whole samples of the odd one, 93 s later; everything else is known.
+    // `partial` takes the whole samples of the odd file, 93 s later; the rest is known.
     let mut options = RawOptions::preset("censam").unwrap();
     options.partial = true;
     let again = import_raw(&store, &source, &options, None).unwrap();
@@ -72,7 +72,7 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
 }
 
 #[test]
-fn a_file_dated_1970_costs_no_index() {
+fn a_file_dated_1970_takes_no_indices() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("src");
     let mut early = Recorder::new(5 * SECOND, 2000.0, 0.0, 6000, MICRO);

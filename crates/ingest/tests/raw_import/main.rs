@@ -1,10 +1,10 @@
-//! Raw imports end to end, against recordings whose truth is known.
+//! Raw imports end to end, against recordings with known truth.
 
-mod again;
 mod clock;
 #[path = "../suite/common/mod.rs"]
 mod common;
 mod files;
+mod repeated;
 
 use std::path::Path;
 
@@ -23,7 +23,6 @@ fn new_store(folder: &Path) -> Store {
     Store::open(folder.join("water.iso"), Mode::Append).unwrap()
 }
 
-/// All samples of a signal in storage order, without gaps.
 fn samples(signal: &Signal) -> Vec<i16> {
     let selection = signal.select(0..signal.end_index()).unwrap();
     let parts = selection
@@ -74,7 +73,7 @@ fn progress_ends_with_everything_and_cancel_stops_between_files() {
 }
 
 #[test]
-fn a_store_that_is_only_read_is_an_error() {
+fn a_read_only_store_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     new_store(folder.path()).close().unwrap();
     let store = Store::open(folder.path().join("water.iso"), Mode::Read).unwrap();

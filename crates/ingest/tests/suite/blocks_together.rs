@@ -1,4 +1,4 @@
-//! Blocks that come together are stored as if they came one by one.
+//! Blocks given together are stored as if given one by one.
 
 use isochrony_ingest::{Block, IngestError, Session, SessionOptions, Spec, StampedBlocks, Summary};
 use isochrony_segment::DType;
@@ -9,22 +9,22 @@ use proptest::prelude::*;
 const START: i64 = 1_267_401_600_000_000_000;
 const SIGNALS: [&str; 2] = ["x", "y"];
 
-/// What happens before a recording.
+/// Event before a recording.
 #[derive(Debug, Clone, Copy)]
-enum Before {
-    /// It follows on, its stamp off by this many ns.
+enum Disturbance {
+    /// None; its stamp is off by this many ns.
     Jitter(i64),
-    /// Time passes, or goes back, for all that comes.
+    /// Time passes or steps back from here on.
     Step(i64),
-    /// The clock is off, this once.
+    /// The clock is off once.
     Wrong(i64),
-    /// The recording before comes again.
+    /// The previous recording is repeated.
     Again,
-    /// One long before comes again.
+    /// A much earlier recording is repeated.
     Earlier,
-    /// It lies this many ns before the end of a recording that goes on beside it.
+    /// It lies this many ns before the end of a recording that continues.
     Beside(i64),
-    /// The recorder says that a leap second was inserted.
+    /// The recorder reports an inserted leap second.
     Leap,
 }
 
@@ -37,46 +37,46 @@ struct Recording {
     file: usize,
 }
 
-fn before() -> impl Strategy<Value = Before> {
+fn disturbance() -> impl Strategy<Value = Disturbance> {
     prop_oneof![
-        60 => (-400i64..400).prop_map(|us| Before::Jitter(us * 1000)),
-        2 => (1i64..5000).prop_map(|ms| Before::Step(ms * 1_000_000)),
-        1 => (-5000i64..0).prop_map(|ms| Before::Step(ms * 1_000_000)),
-        1 => Just(Before::Step(90 * 86_400_000_000_000)),
-        2 => (-3000i64..3000).prop_map(|ms| Before::Wrong(ms * 1_000_000)),
-        // Whole samples, which fine stamps tell apart.
-        2 => (-3i64..=3).prop_map(|samples| Before::Wrong(samples * 10_000_000)),
-        2 => (-3i64..=3).prop_map(|samples| Before::Step(samples * 10_000_000)),
-        3 => (1i64..4000).prop_map(|ms| Before::Beside(ms * 1_000_000)),
-        1 => Just(Before::Again),
-        1 => Just(Before::Earlier),
-        1 => Just(Before::Leap),
+        60 => (-400i64..400).prop_map(|us| Disturbance::Jitter(us * 1000)),
+        2 => (1i64..5000).prop_map(|ms| Disturbance::Step(ms * 1_000_000)),
+        1 => (-5000i64..0).prop_map(|ms| Disturbance::Step(ms * 1_000_000)),
+        1 => Just(Disturbance::Step(90 * 86_400_000_000_000)),
+        2 => (-3000i64..3000).prop_map(|ms| Disturbance::Wrong(ms * 1_000_000)),
+        // Whole samples, which fine stamps resolve.
+        2 => (-3i64..=3).prop_map(|samples| Disturbance::Wrong(samples * 10_000_000)),
+        2 => (-3i64..=3).prop_map(|samples| Disturbance::Step(samples * 10_000_000)),
+        3 => (1i64..4000).prop_map(|ms| Disturbance::Beside(ms * 1_000_000)),
+        1 => Just(Disturbance::Again),
+        1 => Just(Disturbance::Earlier),
+        1 => Just(Disturbance::Leap),
     ]
 }
 
-/// Recordings of some files, 100 Hz.
+/// Recordings in several files, 100 Hz.
 fn recordings(
-    befores: &[(Before, i64)],
+    disturbances: &[(Disturbance, i64)],
     resolution: i64,
     jitters: bool,
     file: usize,
 ) -> Vec<Recording> {
     let (mut time, mut first) = (START, 0);
     let mut all: Vec<Recording> = Vec::new();
-    for (number, &(before, samples)) in befores.iter().enumerate() {
+    for (number, &(disturbance, samples)) in disturbances.iter().enumerate() {
         let (mut off, mut leap) = (0, false);
-        match before {
-            Before::Jitter(ns) if jitters => off = ns,
-            Before::Jitter(_) => {}
-            Before::Step(ns) => time += ns,
-            Before::Wrong(ns) => off = ns,
-            Before::Beside(ns) => off = -ns,
-            Before::Leap => {
+        match disturbance {
+            Disturbance::Jitter(ns) if jitters => off = ns,
+            Disturbance::Jitter(_) => {}
+            Disturbance::Step(ns) => time += ns,
+            Disturbance::Wrong(ns) => off = ns,
+            Disturbance::Beside(ns) => off = -ns,
+            Disturbance::Leap => {
                 time -= 1_000_000_000;
                 leap = true;
             }
-            Before::Again | Before::Earlier => {
-                let back = if matches!(before, Before::Again) {
+            Disturbance::Again | Disturbance::Earlier => {
+                let back = if matches!(disturbance, Disturbance::Again) {
                     1
                 } else {
                     30
@@ -98,7 +98,7 @@ fn recordings(
             stamp: Stamp { leap, ..stamp },
             file: number / file,
         });
-        if !matches!(before, Before::Beside(_)) {
+        if !matches!(disturbance, Disturbance::Beside(_)) {
             time += samples * 10_000_000;
         }
         first += samples as i32;
@@ -113,7 +113,7 @@ fn bytes(recordings: &[Recording]) -> Vec<u8> {
     samples.flat_map(i32::to_ne_bytes).collect()
 }
 
-/// Imports files; blocks of one file and signal come together in groups of at most `most`.
+/// Imports files; blocks of one file and signal are given in groups of at most `most`.
 fn import(store: &Store, all: &[Recording], options: &SessionOptions, most: usize) -> Summary {
     let spec = Spec::new(DType::I32, Rate::from_hz(100).unwrap());
     let mut session = Session::new(store, options.clone()).unwrap();
@@ -154,7 +154,7 @@ fn import(store: &Store, all: &[Recording], options: &SessionOptions, most: usiz
     session.finish().unwrap()
 }
 
-/// All that is stored, and what the import says.
+/// The stored content and the summary.
 fn stored(store: &Store, summary: &Summary) -> Vec<String> {
     let mut out = vec![format!(
         "{:?} {} {} {:?}",
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn any_grouping_equals_one_by_one(
-        befores in prop::collection::vec((before(), 1i64..40), 1..160),
+        disturbances in prop::collection::vec((disturbance(), 1i64..40), 1..160),
         most in 2usize..60,
         file in 10usize..200,
         resolution in prop::sample::select(vec![1000, 100_000, 1_000_000]),
@@ -192,9 +192,9 @@ proptest! {
         value_jump in prop::option::weighted(0.1, 0.5f64..3.0),
         grows in prop::bool::weighted(0.3),
     ) {
-        let all = recordings(&befores, resolution, jitters, file);
-        // Again with more in the last file: what is stored of it is compared with what comes.
-        let grown = befores.len() * 2 / 3;
+        let all = recordings(&disturbances, resolution, jitters, file);
+        // Repeated with a longer last file, whose stored part is compared.
+        let grown = disturbances.len() * 2 / 3;
         let begun = &all[..grown.min(all.len())];
         let options = SessionOptions { gap_slip_ns, value_jump, ..SessionOptions::default() };
         let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ fn layout(template: &str) -> Layout {
 }
 
 #[test]
-fn recordings_come_by_signal_and_time_whatever_the_listing_order() {
+fn recordings_are_sorted_for_any_listing_order() {
     let folder = tempfile::tempdir().unwrap();
     for epoch in [90, 30, 1000, 60] {
         for station in ["b", "a"] {
@@ -49,7 +49,7 @@ fn recordings_come_by_signal_and_time_whatever_the_listing_order() {
 }
 
 #[test]
-fn a_layout_without_names_calls_the_signal_as_the_folder() {
+fn a_layout_without_names_names_the_signal_like_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "buoy/20100301.raw", 2);
     let found = discover(
@@ -121,7 +121,7 @@ fn everything_that_is_no_recording_is_listed_with_its_reason() {
 
 #[cfg(unix)]
 #[test]
-fn folders_that_contain_each_other_through_links_end() {
+fn link_cycles_end() {
     let folder = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
     write(folder.path(), "a/s_1.raw", 2);
@@ -144,7 +144,7 @@ fn folders_that_contain_each_other_through_links_end() {
 }
 
 #[test]
-fn a_folder_to_leave_out_is_left_out_without_a_word() {
+fn an_excluded_folder_is_skipped_silently() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "water.iso/zarr.json", 2);
     write(folder.path(), "s_1.raw", 2);

@@ -1,11 +1,11 @@
-//! Every error says what, where and how to mend it.
+//! Every error says what, where and how to fix it.
 
 use std::collections::BTreeSet;
 
 use isochrony_ingest::IngestError;
 use isochrony_time::Fixed;
 
-/// One value of every variant, its code, and what its message must hold.
+/// A value of every variant, its code, and substrings of its message.
 fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
     let template = || "{a}".to_owned();
     let path = || "s/f.raw".to_owned();
@@ -277,7 +277,7 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
 }
 
 #[test]
-fn every_error_has_its_own_code_and_a_message_that_helps() {
+fn every_error_has_its_own_code_and_a_complete_message() {
     let mut codes = BTreeSet::new();
     for (error, code, parts) in samples() {
         assert_eq!(error.code(), code);
@@ -297,7 +297,7 @@ fn every_error_has_its_own_code_and_a_message_that_helps() {
     let error = IngestError::from(inner);
     assert_eq!((error.code(), error.to_string()), ("no_such_signal", text));
     assert!(error.is_fatal());
-    // Read from the source, so that a new variant cannot be forgotten here.
+    // Read from the source, so that no variant can be forgotten.
     let source = include_str!("../../src/error.rs");
     let known: BTreeSet<&str> = source
         .split("=> \"")

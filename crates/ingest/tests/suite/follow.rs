@@ -1,4 +1,4 @@
-//! Following a folder that grows.
+//! Following a growing folder.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -8,7 +8,7 @@ use crate::common::{Recorder, SECOND, write};
 use isochrony_ingest::{Follow, RawOptions, import_raw};
 use isochrony_store::{Mode, Store};
 
-/// Waits until the store has so many samples, as another handle of it sees.
+/// Waits until another handle of the store sees so many samples.
 fn wait_for(store: &Store, samples: i64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while store
@@ -43,7 +43,7 @@ fn files_are_imported_when_they_are_complete_and_not_before() {
         std::thread::spawn(move || import_raw(&store, &source, &options, None).unwrap())
     };
     wait_for(&store, 18_000);
-    // A file that is still being written counts when it is full.
+    // A file being written counts once full.
     let growing = source.join(recorder.path("s", "p", &recorder.files[3]));
     let bytes: Vec<u8> = recorder.files[3]
         .samples
@@ -60,12 +60,12 @@ fn files_are_imported_when_they_are_complete_and_not_before() {
     assert_eq!(store.signal("s/p").unwrap().sample_count(), 18_000);
     file.write_all(&bytes[4001..]).unwrap();
     wait_for(&store, 24_000);
-    // A name that passes is not reported, one that stays is.
+    // A temporary name is not reported, a permanent one is.
     write(&source, "s/passing.tmp", b"x");
     write(&source, "s/staying.txt", b"x");
     std::thread::sleep(Duration::from_millis(100));
     std::fs::remove_file(source.join("s/passing.tmp")).unwrap();
-    // A short file counts when the next one is there, the last one when it keeps still.
+    // A short file counts once the next exists, the last once it no longer grows.
     let mut short = recorder.clone();
     short.files.truncate(4);
     short.record_samples(1000);

@@ -1,4 +1,4 @@
-//! Layout templates: what they accept, what they mean, and how they refuse.
+//! Layout templates: syntax, meaning and errors.
 
 use isochrony_ingest::{IngestError, Layout, Preset};
 use proptest::prelude::*;
@@ -214,7 +214,7 @@ fn rejected_paths_say_where_and_why() {
 }
 
 #[test]
-fn matching_a_hostile_name_ends_soon() {
+fn matching_an_adversarial_name_is_bounded() {
     let layout: Layout = format!("{}b", "*a".repeat(40)).parse().unwrap();
     let error = layout.read(&"a".repeat(250)).unwrap_err();
     assert!(matches!(error, IngestError::Misnamed { .. }), "{error}");
@@ -229,7 +229,7 @@ fn every_preset_parses() {
     assert_eq!(Preset::find("nosuch").unwrap_err().code(), "unknown_preset");
 }
 
-/// One piece of a template, with the text that it stands for in a path.
+/// A piece of a template and its text in a path.
 #[derive(Debug, Clone)]
 enum Piece {
     Literal(String),
@@ -261,7 +261,7 @@ proptest! {
         values in prop::array::uniform3("[a-w][a-w0-9]{0,6}"),
         epoch in 0_i64..9_000_000_000,
     ) {
-        // Literals have no character of the values' alphabet, so there is one way to read the path.
+        // Literals and values share no character, so that the path is unambiguous.
         let (mut template, mut path, mut order, mut touching) = (String::new(), String::new(), Vec::new(), false);
         for component in &components {
             let mut was_name = false;
@@ -318,7 +318,7 @@ fn a_date_beside_an_hour_and_a_minute_is_a_whole_stamp() {
         assert_eq!(stamp.ns, (1_267_401_600 + seconds) * 1_000_000_000);
         assert_eq!(stamp.resolution_ns, 60_000_000_000);
     }
-    // Beside a whole time the same fields are labels.
+    // Beside a complete time the same fields are labels.
     let layout: Layout = "{hour}/{station}_{iso}.wav".parse().unwrap();
     let stamp = layout
         .read("23/a_20100301T0740.wav")
@@ -329,7 +329,7 @@ fn a_date_beside_an_hour_and_a_minute_is_a_whole_stamp() {
 }
 
 #[test]
-fn a_counter_behind_a_time_is_no_zone() {
+fn a_counter_after_a_time_is_not_a_zone() {
     let base = 1_267_401_600 * 1_000_000_000;
     for (template, name) in [
         ("{iso}*.raw", "20100301T000000-0040.raw"),

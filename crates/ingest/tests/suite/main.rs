@@ -1,4 +1,4 @@
-//! Imports, in one binary: each file of a folder of tests would be linked by itself.
+//! All tests of imports in one binary, which links once.
 
 mod blocks_together;
 mod common;

@@ -1,4 +1,4 @@
-//! Files from elsewhere beside a recording, and steps of its own clock: told apart within one import.
+//! Within one import, files from elsewhere are distinguished from clock steps.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn count(signal: &Signal, kind: &str) -> usize {
     signal.events().filter(|event| event.kind == kind).count()
 }
 
-/// In another folder, since the same stamp makes the same name.
+/// In another folder, since equal stamps make equal names.
 fn write_beside(source: &Path, recorder: &Recorder, file: &File) {
     let path = recorder.path("s", "p", file).replace("/2010/", "/2011/");
     let samples = file.samples.iter();
@@ -46,7 +46,7 @@ fn a_foreign_file_in_the_middle_is_an_overlap_and_a_problem() {
         let mut got: Vec<i16> = samples(&signal);
         assert_eq!(got.len(), expected.len(), "{off}");
         if off == 0 {
-            // Which of two files with one stamp is the recording's, their names decide.
+            // Of two files with one stamp, names decide which is the recording's.
             let mut expected = expected;
             got.sort_unstable();
             expected.sort_unstable();
@@ -75,7 +75,7 @@ fn a_foreign_file_in_the_middle_is_an_overlap_and_a_problem() {
         );
         assert!(!summary.problems.list.is_empty());
 
-        // All is known now, and what the recorder goes on to write follows on.
+        // All is known now; new files continue the recording.
         let already = recorder.files.len();
         recorder.record(3);
         for file in &recorder.files[already..] {
@@ -121,7 +121,7 @@ fn a_true_step_back_stays_a_step() {
 }
 
 #[test]
-fn a_copy_of_a_file_behind_a_gap_as_long_as_it_hides_no_gap() {
+fn a_copy_after_a_gap_of_its_length_does_not_hide_the_gap() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("src");
     let mut recorder = Recorder::new(START, 2000.0, 0.0, 6000, MICRO);

@@ -1,5 +1,4 @@
-//! Blocks that any importer feeds, which overlap in time what is stored: overlaps and clock steps told apart, copies
-//! skipped, all of them reported.
+//! Blocks that overlap stored ones in time: overlaps and clock steps are distinguished, copies skipped, all reported.
 
 use crate::common::{reasons, samples};
 use isochrony_ingest::{Block, Problem, Session, SessionOptions, Spec, Summary};
@@ -10,10 +9,10 @@ use isochrony_time::{Fixed, Rate, Stamp};
 const SECOND: i64 = 1_000_000_000;
 const START: i64 = 1_267_401_600 * SECOND;
 
-/// Samples of a second each; block `n` of a recorder begins `n` seconds after the recorder.
+/// A recorder at one sample a second; block `n` begins `n` seconds after it.
 struct Recorder {
     source: &'static str,
-    /// Second at which it begins, and value of its first sample.
+    /// Its first second and first value.
     from: i64,
     first: i32,
     blocks: i64,
@@ -73,7 +72,7 @@ fn feed(session: &mut Session, recorder: &Recorder) {
     session.done(recorder.source, 4, Some(1)).unwrap();
 }
 
-/// Feeds sources one after the other, as an importer does that sorts files by their beginning.
+/// Feeds sources in order of their start.
 fn import(recorders: &[&Recorder]) -> (tempfile::TempDir, Summary, Signal) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -110,8 +109,8 @@ fn assert_range(problem: &Problem, from: &str, to: &str) {
 }
 
 #[test]
-fn a_source_beside_a_recording_that_goes_on_is_an_overlap() {
-    // One block of it or many; the recording goes on at once or in another file.
+fn a_source_within_the_time_of_a_recording_is_an_overlap() {
+    // One block or many; the recording continues at once or in another file.
     for blocks in [1, 2, 7] {
         let first = recorder("a", 0, 0, 30);
         let beside = recorder("b", 20, 1_000_000, blocks);
@@ -125,7 +124,7 @@ fn a_source_beside_a_recording_that_goes_on_is_an_overlap() {
             [RunReason::First, RunReason::Overlap, RunReason::Resumed]
         );
         assert_eq!(kinds(&signal), ["overlap"]);
-        // All is kept, in the order of storing; and no gap comes of it.
+        // All is kept in storage order, without a gap.
         let expected = [first.samples(), beside.samples(), after.samples()].concat();
         assert_eq!(samples::<i32>(&signal), expected);
         assert_eq!(signal.gaps().len(), 0);
@@ -134,7 +133,7 @@ fn a_source_beside_a_recording_that_goes_on_is_an_overlap() {
 }
 
 #[test]
-fn a_source_that_begins_before_the_last_ends_and_goes_on_is_a_step_and_a_problem() {
+fn a_source_that_begins_before_the_end_and_outlasts_it_is_a_step_and_a_problem() {
     let (first, second) = (recorder("a", 0, 0, 60), recorder("b", 30, 500_000, 60));
     let (_folder, summary, signal) = import(&[&first, &second]);
     assert_eq!(codes(&summary), [("b", "overlap")]);
@@ -225,8 +224,8 @@ fn foreign_blocks_within_one_source_are_an_overlap_where_the_recording_resumes()
 }
 
 #[test]
-fn blocks_without_stamp_go_where_the_block_before_them_goes() {
-    // After a stamp each that lies beside the recording, samples that follow on it.
+fn blocks_without_stamp_follow_the_block_before() {
+    // Samples that follow a stamp within the recording.
     for ends_beside in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -260,7 +259,7 @@ fn blocks_without_stamp_go_where_the_block_before_them_goes() {
 }
 
 #[test]
-fn repeated_blocks_are_skipped_and_told() {
+fn repeated_blocks_are_skipped_and_reported() {
     // The second source begins with ten blocks of the first.
     let (first, second) = (recorder("a", 0, 0, 30), recorder("b", 20, 2000, 30));
     let (_folder, summary, signal) = import(&[&first, &second]);
@@ -275,7 +274,7 @@ fn repeated_blocks_are_skipped_and_told() {
     );
     assert_eq!(reasons(&signal), [RunReason::First]);
     assert_eq!(samples::<i32>(&signal), (0..5000).collect::<Vec<_>>());
-    // Nothing of it is new.
+    // A pure copy.
     let copy = recorder("b", 5, 500, 10);
     let (_folder, summary, signal) = import(&[&first, &copy]);
     assert_eq!(codes(&summary), [("b", "duplicate")]);
@@ -284,7 +283,7 @@ fn repeated_blocks_are_skipped_and_told() {
 }
 
 #[test]
-fn a_source_that_grew_does_not_repeat_itself() {
+fn a_grown_source_reports_no_copies_of_itself() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     for blocks in [10, 25] {
@@ -309,7 +308,7 @@ fn a_source_that_grew_does_not_repeat_itself() {
 }
 
 #[test]
-fn a_later_import_tells_overlaps_as_one_import_does() {
+fn a_later_import_detects_overlaps_like_a_single_import() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let first = recorder("a", 0, 0, 60);
@@ -336,9 +335,9 @@ fn a_later_import_tells_overlaps_as_one_import_does() {
 }
 
 #[test]
-fn a_commit_that_is_due_waits_for_what_decides() {
-    // Of what comes with the second source and the third, a commit is due before the clock that stepped back is past the
-    // end of the first.
+fn a_due_commit_waits_for_the_blocks_that_decide() {
+    // With the second and third source, a commit is due before the clock that stepped back has passed the end of the
+    // first.
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = SessionOptions {
@@ -380,7 +379,7 @@ fn a_commit_that_is_due_waits_for_what_decides() {
     assert_eq!(codes(&summary), [("b", "overlap")]);
     assert_eq!(signal.sample_count(), 9000);
     assert_eq!(store.signal("y").unwrap().sample_count(), 12_000);
-    // All four are known from here on.
+    // All four are known now.
     let mut again = Session::new(&store, SessionOptions::default()).unwrap();
     for source in ["a", "b", "c", "d"] {
         assert!(again.known(source, 4, Some(1)).unwrap(), "{source}");

@@ -1,4 +1,4 @@
-//! Sessions: what any importer may feed.
+//! Sessions fed as importers may feed them.
 
 use isochrony_ingest::{Block, Problem, Session, SessionOptions, Spec};
 use isochrony_segment::DType;
@@ -56,7 +56,7 @@ fn blocks_of_many_signals_and_sources_become_signals() {
     for file in 0..5 {
         let source = format!("/data/day/file{file}");
         for channel in ["x", "y"] {
-            // Two blocks a file, the second without stamp; a pause of 3 s before file 3.
+            // Two blocks per file, the second without stamp; a pause of 3 s before file 3.
             let at = i64::from(file) * 4 * SECOND + if file >= 3 { 3 * SECOND } else { 0 };
             feed(&mut session, channel, &source, &ramp(file * 400), stamp(at));
             feed(
@@ -104,13 +104,13 @@ fn blocks_of_many_signals_and_sources_become_signals() {
         );
     }
 
-    // All of them are known the next time, unless their content changed.
+    // All are known next time, unless their content changed.
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();
     assert!(session.known("/data/day/file3", 1234, Some(77)).unwrap());
     assert!(!session.known("/data/day/file3", 1234, Some(78)).unwrap());
     assert!(!session.known("/data/day/file3", 1235, Some(77)).unwrap());
     assert!(!session.known("/data/day/file9", 1234, Some(77)).unwrap());
-    // Touched, but the same: its samples are not stored twice.
+    // Touched but equal: not stored twice.
     feed(
         &mut session,
         "x",
@@ -132,7 +132,7 @@ fn blocks_of_many_signals_and_sources_become_signals() {
 
 #[test]
 fn a_held_block_is_judged_by_the_next_stamp() {
-    // The stamp of the second block is 2 s late, those around it agree: it follows on.
+    // The second block's stamp is 2 s late, its neighbours agree: it follows.
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();
@@ -160,7 +160,7 @@ fn a_held_block_is_judged_by_the_next_stamp() {
 }
 
 #[test]
-fn rejects_blocks_that_are_not_of_their_signal_and_goes_on() {
+fn rejects_blocks_that_do_not_fit_their_signal_and_continues() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();
@@ -201,7 +201,7 @@ fn rejects_blocks_that_are_not_of_their_signal_and_goes_on() {
     assert_eq!(refused(&|_| (), "x", &[]), "empty_block");
     assert_eq!(refused(&|_| (), "../x", &[0; 8]), "invalid_name");
     assert_eq!(refused(&|_| (), "x/y", &[0; 8]), "signal_inside_signal");
-    // A rate that differs by less than a thousandth is the same clock's.
+    // A rate within a thousandth is equal.
     let close = Spec {
         rate: Rate::new(1_000_001, 10_000).unwrap(),
         ..spec()
@@ -244,7 +244,7 @@ fn samples_without_any_stamp_have_an_index_and_no_civil_time() {
 }
 
 #[test]
-fn refuses_options_that_make_no_sense() {
+fn refuses_invalid_options() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let good = SessionOptions::default;
@@ -276,7 +276,7 @@ fn refuses_options_that_make_no_sense() {
 }
 
 #[test]
-fn an_initial_rate_sizes_the_gap_that_comes_before_stamps_have_told_the_rate() {
+fn an_initial_rate_sizes_gaps_before_the_rate_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let day = 86_400 * SECOND;
@@ -316,7 +316,7 @@ fn an_initial_rate_sizes_the_gap_that_comes_before_stamps_have_told_the_rate() {
     assert_eq!(session.block(&block).unwrap_err().code(), "invalid_option");
 }
 
-/// Imports blocks of one source, each with its stamp in seconds, as a session of its own.
+/// Imports blocks of one source, with stamps in seconds, in a new session.
 fn import(
     store: &Store,
     size: u64,
@@ -341,7 +341,7 @@ fn import(
 }
 
 #[test]
-fn of_a_source_that_grew_only_the_new_samples_are_stored() {
+fn only_new_samples_of_a_grown_source_are_stored() {
     for stamped in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let store = store(&folder);
@@ -352,7 +352,7 @@ fn of_a_source_that_grew_only_the_new_samples_are_stored() {
             &[((0..100).collect(), at(0)), ((100..250).collect(), at(1))],
         )
         .unwrap();
-        // Cut into other blocks now.
+        // Now cut into other blocks.
         import(
             &store,
             2,
@@ -389,7 +389,7 @@ fn a_gap_in_a_source_that_grew_stays_where_it_is() {
 }
 
 #[test]
-fn the_same_samples_at_another_time_are_not_taken_for_stored_ones() {
+fn equal_samples_at_another_time_are_not_duplicates() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     import(&store, 1, &[((0..100).collect(), Some(0))]).unwrap();
@@ -399,7 +399,7 @@ fn the_same_samples_at_another_time_are_not_taken_for_stored_ones() {
 }
 
 #[test]
-fn a_source_that_was_changed_inside_is_refused() {
+fn a_source_changed_other_than_by_growing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     import(&store, 1, &[((0..100).collect(), None)]).unwrap();
@@ -413,7 +413,7 @@ fn a_source_that_was_changed_inside_is_refused() {
 }
 
 #[test]
-fn a_block_that_comes_again_within_its_source_ends_no_import() {
+fn a_block_repeated_within_its_source_does_not_end_the_import() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Sources that state no time: how they share a signal with others.
+//! Sources without times that share a signal with others.
 
 use isochrony_ingest::{Block, IngestError, Session, SessionOptions, Spec};
 use isochrony_segment::DType;
@@ -6,7 +6,7 @@ use isochrony_store::op::RunReason;
 use isochrony_store::{Mode, Store};
 use isochrony_time::{Fixed, Rate, Stamp};
 
-/// Imports one source as a session of its own, in two blocks.
+/// Imports a source in a new session, in two blocks.
 fn import(
     store: &Store,
     source: &str,
@@ -44,7 +44,7 @@ fn each_source_without_a_time_is_a_run() {
     import(&store, "/b", &[5, 6], None).unwrap();
     let two = [(0, 4, RunReason::First), (4, 6, RunReason::Requested)];
     assert_eq!(runs(&store), two);
-    // The last source continues its own run; an earlier one cannot, and gets another.
+    // The last source continues its run; an earlier one gets a new run.
     import(&store, "/b", &[5, 6, 7, 8], None).unwrap();
     assert_eq!(runs(&store), [two[0], (4, 8, RunReason::Requested)]);
     import(&store, "/a", &[1, 2, 3, 4, 9, 10], None).unwrap();

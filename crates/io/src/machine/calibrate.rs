@@ -1,7 +1,7 @@
 //! Measures a machine and one of its disks.
 //!
-//! Each strategy scans a scratch recording, by turns, through the reader that plans use: uncached, cached and mapped.
-//! Only cached pages of the scratch files are dropped. The folder is left as it was, also after an error.
+//! All strategies in turn scan a scratch recording through the reader that plans use: uncached, cached and mapped. Only
+//! cached pages of the scratch files are dropped. The folder is left unchanged, also after an error.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,12 +27,12 @@ use crate::source::{SampleSource, SourceError};
 use crate::strategy::Strategy;
 use crate::system::free_memory;
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalibrationOptions {
-    /// A folder on the disk in question, for scratch files.
+    /// Folder for scratch files, on the disk to measure.
     pub folder: PathBuf,
-    /// Bytes to scan, 4 MiB to 1 TiB; best more than the processor's caches hold.
+    /// Bytes to scan, 4 MiB to 1 TiB; preferably more than the processor's caches hold.
     pub bytes: u64,
     /// Repetitions of each scan, 1 to 100.
     pub repeats: u32,
@@ -41,19 +41,19 @@ pub struct CalibrationOptions {
 /// Scans an open source.
 pub type ScanSource<'a> = dyn FnMut(&Arc<dyn SampleSource>) -> Result<(), IoError> + 'a;
 
-/// The recording that a calibration writes and scans, of whoever can store one.
+/// A recording that a calibration writes and scans, provided by the storage crate.
 pub trait ScratchRecording {
-    /// Writes so many bytes below a folder, and closes it.
+    /// Writes `bytes` below a folder and closes the recording.
     ///
     /// # Errors
     /// The recording's own.
     fn write(&self, folder: &Path, bytes: u64) -> Result<(), SourceError>;
-    /// Opens it, with nothing mapped yet, and closes it after `scan`.
+    /// Opens it with nothing mapped, and closes it after `scan`.
     ///
     /// # Errors
     /// The recording's own, and those of `scan`.
     fn open(&self, folder: &Path, scan: &mut ScanSource<'_>) -> Result<(), IoError>;
-    /// Whether to go on: an error ends the calibration.
+    /// An error ends the calibration.
     ///
     /// # Errors
     /// The recording's own.
@@ -108,7 +108,7 @@ pub fn calibrate(
             major.extend(major_fault(file, 1 << 20));
             drop_all()?;
         }
-        // Cached as a sequential reader leaves it: which pages are large depends on who read them.
+        // Cached by a sequential reader, since page sizes depend on the reader.
         scan(Strategy::Read, CacheState::Cold)?;
         for strategy in order.iter().copied() {
             if !strategy.is_direct() {
@@ -177,7 +177,6 @@ pub fn calibrate(
     })
 }
 
-/// Repetitions of short measurements.
 fn repeats_of(wanted: &CalibrationOptions) -> u32 {
     wanted.repeats.max(5)
 }
@@ -203,7 +202,6 @@ fn check(wanted: &CalibrationOptions) -> Result<(), IoError> {
     Ok(())
 }
 
-/// The large files below a folder, with their lengths.
 fn large_files(folder: &Path) -> Result<Vec<(File, u64)>, IoError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -224,7 +222,7 @@ fn large_files(folder: &Path) -> Result<Vec<(File, u64)>, IoError> {
     Ok(files)
 }
 
-/// Drops cached pages of the files; whether little is known to be left.
+/// Drops cached pages of the files; whether almost none are left.
 fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
     let mut left = 0;
     for (file, len) in files {
@@ -239,7 +237,7 @@ fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
     Ok(left * 20 <= bytes)
 }
 
-/// Scans the recording; after a cached scan of `mmap` once more, mapped.
+/// Scans the recording; after a cached scan by `mmap`, scans it again mapped.
 fn scan(
     folder: &Path,
     recording: &dyn ScratchRecording,
@@ -269,7 +267,6 @@ pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Quart
         (0..times).for_each(|_| act());
         begun.elapsed().as_secs_f64() / f64::from(times)
     });
-    // At least one, and all are numbers.
     Quartiles::of(each.collect()).unwrap_or(Quartiles::exact(0.0))
 }
 
@@ -287,7 +284,7 @@ fn timer_resolution() -> f64 {
 }
 
 fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Quartiles, IoError> {
-    // More than any cache, less than is free.
+    // More than any cache, less than the free memory.
     let len = bytes.min(512 << 20).min(free_memory() / 4) as usize / 2;
     let mut memory: Vec<i16> = Vec::new();
     let too_large = |_| IoError::TooLarge {

@@ -1,19 +1,19 @@
-//! Costs of copies, requests and page faults, derived from timed scans.
+//! Derives costs of copies, requests and page faults from timed scans.
 //!
-//! As in 5.3.4 of the paper, a scan's time has an *outer* part, which requests samples (copies, system calls), and an
-//! *inner* part, which summarises them and faults pages in. A scan that copies only summarises in its inner part; what
-//! a mapped one takes beyond that is page faults.
+//! As in 5.3.4 of the paper, a scan has an *outer* part, which requests samples (copies, system calls), and an *inner*
+//! part, which summarises them and faults pages in. The inner part of a copying scan only summarises; the additional
+//! time of a mapped one is page faults.
 
 use serde::{Deserialize, Serialize};
 
 use super::quartiles::Quartiles;
 use crate::strategy::Strategy;
 
-/// Where samples are before a scan.
+/// State of samples before a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheState {
-    /// On the disk only.
+    /// On disk only.
     Cold,
     /// In the page cache, not mapped by this process.
     Cached,
@@ -24,15 +24,15 @@ pub enum CacheState {
 /// A timed scan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trial {
-    /// By which strategy.
+    /// Its strategy.
     pub strategy: Strategy,
-    /// Where samples were before.
+    /// State of samples before it.
     pub state: CacheState,
     /// Bytes of samples.
     pub bytes: f64,
-    /// Seconds in which samples were requested.
+    /// Seconds of requesting samples.
     pub outer: f64,
-    /// Seconds in which they were summarised, with page faults.
+    /// Seconds of summarising them, with page faults.
     pub inner: f64,
     /// Minor page faults.
     pub minor: f64,
@@ -41,14 +41,14 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Seconds in all.
+    /// Total seconds.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.outer + self.inner
     }
 }
 
-/// Costs that do not depend on the disk, in seconds and seconds per byte.
+/// Costs independent of the disk, in seconds and seconds per byte.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// Summarising a byte (of 16-bit samples) in the processor's cache.
@@ -57,7 +57,7 @@ pub struct Costs {
     pub summarise_mapped: Quartiles,
     /// A minor page fault; None if none was counted.
     pub minor_fault: Option<Quartiles>,
-    /// The same per page of memory: one fault maps many.
+    /// The same per memory page: one fault maps several.
     pub page: Option<Quartiles>,
 }
 
@@ -68,18 +68,18 @@ pub struct StrategyCosts {
     pub ask: Option<Quartiles>,
     /// Cached bytes per minor fault; None: no faults.
     pub fault_bytes: Option<Quartiles>,
-    /// From the disk; None if cached samples could not be dropped.
+    /// Costs of uncached samples; None if the cache could not be dropped.
     pub cold: Option<ColdCosts>,
 }
 
-/// Costs of samples that are on the disk only.
+/// Costs of samples on disk only.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ColdCosts {
-    /// Seconds per byte of waiting: what requesting, summarising and minor faults do not explain.
+    /// Seconds per byte of waiting: the part not explained by requests, summarising and minor faults.
     pub wait: Quartiles,
-    /// Bytes that a minor fault maps of what was just read; None: no faults.
+    /// Bytes that a minor fault maps right after they were read; None: no faults.
     pub fault_bytes: Option<Quartiles>,
-    /// Bytes per second in all.
+    /// Total bytes per second.
     pub throughput: Quartiles,
     /// Bytes per major fault; None: no major faults.
     pub major_bytes: Option<Quartiles>,
@@ -89,7 +89,7 @@ fn spread(values: impl Iterator<Item = f64>) -> Option<Quartiles> {
     Quartiles::of(values.collect())
 }
 
-/// None unless each trial counted faults.
+/// None unless all trials counted faults.
 fn bytes_each(trials: &[&Trial], count: impl Fn(&Trial) -> f64) -> Option<Quartiles> {
     if trials.iter().any(|trial| count(trial) < 1.0) {
         return None;
@@ -104,7 +104,7 @@ fn of(trials: &[Trial], strategy: Strategy, state: CacheState) -> Vec<&Trial> {
 
 impl Costs {
     /// From trials of `read` and `mmap` over cached samples, and of `mmap` over mapped ones; None if one is missing.
-    /// `page`: bytes of a memory page.
+    /// `page`: bytes per memory page.
     #[must_use]
     pub fn derive(trials: &[Trial], page: f64) -> Option<Self> {
         let copied = of(trials, Strategy::Read, CacheState::Cached);
@@ -113,7 +113,7 @@ impl Costs {
         let summarise = spread(copied.iter().map(|one| one.inner / one.bytes))?;
         let summarise_mapped = spread(mapped.iter().map(|one| one.total() / one.bytes))?;
         spread(faulted.iter().map(|one| one.total()))?;
-        // What unmapped pages cost, by pairs of one repetition.
+        // Cost of unmapped pages, by pairs of a repetition.
         let more = || {
             let pairs = faulted.iter().zip(&mapped);
             pairs.map(|(first, again)| ((first.total() - again.total()).max(0.0), first))
@@ -127,7 +127,7 @@ impl Costs {
         })
     }
 
-    /// Seconds per byte of touching samples: just copied, or mapped.
+    /// Seconds per byte of accessing samples: just copied, or mapped.
     #[must_use]
     pub fn touch(&self, strategy: Strategy) -> Quartiles {
         match strategy.copies() {
@@ -136,7 +136,7 @@ impl Costs {
         }
     }
 
-    /// Seconds per byte of minor faults that map so many bytes each.
+    /// Seconds per byte of minor faults of this size.
     #[must_use]
     pub fn faults(&self, fault_bytes: Option<Quartiles>) -> Quartiles {
         match (self.minor_fault, fault_bytes) {
@@ -147,7 +147,7 @@ impl Costs {
 }
 
 impl StrategyCosts {
-    /// From its trials, and the costs that do not depend on it.
+    /// From its trials and the strategy-independent costs.
     #[must_use]
     pub fn derive(trials: &[Trial], strategy: Strategy, costs: &Costs) -> Self {
         let cached = of(trials, strategy, CacheState::Cached);
@@ -168,7 +168,6 @@ impl StrategyCosts {
             let faults = costs.faults(fault_bytes).median;
             let waited = |one: &&Trial| (one.total() / one.bytes - known - faults).max(0.0);
             ColdCosts {
-                // One for each throughput.
                 wait: spread(cold.iter().map(waited)).unwrap_or(Quartiles::exact(0.0)),
                 fault_bytes,
                 throughput,
@@ -182,18 +181,18 @@ impl StrategyCosts {
         }
     }
 
-    /// Seconds of a major page fault, from cold scans of `mmap`, as the paper derives it: unexplained time over faults.
-    /// None if faults are too few: where the kernel reads ahead, waiting for pages on their way counts as minor faults.
+    /// Seconds of a major page fault, from cold scans by `mmap`, as in the paper: unexplained time over faults. None if
+    /// faults are too few: where the kernel reads ahead, waiting for pages in flight counts as minor faults.
     #[must_use]
     pub fn major_fault(&self) -> Option<Quartiles> {
         let cold = self.cold?;
         let bytes = cold.major_bytes?.median;
-        (bytes <= MAJOR_BYTES).then(|| cold.wait.map(|wait| wait * bytes))
+        (bytes <= MAX_BYTES_PER_FAULT).then(|| cold.wait.map(|wait| wait * bytes))
     }
 }
 
-/// More bytes between major faults do not explain the time of a scan.
-const MAJOR_BYTES: f64 = 1e6;
+/// Beyond it, major faults do not explain the time of a scan.
+const MAX_BYTES_PER_FAULT: f64 = 1e6;
 
 #[cfg(test)]
 mod tests {
@@ -212,7 +211,7 @@ mod tests {
             major,
         };
         vec![
-            // Reading takes 5.97 s inside; what is read ahead has 963,712 reclaims in 17.25 s.
+            // Reading takes 5.97 s in the inner part; read-ahead has 963,712 reclaims in 17.25 s.
             trial(Strategy::Read, CacheState::Cached, 0.0, 5.97, 0.0, 0.0),
             trial(Strategy::Mmap, CacheState::Mapped, 0.0, 5.97, 0.0, 0.0),
             trial(
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_that_are_too_few_carry_no_time() {
+    fn too_few_faults_give_no_fault_cost() {
         let mut trials = paper();
         trials[3].major = 1.0;
         let costs = Costs::derive(&trials, 4096.0).unwrap();
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_what_asking_takes() {
+    fn request_cost_is_the_time_of_the_copy() {
         let bytes = 1e9;
         let read = Trial {
             strategy: Strategy::Read,

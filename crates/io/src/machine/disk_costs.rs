@@ -1,4 +1,4 @@
-//! Predicts the time of a scan from costs.
+//! Predicts scan times from costs.
 
 use std::collections::BTreeMap;
 
@@ -10,37 +10,37 @@ use super::quartiles::Quartiles;
 use super::summary_costs::SummaryCosts;
 use crate::strategy::Strategy;
 
-/// How much is scanned.
+/// Amount of samples to scan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Amount {
     /// Bytes of samples.
     pub bytes: f64,
-    /// Cached part, 0 to 1, if known.
+    /// Cached fraction, 0 to 1, if known.
     pub cached: Option<f64>,
     /// Type of the samples.
     pub dtype: DType,
 }
 
-/// Measured costs of scans from one disk.
+/// Measured scan costs of one disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskCosts {
-    /// The folder that was measured.
+    /// Measured folder.
     pub folder: String,
     /// Type of its file system.
     pub filesystem: String,
-    /// Identity of its file system.
+    /// File system identity.
     pub disk: String,
-    /// Major and minor number, which may change when the system starts.
+    /// Major and minor number, which may change at system start.
     pub device: String,
-    /// When, in UTC.
+    /// UTC time of the measurement.
     pub made: String,
     /// Bytes of each scan.
     pub bytes: u64,
     /// Repetitions.
     pub repeats: u32,
-    /// Costs that do not depend on the strategy, for 16-bit samples.
+    /// Costs independent of the strategy, for 16-bit samples.
     pub costs: Costs,
-    /// Costs of summarising, by type of samples.
+    /// Summarising costs by sample type.
     pub kernels: BTreeMap<String, SummaryCosts>,
     /// Costs by strategy.
     pub paths: BTreeMap<String, StrategyCosts>,
@@ -51,8 +51,8 @@ pub struct DiskCosts {
 impl DiskCosts {
     /// Seconds of requesting and summarising `bytes`; None if not measured.
     ///
-    /// Cached: requests, touching, minor faults. Cold: also the wait for the disk, and faults of pages just read. Past
-    /// the page cache only cold applies.
+    /// Cached: requests, accesses, minor faults. Cold: also waiting for the disk, and faults of pages just read.
+    /// Strategies past the page cache are always cold.
     #[must_use]
     pub fn predict(
         &self,
@@ -78,24 +78,24 @@ impl DiskCosts {
                 .map(|each| each + more),
             CacheState::Cold => {
                 let cold = path.cold?;
-                // With `direct` it is part of the wait.
+                // For `direct` it is part of the wait.
                 let ask = path.ask.unwrap_or(Quartiles::exact(0.0));
                 let known = ask.plus(touch).plus(self.costs.faults(cold.fault_bytes));
-                // Waits hide slower computing, since all strategies read ahead.
+                // Read-ahead overlaps slower computing with waits.
                 let more = if more > 0.0 {
                     (more - cold.wait.median).max(0.0)
                 } else {
                     more
                 };
                 let each = known.plus(cold.wait).map(|each| each + more);
-                // Faster computing does not speed up the disk.
+                // Faster computing does not make the disk faster.
                 each.map(|each| each.max(cold.wait.low))
             }
         };
         Some(each.map(|each| each.max(0.0) * bytes))
     }
 
-    /// Seconds per byte more than 16-bit samples take; may be negative.
+    /// Additional seconds per byte compared with 16-bit samples; may be negative.
     fn more(&self, strategy: Strategy, dtype: DType) -> Option<f64> {
         if dtype == DType::I16 {
             return Some(0.0);
@@ -110,7 +110,7 @@ impl DiskCosts {
         })
     }
 
-    /// The same where a part is cached.
+    /// The same for partly cached samples.
     #[must_use]
     pub fn predict_now(&self, strategy: Strategy, amount: Amount) -> Option<Quartiles> {
         let cached = amount.cached?.clamp(0.0, 1.0);
@@ -121,7 +121,8 @@ impl DiskCosts {
         Some(part(CacheState::Cached, cached)?.plus(part(CacheState::Cold, 1.0 - cached)?))
     }
 
-    /// The best of those allowed: `mmap`, which copies nothing, unless another is faster by more than both spread.
+    /// The best of the allowed strategies: `mmap`, which does not copy, unless another is faster by more than both
+    /// spreads.
     #[must_use]
     pub fn best(&self, amount: Amount, allowed: impl Fn(Strategy) -> bool) -> Option<Strategy> {
         let usual = self.predict_now(Strategy::Mmap, amount)?;
@@ -152,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Figures easy to add: 0.1 ns a byte in the cache, 0.2 mapped; a minor fault of 10 us maps 1 MB.
+    /// Round figures: 0.1 ns per byte in the cache, 0.2 mapped; a minor fault of 10 us maps 1 MB.
     fn volume() -> DiskCosts {
         let cold = |wait, fault_bytes| {
             Some(ColdCosts {
@@ -208,13 +209,12 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_added_by_hand() {
+    fn predicted_times_equal_manual_sums() {
         let volume = volume();
         let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::I16);
         close(predict(Strategy::Read, CacheState::Cached), 0.3 + 0.1);
         close(predict(Strategy::Read, CacheState::Mapped), 0.3 + 0.1);
         close(predict(Strategy::Read, CacheState::Cold), 0.3 + 0.1 + 1.0);
-        // A thousand faults of 10 us.
         close(predict(Strategy::Mmap, CacheState::Cached), 0.2 + 0.01);
         close(predict(Strategy::Mmap, CacheState::Mapped), 0.2);
         close(predict(Strategy::Mmap, CacheState::Cold), 0.2 + 0.01 + 2.0);
@@ -237,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_another_type_take_more_where_the_disk_does_not_hide_it() {
+    fn costs_of_other_types_count_unless_hidden_by_the_disk() {
         let volume = volume();
         let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::F64);
         close(predict(Strategy::Read, CacheState::Cached), 0.3 + 0.4);
         close(predict(Strategy::Mmap, CacheState::Mapped), 0.9);
         close(predict(Strategy::Mmap, CacheState::Cached), 0.9 + 0.01);
-        // 0.3 more a byte, while 1.0 is waited for; 0.7 more while 0.5 is.
+        // 0.3 more per byte during a wait of 1.0; 0.7 more during one of 0.5.
         close(predict(Strategy::Read, CacheState::Cold), 0.3 + 0.1 + 1.0);
         close(
             predict(Strategy::Readahead, CacheState::Cold),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_cached_counts_as_such() {
+    fn a_partly_cached_scan_is_predicted_as_such() {
         let half = Amount {
             bytes: 2e9,
             cached: Some(0.5),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_faster_by_more_than_it_spreads() {
+    fn the_best_strategy_is_faster_by_more_than_both_spreads() {
         let cold = Amount {
             bytes: 1e9,
             cached: Some(0.0),
@@ -283,7 +283,7 @@ mod tests {
         let mut volume = volume();
         assert_eq!(volume.best(cold, any), Some(Strategy::Readahead));
         assert_eq!(volume.best(warm, any), Some(Strategy::Mmap));
-        // Figures that overlap decide nothing.
+        // Overlapping figures do not decide.
         for path in volume.paths.values_mut() {
             if let Some(cold) = &mut path.cold {
                 cold.wait.high *= 10.0;
@@ -291,7 +291,7 @@ mod tests {
             }
         }
         assert_eq!(volume.best(cold, any), Some(Strategy::Mmap));
-        // A disk that was not measured cold tells nothing about what is cold.
+        // Without cold measurements, nothing is predicted for uncached samples.
         volume.paths.values_mut().for_each(|path| path.cold = None);
         assert_eq!(volume.best(cold, any), None);
         assert_eq!(volume.best(warm, any), Some(Strategy::Mmap));

@@ -5,14 +5,12 @@ use std::path::Path;
 
 use crate::error::{ErrorContext, IoError};
 
-/// A disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DiskIdentity {
-    /// Identity of its file system. Device numbers may change when the system starts.
+    /// File system identity. Device numbers may change at system start.
     pub(super) disk: String,
-    /// Major and minor number, for people.
+    /// Major and minor number, for display.
     pub(super) device: String,
-    /// Type of the file system.
     pub(super) filesystem: String,
 }
 
@@ -22,7 +20,7 @@ impl DiskIdentity {
         let (major, minor) = crate::system::device_numbers(found.dev());
         let device = format!("{major}:{minor}");
         let filesystem = filesystem(path);
-        // With ext4, btrfs, f2fs and others from the file system's UUID, else from the device number.
+        // ext4, btrfs, f2fs and others derive it from the file system's UUID, the rest from the device number.
         let id = rustix::fs::statvfs(path).map_or(0, |found| found.f_fsid);
         let disk = match id {
             0 => format!("{filesystem}:{device}"),
@@ -63,14 +61,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_one_file_system_are_one_place() {
+    fn folders_of_one_file_system_are_on_one_disk() {
         let folder = tempfile::tempdir_in(".").unwrap();
         let inner = folder.path().join("a").join("b");
         std::fs::create_dir_all(&inner).unwrap();
         let place = DiskIdentity::of(folder.path()).unwrap();
         assert_eq!(DiskIdentity::of(&inner).unwrap(), place);
         assert!(place.disk.starts_with(&format!("{}:", place.filesystem)));
-        // Another file system, which every Linux has.
+        // A different file system on every Linux.
         if let Ok(other) = DiskIdentity::of(Path::new("/proc")) {
             assert_ne!(other.disk, place.disk);
         }

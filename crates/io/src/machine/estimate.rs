@@ -1,4 +1,4 @@
-//! Estimates scans on this machine, and chooses a strategy.
+//! Estimates scan times on this machine, and chooses a strategy.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use crate::system;
 pub struct StrategyEstimate {
     /// The strategy.
     pub strategy: Strategy,
-    /// With what is cached now.
+    /// In the present cache state.
     pub now: Option<Quartiles>,
     /// All of it cached.
     pub cached: Option<Quartiles>,
@@ -31,27 +31,27 @@ pub struct StrategyEstimate {
     pub cold: Option<Quartiles>,
 }
 
-/// What to expect of a scan.
+/// Estimate of a scan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScanEstimate {
-    /// How much is scanned.
+    /// Amount to scan.
     pub amount: Amount,
-    /// By strategy; empty if nothing can be predicted.
-    pub prospects: Vec<StrategyEstimate>,
-    /// The best strategy; None if nothing can be predicted.
+    /// By strategy; empty without predictions.
+    pub estimates: Vec<StrategyEstimate>,
+    /// The best strategy; None without predictions.
     pub best: Option<Strategy>,
-    /// What the estimate rests on, or why there is none.
+    /// Basis of the estimate, or why there is none.
     pub basis: String,
 }
 
-/// Of smaller scans, the estimate takes longer than it could save.
+/// For smaller scans the estimate costs more than it could save.
 const MIN_BYTES: f64 = 16e6;
 
-/// Probes of what is cached, about; each opens one shard.
-const PROBES: usize = 64;
+/// Approximate number of cache probes; each opens a shard.
+const CACHE_PROBES: usize = 64;
 
 impl ScanEstimate {
-    /// The estimate for parts of a source. Reads no samples.
+    /// Estimates a scan of parts of a source. Reads no samples.
     #[must_use]
     pub fn of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Self {
         let bytes = bytes_of(source, parts);
@@ -61,7 +61,7 @@ impl ScanEstimate {
                 cached: None,
                 dtype: source.dtype(),
             },
-            prospects: Vec::new(),
+            estimates: Vec::new(),
             best: None,
             basis,
         };
@@ -103,24 +103,24 @@ impl ScanEstimate {
             cached: cached_part(source, parts),
             dtype: source.dtype(),
         };
-        let prospects = Strategy::local().map(|strategy| StrategyEstimate {
+        let estimates = Strategy::local().map(|strategy| StrategyEstimate {
             strategy,
             now: volume.predict_now(strategy, amount),
             cached: volume.predict(strategy, CacheState::Cached, bytes, amount.dtype),
             cold: volume.predict(strategy, CacheState::Cold, bytes, amount.dtype),
         });
-        // Past the page cache nothing stays there for the next scan, so only if it would not fit anyway.
+        // Past the page cache nothing is cached for the next scan, so only if it would not fit anyway.
         let fits = bytes * 2.0 < system::free_memory() as f64;
         let best = volume.best(amount, |one| !(fits && one.is_direct()));
         Self {
             amount,
-            prospects: prospects.collect(),
+            estimates: estimates.collect(),
             best,
             basis: format!("calibrated {} in {}", volume.made, volume.folder),
         }
     }
 
-    /// The best strategy, or `mmap` if nothing is predicted or little is read.
+    /// The best strategy, or `mmap` without predictions or for small scans.
     #[must_use]
     pub fn choose(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Strategy {
         if source.is_remote() {
@@ -132,7 +132,7 @@ impl ScanEstimate {
         Self::of(source, parts).choice()
     }
 
-    /// The strategy of a scan that names none.
+    /// The default strategy of a scan.
     #[must_use]
     pub fn choice(&self) -> Strategy {
         match self.best {
@@ -147,13 +147,16 @@ fn bytes_of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> f64 {
     parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
 }
 
-/// The cached part, 0 to 1, by probes at equal distances; None where the system does not tell. Gaps are skipped: one as
-/// long as a shard has no file.
+/// By equidistant probes; None if the system cannot tell. Gaps are skipped, as a shard-sized gap has no file.
 fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f64> {
     let mut files = SourceFiles::new(source);
-    let parts = || parts.iter().step_by(parts.len().div_ceil(PROBES).max(1));
+    let parts = || {
+        parts
+            .iter()
+            .step_by(parts.len().div_ceil(CACHE_PROBES).max(1))
+    };
     let total: i64 = parts().map(|part| part.end - part.start).sum();
-    let step = (total / PROBES as i64).max(1);
+    let step = (total / CACHE_PROBES as i64).max(1);
     let (mut asked, mut found) = (0, 0);
     for part in parts() {
         let Range { mut start, end } = *part;
@@ -187,7 +190,7 @@ static THIS_MACHINE: OnceLock<Machine> = OnceLock::new();
 
 static LOADED: Mutex<LoadedProfile> = Mutex::new(None);
 
-/// This user's profile, read again after a change.
+/// This user's profile; reloaded after a change.
 fn known() -> Result<Option<Arc<Profile>>, IoError> {
     let Some(path) = Profile::path() else {
         return Ok(None);
@@ -237,7 +240,7 @@ fn shown(time: Option<Quartiles>) -> String {
     }
 }
 
-/// Quartiles further apart than this part of the median are shown.
+/// Quartiles further apart than this fraction of the median are shown.
 const WIDE_SPREAD: f64 = 0.3;
 
 impl fmt::Display for ScanEstimate {
@@ -247,7 +250,7 @@ impl fmt::Display for ScanEstimate {
             cached,
             dtype: _,
         } = self.amount;
-        if self.prospects.is_empty() {
+        if self.estimates.is_empty() {
             return write!(f, "no prediction: {}", self.basis);
         }
         let cached = cached.map_or("an unknown part".into(), |part| {
@@ -264,7 +267,7 @@ impl fmt::Display for ScanEstimate {
             "\n  {:<16}{:<34}{:<34}on the disk",
             "strategy", "as it is now", "cached"
         )?;
-        for one in &self.prospects {
+        for one in &self.estimates {
             let name = match self.best == Some(one.strategy) {
                 true => format!("{} *", one.strategy),
                 false => one.strategy.to_string(),

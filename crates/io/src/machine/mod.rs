@@ -1,7 +1,7 @@
 //! The machine model: measured costs in a [`Profile`], and predictions from them.
 //!
-//! [`calibrate`] measures, [`Costs::derive`] and [`StrategyCosts::derive`] derive costs, [`DiskCosts::predict`]
-//! predicts: plain arithmetic but for the first. What was not measured is not predicted.
+//! [`calibrate`] measures; [`Costs::derive`], [`StrategyCosts::derive`] and [`DiskCosts::predict`] are plain
+//! arithmetic. What was not measured is not predicted.
 
 mod calibrate;
 mod costs;

@@ -1,5 +1,5 @@
-//! What operators cost on this machine, measured one by one, and how well plans were predicted from that. A JSON file
-//! beside the machine's profile.
+//! Measured costs of operators on this machine, and the accuracy of plan predictions from them. A JSON file beside the
+//! machine's profile.
 
 use std::path::{Path, PathBuf};
 
@@ -9,35 +9,33 @@ use super::profile::{Machine, Profile, replace_file};
 use super::quartiles::Quartiles;
 use crate::error::{ErrorContext, IoError};
 
-/// Of the file.
 const FORMAT: u32 = 1;
 const FILE: &str = "operators.json";
-/// Predictions that are remembered, the last ones.
 const MAX_PREDICTIONS: usize = 200;
 
 /// Measured costs of operators.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OperatorCosts {
-    /// 1.
+    /// Format version: 1.
     pub format: u32,
-    /// Where they were measured.
+    /// The measured machine.
     pub machine: Machine,
     /// By operator.
     pub operators: Vec<MeasuredOperator>,
-    /// Predictions from them beside what was measured, the last one last.
+    /// Predictions with measured results, oldest first.
     pub predictions: Vec<CheckedPrediction>,
 }
 
-/// The cost of an operator with its parameters and the types of its inputs.
+/// Cost of an operator with given parameters and input types.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredOperator {
-    /// Operator, parameters and types of its inputs.
+    /// Operator, parameters and input types.
     pub key: String,
-    /// Seconds for each sample that comes to it; of rows and ranges, for each sample of the plan's sources.
+    /// Seconds per input sample; for rows and ranges, per sample of the plan's sources.
     pub seconds_per_sample: Quartiles,
 }
 
-/// A predicted throughput beside the measured one.
+/// A predicted and a measured throughput.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CheckedPrediction {
     /// Samples per second.
@@ -47,7 +45,7 @@ pub struct CheckedPrediction {
 }
 
 impl OperatorCosts {
-    /// No operator was measured yet.
+    /// Without measurements.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -58,16 +56,16 @@ impl OperatorCosts {
         }
     }
 
-    /// Beside the machine's profile; None if there is no folder of settings.
+    /// Path beside the machine's profile; None without a configuration folder.
     #[must_use]
     pub fn path() -> Option<PathBuf> {
         Some(Profile::path()?.with_file_name(FILE))
     }
 
-    /// What a file has that holds for this machine; nothing if there is no file, or if it is another machine's.
+    /// The file's content if it is of this machine; else empty, as without a file.
     ///
     /// # Errors
-    /// [`IoError::BadProfile`], or what the system says.
+    /// [`IoError::BadProfile`], or a system error.
     pub fn load(path: &Path) -> Result<Self, IoError> {
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
@@ -88,10 +86,10 @@ impl OperatorCosts {
         }
     }
 
-    /// Replaces the file atomically; makes its folders.
+    /// Replaces the file atomically; creates its folders.
     ///
     /// # Errors
-    /// What the system says.
+    /// A system error.
     pub fn save(&self, path: &Path) -> Result<(), IoError> {
         // Numbers and text are always representable.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
@@ -99,27 +97,27 @@ impl OperatorCosts {
         replace_file(path, &text)
     }
 
-    /// The cost of an operator, if it was measured.
+    /// The cost of an operator, if measured.
     #[must_use]
     pub fn of(&self, key: &str) -> Option<Quartiles> {
         let mut all = self.operators.iter();
         Some(all.find(|one| one.key == key)?.seconds_per_sample)
     }
 
-    /// Notes the cost of an operator, in place of an earlier one.
+    /// Adds or replaces the cost of an operator.
     pub fn note(&mut self, measured: MeasuredOperator) {
         self.operators.retain(|one| one.key != measured.key);
         self.operators.push(measured);
     }
 
-    /// Notes how well a plan was predicted.
+    /// Adds the result of a prediction.
     pub fn check(&mut self, prediction: CheckedPrediction) {
         self.predictions.push(prediction);
         let surplus = self.predictions.len().saturating_sub(MAX_PREDICTIONS);
         self.predictions.drain(..surplus);
     }
 
-    /// Absolute error of the predictions so far, as a part of what was measured; None before the first.
+    /// Relative absolute error of the predictions; None before the first.
     #[must_use]
     pub fn prediction_error(&self) -> Option<Quartiles> {
         let errors = self.predictions.iter();
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_machine_measured_does_not_count() {
+    fn costs_of_another_machine_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("operators.json");
         let mut costs = OperatorCosts::none();

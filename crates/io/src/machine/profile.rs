@@ -1,4 +1,4 @@
-//! The profile of this machine: JSON in the user's configuration folder.
+//! The machine profile: JSON in the user's configuration folder.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use super::disk_costs::DiskCosts;
 use super::quartiles::Quartiles;
 use crate::error::{ErrorContext, IoError};
 
-/// What distinguishes machines by their costs.
+/// Properties that determine a machine's costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Name of the processor.
+    /// Processor name.
     pub cpu: String,
-    /// Processors.
+    /// Number of processors.
     pub cores: usize,
-    /// Bytes of memory; 0 if not known.
+    /// Bytes of memory; 0 if unknown.
     pub memory_bytes: u64,
     /// Operating system and version.
     pub kernel: String,
@@ -46,20 +46,20 @@ impl Machine {
         }
     }
 
-    /// Whether costs measured on the other hold here.
+    /// Whether costs measured on the other machine apply here.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.cpu, self.cores, self.page_bytes) == (&other.cpu, other.cores, other.page_bytes)
     }
 }
 
-/// 2 identifies disks by file system and has costs by type of samples.
+/// Version 2 identifies disks by file system and has costs by sample type.
 pub(super) const FORMAT: u32 = 2;
 
 /// Measured costs of a machine and its disks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// 2.
+    /// Format version: 2.
     pub format: u32,
     /// The machine.
     pub machine: Machine,
@@ -69,16 +69,16 @@ pub struct Profile {
     pub timer_cost: Quartiles,
     /// Seconds of a trivial system call.
     pub system_call: Quartiles,
-    /// Bytes per second that one core reads from memory.
+    /// Memory bandwidth of one core, bytes per second.
     pub memory_bandwidth: Quartiles,
-    /// Disks, the last measured first.
+    /// Disks, the latest measured first.
     pub volumes: Vec<DiskCosts>,
 }
 
 const FILE: &str = "isochrony/machine.json";
 
 impl Profile {
-    /// `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`; None if there is neither.
+    /// `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`; None without either.
     #[must_use]
     pub fn path() -> Option<PathBuf> {
         let folder = |name: &str| {
@@ -90,10 +90,10 @@ impl Profile {
         Some(settings.join(FILE))
     }
 
-    /// The profile in a file; None if there is no file.
+    /// The profile in a file; None without the file.
     ///
     /// # Errors
-    /// [`IoError::BadProfile`], or what the system says.
+    /// [`IoError::BadProfile`], or a system error.
     pub fn load(path: &Path) -> Result<Option<Self>, IoError> {
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
@@ -106,7 +106,7 @@ impl Profile {
         };
         let unread = |why: serde_json::Error| bad(why.to_string());
         let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unread)?;
-        // Other formats may differ in everything.
+        // Check the version first: other formats may differ in everything.
         match value.get("format") {
             None => {}
             Some(format) if *format == FORMAT => {}
@@ -124,15 +124,15 @@ impl Profile {
         text
     }
 
-    /// Replaces the file atomically; makes its folders.
+    /// Replaces the file atomically; creates its folders.
     ///
     /// # Errors
-    /// What the system says.
+    /// A system error.
     pub fn save(&self, path: &Path) -> Result<(), IoError> {
         replace_file(path, &self.to_json())
     }
 
-    /// Adds other disks from an earlier profile of the same machine.
+    /// Adds the other disks of an earlier profile of the same machine.
     #[must_use]
     pub fn with_others_of(mut self, earlier: Option<Self>) -> Self {
         let earlier = earlier.filter(|earlier| earlier.machine.is_like(&self.machine));
@@ -151,7 +151,6 @@ impl Profile {
     }
 }
 
-/// Replaces a file atomically; makes its folders.
 pub(super) fn replace_file(path: &Path, text: &str) -> Result<(), IoError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).with_path("make", folder)?;

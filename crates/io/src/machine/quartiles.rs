@@ -14,7 +14,7 @@ pub struct Quartiles {
 }
 
 impl Quartiles {
-    /// Of measurements; None if there are none, or one is not finite.
+    /// Quartiles of measurements; None if there are none, or one is not finite.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
@@ -37,7 +37,7 @@ impl Quartiles {
         })
     }
 
-    /// Of an exact value.
+    /// An exact value.
     #[must_use]
     pub const fn exact(value: f64) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Quartiles {
         }
     }
 
-    /// Sums, as if all were low or high together.
+    /// Sum, as if all were low or high together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Quartiles {
         }
     }
 
-    /// Interquartile range as a part of the median.
+    /// Interquartile range relative to the median.
     #[must_use]
     pub fn relative(&self) -> f64 {
         (self.high - self.low) / self.median.abs().max(f64::MIN_POSITIVE)
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_no_number_have_no_spread() {
+    fn no_values_and_nan_have_no_quartiles() {
         assert_eq!(Quartiles::of(vec![]), None);
         assert_eq!(Quartiles::of(vec![1.0, f64::NAN]), None);
     }

@@ -1,4 +1,4 @@
-//! Costs of summarising by type of samples, since scans are timed over 16-bit ones.
+//! Costs of summarising by sample type; scans are timed with 16-bit samples.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,22 @@ use crate::strategy::Strategy;
 /// Seconds per byte of summarising samples of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SummaryCosts {
-    /// In the processor's cache: in a buffer that was just filled.
+    /// In the processor's cache, just filled.
     pub cached: Quartiles,
     /// Mapped.
     pub memory: Quartiles,
 }
 
-/// More than the cache of a core.
+/// More than a core's cache.
 const BYTES: u64 = 128 << 20;
 
-/// By type, over the cached bytes of one source. By turns, so that disturbances hit all types alike.
+/// Types alternate, so that disturbances affect all.
 pub(super) fn kernels(
     scan: TimedScan<'_>,
     repeats: u32,
 ) -> Result<BTreeMap<String, SummaryCosts>, IoError> {
     let most = (BYTES / scan.source.dtype().size() as u64).cast_signed();
     let first = 0..scan.source.end().min(most);
-    // Maps them.
     scan.time(Strategy::Mmap, CacheState::Cached)?;
     let scan = TimedScan {
         parts: std::slice::from_ref(&first),
@@ -57,7 +56,7 @@ pub(super) fn kernels(
     Ok(found.collect())
 }
 
-/// Scans that leave samples in the processor's cache, and that have them mapped.
+/// Scans that leave samples in the processor's cache, and mapped.
 const SCANS: [(Strategy, CacheState); 2] = [
     (Strategy::Read, CacheState::Cached),
     (Strategy::Mmap, CacheState::Mapped),

@@ -1,4 +1,4 @@
-//! Times a scan in the two parts that costs are derived from.
+//! Times the two parts of a scan from which costs are derived.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -18,16 +18,16 @@ use crate::strategy::Strategy;
 /// A scan to be timed.
 #[derive(Clone, Copy)]
 pub struct TimedScan<'a> {
-    /// What is read.
+    /// Source to read.
     pub source: &'a Arc<dyn SampleSource>,
-    /// What of it.
+    /// Parts of it.
     pub parts: &'a [Range<i64>],
     /// Called before each piece; an error ends the scan.
     pub check: &'a dyn Fn() -> Result<(), SourceError>,
 }
 
 impl TimedScan<'_> {
-    /// Reads and summarises each piece once. None if the strategy does not apply here. `state`: known to the caller.
+    /// Reads and summarises each piece once. None if the strategy does not apply. `state`: as known to the caller.
     ///
     /// # Errors
     /// Those of reading, and of [`check`](Self::check).
@@ -35,7 +35,7 @@ impl TimedScan<'_> {
         dispatch!(self.source.dtype(), T => self.run::<T, T>(strategy, state))
     }
 
-    /// As [`time`](Self::time), summarising the bytes as samples of another type.
+    /// Like [`time`](Self::time), interpreting the bytes as samples of another type.
     pub(super) fn time_as(
         &self,
         dtype: DType,
@@ -70,7 +70,7 @@ impl TimedScan<'_> {
             samples += piece.end - piece.start;
             let segment = reader.read(piece)?;
             lap(&mut outer);
-            // Pieces are aligned: only the last bytes are left out.
+            // Pieces are aligned, so only the last bytes are left out.
             segment.visit::<S>(|samples| accumulator.push(bytemuck::pod_align_to(samples).1))?;
             drop(segment);
             lap(&mut inner);

@@ -1,4 +1,4 @@
-//! Advice to the system to read files into the page cache.
+//! Advises the system to read files into the page cache.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::system;
 #[derive(Debug)]
 pub(crate) struct ReadAdvice {
     files: SourceFiles,
-    /// Most bytes of one request; None before the first.
+    /// Maximum bytes of a request; None before the first.
     step: Option<u64>,
 }
 
@@ -19,7 +19,7 @@ impl ReadAdvice {
         Self { files, step: None }
     }
 
-    /// Requests a range; gives for how many bytes that succeeded. Whoever reads the samples gets the errors.
+    /// Returns the bytes requested. Errors are left to the reader of the samples.
     pub(crate) fn request(&mut self, range: Range<i64>) -> u64 {
         if range.is_empty() {
             return 0;
@@ -41,7 +41,7 @@ impl ReadAdvice {
     }
 }
 
-/// Asks the system to read a range into the page cache, without waiting; gives for how many bytes. Leaves out what
+/// Asks the system to read a range into the page cache, without waiting; returns the bytes requested, without what
 /// cannot be read ahead.
 #[must_use]
 pub fn prefetch(source: &Arc<dyn SampleSource>, within: Range<i64>) -> u64 {

@@ -1,14 +1,14 @@
-//! A pool of aligned buffers, reused once nobody refers to what was read into them.
+//! A pool of aligned buffers, reused when unreferenced.
 
 use isochrony_segment::{Buffer, BufferMut};
 
 use crate::error::IoError;
 
-/// Buffers kept at least; more while samples are held downstream.
-const KEPT: usize = 16;
+/// Minimum number of buffers kept; more while samples are held downstream.
+const MIN_KEPT: usize = 16;
 
-/// Alignment within a buffer: enough for `O_DIRECT` on any disk.
-pub(crate) const ALIGNED: usize = 4096;
+/// Alignment of data in a buffer: enough for `O_DIRECT` on any disk.
+pub(crate) const ALIGNMENT: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct BufferPool {
@@ -18,33 +18,31 @@ pub(crate) struct BufferPool {
 
 impl Default for BufferPool {
     fn default() -> Self {
-        Self::keeping(KEPT)
+        Self::keeping(MIN_KEPT)
     }
 }
 
 impl BufferPool {
-    /// Keeps so many buffers, or some more.
     pub(crate) fn keeping(buffers: usize) -> Self {
         Self {
             buffers: Vec::new(),
-            most: buffers.max(KEPT),
+            most: buffers.max(MIN_KEPT),
         }
     }
 
-    /// A buffer that nobody else refers to, with `len` bytes behind its first multiple of [`ALIGNED`].
+    /// An unreferenced buffer with `len` bytes after its first multiple of [`ALIGNMENT`].
     pub(crate) fn take(&mut self, len: usize) -> Result<Buffer, IoError> {
         let free = |buffer: &mut Buffer| buffer.get_mut().is_some();
         if let Some(at) = self.buffers.iter_mut().position(free) {
             let buffer = self.buffers.swap_remove(at);
-            if buffer.len() >= len + ALIGNED {
+            if buffer.len() >= len + ALIGNMENT {
                 return Ok(buffer);
             }
         }
-        let room = len.max(64 << 10).next_multiple_of(ALIGNED) + ALIGNED;
+        let room = len.max(64 << 10).next_multiple_of(ALIGNMENT) + ALIGNMENT;
         Ok(BufferMut::zeroed(room)?.freeze())
     }
 
-    /// Others may still refer to it: it is handed out again once nobody does.
     pub(crate) fn release(&mut self, buffer: Buffer) {
         if self.buffers.len() < self.most {
             self.buffers.push(buffer);
@@ -52,9 +50,9 @@ impl BufferPool {
     }
 }
 
-/// Bytes to the first multiple of [`ALIGNED`].
+/// Bytes to the first multiple of [`ALIGNMENT`].
 pub(crate) fn skip(buffer: &Buffer) -> usize {
-    buffer.as_ptr().addr().wrapping_neg() % ALIGNED
+    buffer.as_ptr().addr().wrapping_neg() % ALIGNMENT
 }
 
 #[cfg(test)]
@@ -62,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_used_again_once_nobody_holds_it() {
+    fn a_buffer_is_reused_once_unreferenced() {
         let mut pool = BufferPool::default();
         let first = pool.take(100_000).unwrap();
         let (address, view) = (first.as_ptr(), first.slice(0..10).unwrap());
@@ -75,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn aligned_memory_is_as_long_as_asked_for() {
+    fn aligned_memory_has_the_requested_length() {
         let mut pool = BufferPool::default();
         for len in [1, 4096, 65_537, 3 << 20] {
             let mut buffer = pool.take(len).unwrap();
             let from = skip(&buffer);
-            assert!(buffer.len() - from >= len.next_multiple_of(ALIGNED));
+            assert!(buffer.len() - from >= len.next_multiple_of(ALIGNMENT));
             let address = buffer.get_mut().unwrap()[from..].as_ptr().addr();
-            assert_eq!(address % ALIGNED, 0);
+            assert_eq!(address % ALIGNMENT, 0);
             pool.release(buffer);
         }
     }

@@ -1,4 +1,4 @@
-//! The shard files of a source, for strategies that go past its mapping.
+//! Shard files of a source, for strategies that bypass its mapping.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,6 @@ impl SourceFiles {
         &self.source
     }
 
-    /// Where samples lie: a span per shard.
     pub(crate) fn spans(&self, range: &Range<i64>) -> impl Iterator<Item = FileRange> + use<> {
         let size = self.source.dtype().size() as u64;
         let at = range.start.cast_unsigned() * size;

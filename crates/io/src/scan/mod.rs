@@ -1,5 +1,4 @@
-//! What strategies share: cutting a scan into pieces, finding their files, reading ahead, and handing pieces to
-//! readers.
+//! Shared by strategies: cutting a scan into pieces, finding their files, reading ahead, and passing pieces to readers.
 //!
 //! ```text
 //!  ScanReaders ── begin_task ──▶ PieceReader     one per scan │ one per task, in its thread
@@ -37,7 +36,7 @@ pub(crate) use piece_queues::{PieceQueues, QUEUE_DEPTH, READ_AHEAD_BYTES};
 pub(crate) use piece_request::{Attempt, PieceRequest, RequestPlanner, bytes_present};
 pub(crate) use pieces::PieceIter;
 pub(crate) use prefetch_thread::PrefetchThread;
-pub(crate) use prefetcher::{Fallback, Prefetcher, ReadOutcome, ScanSpec, Spares, TaskReader};
+pub(crate) use prefetcher::{Fallback, Prefetcher, ReadOutcome, ScanSpec, SparePool, TaskReader};
 pub(crate) use queue_scan::{QueueScan, ReadAheadQueue};
 pub(crate) use read_threads::{PieceFiller, ReadThreads};
 pub use reader::PieceReader;

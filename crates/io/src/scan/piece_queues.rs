@@ -1,11 +1,9 @@
-//! Which pieces to request ahead of the readers. Pure: requests nothing itself.
+//! Decides which pieces to request ahead of the readers. Does no I/O.
 //!
-//! Each task has a queue of pieces. Tasks are expected in a known order; readers begin one after another, several at a
-//! time on several cores. Pieces are requested first for tasks that have begun, where the fewest are requested, then
-//! for those expected next.
+//! Each task has a queue of pieces. Tasks are expected in a known order; several readers take them at a time. Pieces
+//! are requested first for running tasks, those with the fewest requests first, then for tasks expected next.
 //!
-//! That a task will begin is a guess. One that is repeated, or reads something else, gets a queue of its own; one that
-//! is passed over is dropped.
+//! The order is a prediction. A repeated or different task gets its own queue; one that is passed over is dropped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,16 +13,15 @@ use std::sync::Arc;
 use super::{MergePolicy, PieceIter, RequestIter};
 use crate::source::SampleSource;
 
-/// Most bytes requested ahead, unless one piece alone has more.
+/// Maximum bytes requested ahead, unless a single piece is larger.
 pub(crate) const READ_AHEAD_BYTES: u64 = 64 << 20;
 
-/// Pieces requested and not taken, per reader.
 pub(crate) const QUEUE_DEPTH: usize = 4;
 
-/// A task is given up once so many per reader behind it have begun.
+/// A task is dropped once so many later ones per reader have begun.
 const OVERTAKEN_TASKS: u64 = 16;
 
-/// What tasks read, in the order in which they will begin. A task may read nothing.
+/// The parts that tasks read, in expected order. A task may read nothing.
 pub type TaskParts = Box<dyn Iterator<Item = Vec<Range<i64>>> + Send>;
 
 struct UpcomingTasks(TaskParts);
@@ -45,7 +42,7 @@ struct RequestedPiece<A> {
 #[derive(Debug)]
 struct PieceQueue<A> {
     id: u64,
-    /// The task's number, until it begins.
+    /// The task's number until it begins.
     expected: Option<u64>,
     rest: RequestIter,
     /// Oldest first.
@@ -58,28 +55,27 @@ impl<A> PieceQueue<A> {
     }
 }
 
-/// `A` is the state of a requested piece.
+/// `A`: state of a requested piece.
 #[derive(Debug)]
 pub(crate) struct PieceQueues<A> {
     source: Arc<dyn SampleSource>,
     piece: i64,
     readers: usize,
     merging: Option<MergePolicy>,
-    /// Pieces requested and not taken: of one queue, and of all.
+    /// Maximum outstanding pieces per queue, and of all queues.
     depth: usize,
     total_depth: usize,
     upcoming: Option<UpcomingTasks>,
-    /// Number of the next upcoming task.
     next: u64,
     /// One more than the largest number of a begun task.
     begun: u64,
-    /// Last id given to a queue or piece.
+    /// Last id of a queue or piece.
     given: u64,
     queues: VecDeque<PieceQueue<A>>,
 }
 
 impl<A> PieceQueues<A> {
-    /// `piece`: most samples of one. `readers`: tasks under way at a time.
+    /// `piece`: maximum samples per piece. `readers`: tasks at a time.
     pub(crate) fn new(
         source: Arc<dyn SampleSource>,
         piece: i64,
@@ -101,7 +97,7 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// Joins pieces that lie close together. A reader then finds its pieces [in a request](Self::front).
+    /// A reader then finds its pieces [in a request](Self::front).
     pub(crate) fn merging(self, merging: MergePolicy) -> Self {
         Self {
             merging: Some(merging),
@@ -113,7 +109,6 @@ impl<A> PieceQueues<A> {
         self.readers
     }
 
-    /// Requests up to `depth` pieces ahead in all, of whatever queues.
     pub(crate) fn set_depth(&mut self, depth: usize) {
         self.depth = depth;
         self.total_depth = depth.max(self.readers);
@@ -154,7 +149,7 @@ impl<A> PieceQueues<A> {
         true
     }
 
-    /// Gives the queue of a task, and the pieces of tasks that are given up.
+    /// Returns the queue of a task, and the pieces of dropped tasks.
     pub(crate) fn begin(&mut self, number: u64, parts: &[Range<i64>]) -> (u64, Vec<A>) {
         while self.next <= number && self.expect_next() {}
         self.begun = self.begun.max(number.saturating_add(1));
@@ -181,7 +176,7 @@ impl<A> PieceQueues<A> {
         (id, passed)
     }
 
-    /// A task is over, or given up. Gives the pieces that nobody took.
+    /// Returns the pieces that were not taken.
     pub(crate) fn end(&mut self, queue: u64) -> Vec<A> {
         self.forget(|one| one.id == queue)
     }
@@ -216,7 +211,7 @@ impl<A> PieceQueues<A> {
         loop {
             let mut queues = self.queues.iter_mut();
             let next = queues.position(|queue| queue.expected.is_some() && queue.wants_more(depth));
-            // Bounded, should many tasks read nothing.
+            // Bounded, in case many tasks read nothing.
             let far = self.next >= self.begun.saturating_add(self.total_depth as u64);
             if next.is_some() || far || !self.expect_next() {
                 return next;
@@ -224,7 +219,6 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// Requested pieces, and their samples.
     fn requested(&self) -> (usize, u64) {
         let all = self.queues.iter().flat_map(|queue| &queue.requested);
         all.fold((0, 0), |(count, sum), one| {
@@ -232,7 +226,7 @@ impl<A> PieceQueues<A> {
         })
     }
 
-    /// Requests as many pieces as there is room for; `ask` gets a ticket for each.
+    /// Requests pieces while there is room; `ask` gets a ticket for each.
     pub(crate) fn fill(&mut self, mut ask: impl FnMut(u64, &Range<i64>) -> A) {
         while let Some(at) = self.wanted() {
             let (count, requested) = self.requested();
@@ -259,7 +253,7 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// The oldest request of the queue and its state, if it is that of a piece, or, where pieces are merged, holds it.
+    /// The oldest request, if it contains the piece.
     pub(crate) fn front(&mut self, queue: u64, piece: &Range<i64>) -> Option<(Range<i64>, &mut A)> {
         let merges = self.merging.is_some();
         let holds = |request: &Range<i64>| match merges {
@@ -268,7 +262,7 @@ impl<A> PieceQueues<A> {
         };
         let queue = self.queues.iter_mut().find(|one| one.id == queue)?;
         if queue.requested.is_empty() && queue.rest.peek().as_ref().is_some_and(holds) {
-            // It will be read at once.
+            // It is read immediately instead.
             queue.rest.advance();
         }
         let front = queue.requested.front_mut()?;
@@ -280,7 +274,7 @@ impl<A> PieceQueues<A> {
         Some(queue.requested.pop_front()?.state)
     }
 
-    /// The state of a piece by its ticket; None if nobody wants it any more.
+    /// None if the piece is no longer needed.
     pub(crate) fn of(&mut self, ticket: u64) -> Option<&mut A> {
         let mut all = self
             .queues

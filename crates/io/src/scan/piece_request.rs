@@ -1,7 +1,7 @@
-//! The file reads that make up a piece, into one buffer.
+//! The file reads of a piece into one buffer.
 //!
-//! With `O_DIRECT` offset, memory and length must be multiples of the disk's blocks. A shard's payload begins at one; a
-//! piece is read with the whole blocks at its ends, which the view leaves out.
+//! With `O_DIRECT`, offset, memory and length must be multiples of the disk's blocks. A shard's payload begins at one;
+//! a piece is read with the whole blocks at its ends, which the view omits.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -13,30 +13,28 @@ use std::sync::{Arc, Weak};
 use isochrony_segment::Buffer;
 use rustix::io::Errno;
 
-use super::buffer_pool::{ALIGNED, BufferPool, skip};
+use super::buffer_pool::{ALIGNMENT, BufferPool, skip};
 use super::files::SourceFiles;
 use crate::error::{ErrorContext, IoError};
 use crate::source::{FileRange, ShardFile, is_same};
 use crate::system;
 
-/// Why shards with chunks in other places are decoded.
+/// Why shards with chunks at other offsets are decoded.
 pub(crate) const FOREIGN_SHARDS: &str = "another program wrote its shards";
 
 #[derive(Debug)]
 pub(crate) enum Attempt {
     Read(Buffer),
-    /// Why the strategy cannot read it: the rest of the scan is read by another.
+    /// Why the rest of the scan uses another strategy.
     FallBack(String),
 }
 
-/// The part of a piece in one file.
 #[derive(Debug, Clone)]
 pub(crate) struct FileRequest {
     pub(crate) file: Arc<File>,
     path: PathBuf,
-    /// Offset in the file.
     pub(crate) offset: u64,
-    /// Offset in memory, from the first aligned byte of the buffer.
+    /// Offset in memory, as are the following, from the buffer's first aligned byte.
     place: usize,
     need: usize,
     /// Bytes to request: the same, or whole blocks.
@@ -47,18 +45,17 @@ pub(crate) struct FileRequest {
 #[derive(Debug, Clone)]
 pub(crate) struct PieceRequest {
     pub(crate) parts: Vec<FileRequest>,
-    /// Offset of the samples, from the first aligned byte of the buffer.
+    /// Offset of the samples.
     begin: usize,
     len: usize,
 }
 
 impl PieceRequest {
-    /// Bytes of memory, from the first aligned byte of a buffer.
     pub(crate) fn room(&self) -> usize {
-        self.len + 2 * ALIGNED
+        self.len + 2 * ALIGNMENT
     }
 
-    /// Reads all parts, waiting for them; gives the buffer back.
+    /// Reads all parts synchronously; returns the buffer.
     pub(crate) fn fill(&self, mut buffer: Buffer) -> Result<(Attempt, Buffer), IoError> {
         for part in &self.parts {
             if let Some(why) = part.complete(&mut buffer, 0)? {
@@ -81,7 +78,6 @@ impl PieceRequest {
 
 #[cfg(test)]
 impl PieceRequest {
-    /// Parts of any files, one behind the other in memory.
     pub(crate) fn of(files: impl IntoIterator<Item = (File, u64, usize)>) -> Self {
         let mut len = 0;
         let part = |(file, offset, need)| {
@@ -111,7 +107,7 @@ impl FileRequest {
         skip(buffer) + self.place
     }
 
-    /// Reads what is missing behind the first `have` bytes. `Ok(Some(why))`: the file system refuses.
+    /// Reads the rest after `have` bytes. `Ok(Some(why))`: the file system refuses.
     pub(crate) fn complete(
         &self,
         buffer: &mut Buffer,
@@ -142,10 +138,10 @@ impl FileRequest {
         }
     }
 
-    /// Reads to the needed end, or the file's; gives the bytes there.
+    /// Reads to the needed end, or the file's; returns the bytes present.
     fn fill(&self, room: &mut [u8], have: usize) -> io::Result<usize> {
         let mut have = match self.whole_blocks {
-            true => have / ALIGNED * ALIGNED,
+            true => have / ALIGNMENT * ALIGNMENT,
             false => have,
         };
         while have < self.need {
@@ -156,8 +152,8 @@ impl FileRequest {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            // Less than whole blocks come only at the end of a file.
-            if self.whole_blocks && !have.is_multiple_of(ALIGNED) {
+            // Only the end of a file gives less than whole blocks.
+            if self.whole_blocks && !have.is_multiple_of(ALIGNMENT) {
                 break;
             }
         }
@@ -169,7 +165,7 @@ impl FileRequest {
 pub(crate) struct RequestPlanner {
     files: SourceFiles,
     direct: bool,
-    /// The source keeps it open, unless too many scans have one.
+    /// The source keeps it open, unless too many are open.
     last: Option<(u64, Weak<File>)>,
 }
 
@@ -182,18 +178,18 @@ impl RequestPlanner {
         }
     }
 
-    /// Why a range cannot be read so, by opening its first file.
+    /// Found by opening the first file.
     pub(crate) fn refusal(&mut self, range: &Range<i64>) -> Option<String> {
         let span = self.files.spans(range).next()?;
         match self.files.shard(&span) {
             Ok(Some(shard)) => self.open(&*shard).err(),
             Ok(None) => Some(FOREIGN_SHARDS.into()),
-            // Reading gives the error.
+            // The read reports the error.
             Err(_) => None,
         }
     }
 
-    /// The requests for a range; `Ok(Err(why))`: it cannot be read so.
+    /// The requests for a range; `Ok(Err(why))`: the strategy cannot read it.
     pub(crate) fn plan(
         &mut self,
         range: &Range<i64>,
@@ -202,7 +198,7 @@ impl RequestPlanner {
         let len = (range.end - range.start).cast_unsigned() * size;
         let len = usize::try_from(len)
             .ok()
-            .filter(|len| *len < isize::MAX as usize - 3 * ALIGNED);
+            .filter(|len| *len < isize::MAX as usize - 3 * ALIGNMENT);
         let len = len.ok_or_else(|| too_large(range, size))?;
         let mut plan = PieceRequest {
             parts: Vec::new(),
@@ -212,15 +208,15 @@ impl RequestPlanner {
         let mut at = 0;
         for span in self.files.spans(range) {
             let before = match self.direct {
-                true => (span.offset % ALIGNED as u64) as usize,
+                true => (span.offset % ALIGNMENT as u64) as usize,
                 false => 0,
             };
             if at == 0 {
                 plan.begin = before;
             }
-            // Only the first span may begin within a block: no holes in memory.
-            if self.direct && ((at > 0 && before > 0) || (plan.begin + at) % ALIGNED != before) {
-                return Ok(Err("its shards are no whole blocks".into()));
+            // Only the first span may begin within a block, so that memory has no holes.
+            if self.direct && ((at > 0 && before > 0) || (plan.begin + at) % ALIGNMENT != before) {
+                return Ok(Err("its shards are not whole blocks".into()));
             }
             let (file, path) = match self.file(&span)? {
                 Ok(found) => found,
@@ -234,7 +230,7 @@ impl RequestPlanner {
                 place: plan.begin + at - before,
                 need,
                 ask: match self.direct {
-                    true => need.next_multiple_of(ALIGNED),
+                    true => need.next_multiple_of(ALIGNMENT),
                     false => need,
                 },
                 whole_blocks: self.direct,
@@ -244,7 +240,7 @@ impl RequestPlanner {
         Ok(Ok(plan))
     }
 
-    /// Reads a range, waiting for it.
+    /// Reads a range synchronously.
     pub(crate) fn read(
         &mut self,
         range: &Range<i64>,
@@ -310,7 +306,7 @@ impl Drop for RequestPlanner {
     }
 }
 
-/// Bytes of a file that ended before `end`: its length, unless it grew since.
+/// Size of a file that ended before `end`, unless it has grown.
 pub(crate) fn bytes_present(len: io::Result<u64>, end: u64) -> u64 {
     len.map_or(end, |len| len.min(end))
 }

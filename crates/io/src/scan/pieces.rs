@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::source::SampleSource;
 
-/// The next piece of a range. An end of at most a quarter of a piece comes with the last one: a request of its own
-/// would cost as much as a whole one.
+/// A rest of up to a quarter of a piece is joined to the last one, as its own request would cost as much.
 pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
     let end = rest.start.saturating_add(piece);
     match rest.end.saturating_sub(end) <= piece / 4 {
@@ -15,12 +14,11 @@ pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
     }
 }
 
-/// Pieces of the ranges between gaps, part by part. Gaps are looked up when reached.
+/// Pieces of the ranges between gaps, which are looked up when reached.
 #[derive(Debug, Clone)]
 pub(crate) struct PieceIter {
     source: Arc<dyn SampleSource>,
     parts: Vec<Range<i64>>,
-    /// The current part, and where it continues.
     part: usize,
     at: i64,
     stretch: Range<i64>,
@@ -90,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_end_comes_with_the_last_piece() {
+    fn a_short_rest_is_joined_to_the_last_piece() {
         assert_eq!(next_piece(&(0..1_000), 400), 0..400);
         assert_eq!(next_piece(&(400..1_000), 400), 400..800);
         assert_eq!(next_piece(&(800..1_000), 400), 800..1_000);

@@ -13,23 +13,20 @@ use isochrony_runtime::unpinned;
 use super::PieceIter;
 use crate::system::OwnerProcess;
 
-/// The thread looks again after this time, should a wake-up get lost.
+/// Bound on the delay of a lost wake-up.
 const PARK_TIMEOUT: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 struct ScanProgress {
-    /// Bytes that readers have taken.
     consumed: AtomicU64,
-    /// End of the furthest range that a reader has taken.
     furthest: AtomicI64,
     stop: AtomicBool,
 }
 
-/// What the thread has read and the scan has not taken.
 #[derive(Debug, Default)]
 struct Lead {
     done: u64,
-    /// If parts ascend: ends of pieces ahead of the scan, with the bytes read up to there.
+    /// If parts ascend: ends of pieces ahead of the scan, with the bytes up to there.
     ends: VecDeque<(i64, u64)>,
     passed: u64,
 }
@@ -41,7 +38,7 @@ impl Lead {
                 .done
                 .saturating_sub(scan.consumed.load(Ordering::Acquire));
         }
-        // By place: tasks overlap and some are repeated, so bytes would be counted twice.
+        // By position: tasks overlap and repeat, so bytes would be counted twice.
         let furthest = scan.furthest.load(Ordering::Acquire);
         while let Some(&(end, done)) = self.ends.front()
             && end <= furthest
@@ -69,7 +66,7 @@ pub(crate) struct PrefetchThread {
 }
 
 impl PrefetchThread {
-    /// Calls `read` with each piece, at most `limit` bytes ahead of the scan, until it returns false.
+    /// Calls `read` with pieces at most `limit` bytes ahead of the scan, until it returns false.
     pub(crate) fn start(
         pieces: PieceIter,
         limit: u64,
@@ -130,14 +127,14 @@ impl PrefetchThread {
 impl Drop for PrefetchThread {
     fn drop(&mut self) {
         if self.owner.check().is_err() {
-            // The thread is not here to be joined.
+            // A forked process does not have the thread.
             std::mem::forget(self.thread.take());
             return;
         }
         self.progress.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It ends after its current request. A panic there costs read-ahead only.
+            // Waits for the current request. A panic there only stops read-ahead.
             let _ = thread.join();
         }
     }

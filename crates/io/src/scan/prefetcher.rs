@@ -1,4 +1,4 @@
-//! What a strategy does for a scan: the traits between readers and strategies.
+//! Traits between readers and strategies.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,9 +14,7 @@ use crate::strategy::Strategy;
 pub(crate) struct ScanSpec {
     pub(crate) source: Arc<dyn SampleSource>,
     pub(crate) parts: Vec<Range<i64>>,
-    /// Most samples of a piece.
     pub(crate) piece: i64,
-    /// Readers at a time.
     pub(crate) readers: usize,
     pub(crate) tasks: TaskParts,
 }
@@ -27,15 +25,14 @@ impl ScanSpec {
     }
 }
 
-/// Reads ahead for all tasks of one scan.
 pub(crate) trait Prefetcher: fmt::Debug + Send + Sync {
-    /// The task may be another than was expected.
+    /// The task may differ from the expected one.
     fn begin_task(self: Arc<Self>, task: u64, parts: &[Range<i64>]) -> Box<dyn TaskReader>;
 
-    /// Stops reading ahead: another strategy takes over.
+    /// Stops reading ahead, since another strategy takes over.
     fn stop(&self) {}
 
-    /// Whether a forked process can use it. Threads and rings stay with the parent.
+    /// Threads and rings stay with the parent.
     fn survives_fork(&self) -> bool {
         true
     }
@@ -79,16 +76,16 @@ pub(crate) struct Fallback {
 }
 
 #[derive(Debug)]
-pub(crate) struct Spares<T>(Mutex<Vec<T>>);
+pub(crate) struct SparePool<T>(Mutex<Vec<T>>);
 
-impl<T> Default for Spares<T> {
+impl<T> Default for SparePool<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-// Never waits: in a forked process, the thread that holds the lock may not exist.
-impl<T> Spares<T> {
+// Never blocks: in a forked process, the thread that holds the lock may not exist.
+impl<T> SparePool<T> {
     pub(crate) fn take(&self) -> Option<T> {
         self.0.try_lock().ok()?.pop()
     }

@@ -1,4 +1,4 @@
-//! Scans by strategies that read each task's pieces ahead, into buffers: `direct`, both of `io_uring` and `range_requests`.
+//! Scans that read each task's pieces ahead into buffers: `direct`, both `io_uring` strategies and `range_requests`.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -13,12 +13,11 @@ use crate::source::SampleSource;
 use crate::strategy::Strategy;
 use crate::system::OwnerProcess;
 
-/// Reads pieces ahead, in one queue per task.
 pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
     /// Returns the id of the task's queue.
     fn begin_task(&self, task: u64, parts: &[Range<i64>]) -> u64;
     fn end_task(&self, queue: u64);
-    /// The request that a piece is in, as it was read ahead, or, out of order, the piece read now.
+    /// The request with the piece, read ahead, or now if unexpected.
     fn take(&self, queue: u64, piece: &Range<i64>) -> Result<(Range<i64>, Attempt), IoError>;
     fn stop(&self);
 }
@@ -64,12 +63,11 @@ impl<Q: ReadAheadQueue> Prefetcher for QueueScan<Q> {
 struct QueueReader<Q: ReadAheadQueue> {
     scan: Arc<QueueScan<Q>>,
     queue: u64,
-    /// The request that came last, if it held more than one piece.
+    /// The last request, if it had more than one piece.
     last: Option<(Range<i64>, Buffer)>,
 }
 
 impl<Q: ReadAheadQueue> QueueReader<Q> {
-    /// The part of the last request that is a piece.
     fn within_last(&self, piece: &Range<i64>) -> Option<Buffer> {
         let (range, buffer) = self.last.as_ref()?;
         if piece.start < range.start || range.end < piece.end {
@@ -109,8 +107,8 @@ impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
                 }
             }
             Ok((_, Attempt::FallBack(why))) => refused(why),
-            // The file was replaced, as by a writer that published more: the source opens it again, and looks whether it
-            // holds the same samples.
+            // The file was replaced, such as by a writer: the source reopens it, and checks that it holds the same
+            // samples.
             Err(IoError::System { source: error, .. })
                 if error.kind() == ErrorKind::StaleNetworkFileHandle =>
             {

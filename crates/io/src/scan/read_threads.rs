@@ -1,4 +1,4 @@
-//! Threads that read pieces ahead of a scan, each waiting for its own request.
+//! Threads that read pieces ahead of a scan, each with one blocking request.
 //!
 //! ```text
 //!  readers ── begin, take ──▶ state ◀── next piece ── threads ── filler ──▶ disk, server
@@ -6,8 +6,8 @@
 //!     └──── done (condvar) ─────────────────────────────┘   work (condvar): threads wait for pieces
 //! ```
 //!
-//! Threads read in the order of requests. [`PieceQueues`] bounds what is read ahead; a piece counts from its request
-//! until its reader takes it.
+//! Threads serve requests in order. [`PieceQueues`] bounds the read-ahead; a piece counts from its request until its
+//! reader takes it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,12 +23,11 @@ use super::{Attempt, BufferPool, PieceQueues, QUEUE_DEPTH, ReadAheadQueue};
 use crate::error::IoError;
 use crate::system::OwnerProcess;
 
-/// Reads pieces, for one thread.
 pub(crate) trait PieceFiller {
     fn fill(&mut self, piece: &Range<i64>, buffers: &Mutex<BufferPool>)
     -> Result<Attempt, IoError>;
 
-    /// How many pieces to request ahead from now on; asked after each one. `None`: as before.
+    /// Number of pieces to request ahead; asked after each one. `None`: unchanged.
     fn depth(&mut self) -> Option<usize> {
         None
     }
@@ -38,16 +37,16 @@ pub(crate) type MakeFiller = Box<dyn Fn() -> Box<dyn PieceFiller> + Send + Sync>
 
 #[derive(Debug)]
 pub(crate) enum PieceState {
-    /// A thread reads it, or will.
+    /// A thread reads it or will.
     Requested,
-    /// None: the thread panicked over it.
+    /// None: its thread panicked.
     Read(Option<Result<Attempt, IoError>>),
 }
 
 #[derive(Debug)]
 struct QueueState {
     queues: PieceQueues<PieceState>,
-    /// Pieces that no thread has begun, by ticket, oldest first.
+    /// Pieces not begun by any thread, by ticket, oldest first.
     todo: VecDeque<(u64, Range<i64>)>,
     stopped: bool,
 }
@@ -66,9 +65,9 @@ struct SharedPieces {
     state: Mutex<QueueState>,
     buffers: Mutex<BufferPool>,
     filler: MakeFiller,
-    /// There may be something to read.
+    /// Signals something to read.
     work: Condvar,
-    /// Something was read.
+    /// Signals something read.
     done: Condvar,
 }
 
@@ -76,7 +75,7 @@ pub(crate) struct ReadThreads {
     shared: Arc<SharedPieces>,
     threads: Vec<JoinHandle<()>>,
     owner: OwnerProcess,
-    /// Ends requests that wait, when nobody wants their pieces any more.
+    /// Cancels requests that wait, once their pieces are not needed.
     interrupt: Interrupt,
 }
 
@@ -137,7 +136,7 @@ impl ReadThreads {
         result
     }
 
-    /// The request that a piece is in, and its samples; None if it is not next in its queue, or its thread panicked.
+    /// The request with the piece, and its samples; None if it is not next in its queue, or its thread panicked.
     fn wait(
         &self,
         queue: u64,
@@ -149,7 +148,7 @@ impl ReadThreads {
             if !matches!(front, PieceState::Requested) {
                 break range;
             }
-            // Without the lock: the callback may take its time.
+            // Without the lock, since the callback may be slow.
             drop(state);
             if poll_stop() {
                 return Some((range, Err(IoError::Interrupted)));
@@ -186,7 +185,7 @@ impl ReadAheadQueue for ReadThreads {
         match self.wait(queue, piece) {
             Some((request, read)) => Ok((request, read?)),
             None => {
-                // Now, in this thread.
+                // Read now, in this thread.
                 let read = (self.shared.filler)().fill(piece, &Mutex::default())?;
                 Ok((piece.clone(), read))
             }
@@ -195,7 +194,7 @@ impl ReadAheadQueue for ReadThreads {
 
     fn stop(&self) {
         self.change(|state| state.queues.stop());
-        // Readers of pieces that no thread has begun would wait for ever.
+        // Else readers would wait for ever.
         self.shared.done.notify_all();
     }
 }
@@ -223,7 +222,7 @@ impl SharedPieces {
         }
     }
 
-    /// Waits for a piece that somebody wants; None at the end.
+    /// Waits for a piece that is still needed; None at the end.
     fn next(&self) -> Option<(u64, Range<i64>)> {
         let mut state = self.lock();
         loop {
@@ -246,7 +245,7 @@ impl SharedPieces {
 impl Drop for ReadThreads {
     fn drop(&mut self) {
         if self.owner.check().is_err() {
-            // Its threads are not here to be joined, nor to release their locks.
+            // A forked process has no threads to join, nor to release their locks.
             std::mem::forget(std::mem::take(&mut self.threads));
             return;
         }
@@ -254,7 +253,7 @@ impl Drop for ReadThreads {
         self.shared.lock().stopped = true;
         self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
-            // It ends with the piece that it reads now, or at once where that is a wait.
+            // It ends with its current piece, or at once if that is a wait.
             let _ = thread.join();
         }
     }

@@ -21,7 +21,7 @@ pub struct PieceReader {
 
 impl PieceReader {
     /// A reader of parts of a source. It expects the pieces of each range between gaps, in order, as
-    /// [`next_piece`](Self::next_piece) gives them; other ranges are read, but not ahead.
+    /// [`next_piece`](Self::next_piece) returns them; other ranges are read without read-ahead.
     ///
     /// # Errors
     /// [`IoError::System`] if a thread cannot be started.
@@ -48,7 +48,7 @@ impl PieceReader {
         }
     }
 
-    /// How it reads.
+    /// The strategy in use.
     #[must_use]
     pub fn reading(&self) -> &Reading {
         &self.reading

@@ -1,7 +1,6 @@
-//! The readers of one scan, of which there may be several at once.
+//! The concurrent readers of a scan.
 //!
-//! A scan on several cores is cut into tasks, each with a [`PieceReader`]. Read-ahead, files and buffers are common to
-//! all.
+//! A scan on several cores is cut into tasks, each with a [`PieceReader`]. Read-ahead, files and buffers are shared.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,20 +12,20 @@ use crate::source::SampleSource;
 use crate::strategy::{MmapStrategy, StartError, Strategy};
 use crate::system::OwnerProcess;
 
-/// What the readers of one scan share.
+/// State shared by the readers of a scan.
 pub struct ScanReaders {
     source: Arc<dyn SampleSource>,
     piece: i64,
     prefetcher: Arc<dyn Prefetcher>,
     reading: Reading,
-    /// What reads instead since a reader was refused.
+    /// The strategy in use since a reader was refused.
     fallback: OnceLock<(Fallback, Arc<dyn Prefetcher>)>,
     owner: OwnerProcess,
 }
 
 impl ScanReaders {
     /// Readers of parts of a source, in pieces of at most `piece` samples, longer only by a short end. Up to `at_once`
-    /// readers at a time do the tasks, which are numbered from 0 in the order expected.
+    /// readers run the tasks, numbered from 0 in expected order.
     ///
     /// # Errors
     /// [`IoError::System`] if a thread cannot be started.
@@ -48,7 +47,7 @@ impl ScanReaders {
         };
         let started = match reading.used {
             Some(used) => used.implementation().start(scan),
-            // Decoded by the source.
+            // The source decodes it.
             None => Ok(MmapStrategy::scan(source)),
         };
         let prefetcher = match started {
@@ -72,8 +71,7 @@ impl ScanReaders {
         }))
     }
 
-    /// The reader of a task: of an expected one, perhaps with some of it read already, or of any other parts. Tasks may
-    /// be left out or repeated.
+    /// The reader of a task, expected (possibly partly read) or not. Tasks may be left out or repeated.
     #[must_use]
     pub fn begin(self: &Arc<Self>, task: u64, parts: &[Range<i64>]) -> PieceReader {
         if !self.prefetcher.survives_fork()
@@ -103,7 +101,7 @@ impl ScanReaders {
         self.piece
     }
 
-    /// Another strategy reads from now on: what one reader was refused every other would be, too.
+    /// For all readers, since each would be refused alike.
     pub(super) fn fall_back(&self, fallback: &Fallback) -> &Arc<dyn Prefetcher> {
         let mut is_first = false;
         let (_, prefetcher) = self.fallback.get_or_init(|| {
@@ -118,7 +116,6 @@ impl ScanReaders {
     }
 }
 
-/// A scan that reads nothing ahead.
 fn unprepared(source: &Arc<dyn SampleSource>, strategy: Strategy) -> Arc<dyn Prefetcher> {
     let scan = ScanSpec {
         source: source.clone(),

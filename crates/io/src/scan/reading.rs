@@ -1,4 +1,4 @@
-//! Which strategy reads, and why.
+//! The strategy that reads, and why.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use super::{Fallback, PieceIter, SourceFiles};
 use crate::source::{SampleSource, ShardFile};
 use crate::strategy::Strategy;
 
-/// How a signal is read, and why.
+/// The strategy that reads a signal, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// Name of the signal.
     pub signal: String,
-    /// The strategy that was asked for.
+    /// The requested strategy.
     pub asked: Strategy,
-    /// The strategy used; None where chunks are decoded.
+    /// The strategy used; None if chunks are decoded.
     pub used: Option<Strategy>,
-    /// Why not the strategy asked for.
+    /// Why the requested strategy is not used.
     pub why: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Reading {
 }
 
 impl Reading {
-    /// How parts would be read, as far as can be told without reading.
+    /// Predicts how parts are read, without reading them.
     #[must_use]
     pub fn foresee(source: &Arc<dyn SampleSource>, parts: &[Range<i64>], asked: Strategy) -> Self {
         let mut reading = Self {
@@ -75,7 +75,7 @@ impl Reading {
                     return reading;
                 }
             }
-            // Reading gives the error.
+            // The read reports the error.
             _ => {}
         }
         if let Some(fallback) = asked.implementation().fallback(files, &first) {

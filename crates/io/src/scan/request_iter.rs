@@ -1,15 +1,13 @@
-//! Joins pieces that lie next to each other in a file into requests.
+//! Joins pieces that are adjacent in a file into requests.
 
 use std::ops::Range;
 
 use super::PieceIter;
 
-/// What a source charges for a request, as samples: those of a hole that are read along rather than asked for around.
+/// A request costs as much as reading these holes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MergePolicy {
-    /// Most samples of a hole between two pieces.
     pub(crate) hole: i64,
-    /// Most samples of a request of several pieces.
     pub(crate) most: i64,
 }
 
@@ -102,7 +100,7 @@ mod tests {
                     at = next.end;
                 }
                 prop_assert_eq!(at, request.end);
-                // A piece alone may be longer, by a short end.
+                // A single piece may be longer, by a short end.
                 prop_assert!(at == first.end || at - request.start <= 2 * piece);
                 let joins = left.front().is_some_and(|next| {
                     next.start - at <= hole && next.end - request.start <= 2 * piece

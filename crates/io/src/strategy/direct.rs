@@ -1,4 +1,4 @@
-//! `direct`: past the page cache (`O_DIRECT`), by threads that fill buffers ahead of the scan.
+//! `direct`: bypasses the page cache (`O_DIRECT`), with threads that fill buffers ahead of the scan.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use crate::scan::{
     RequestPlanner, ScanSpec, SourceFiles,
 };
 
-/// Threads per reader: while one waits for its request, the disk has another's.
+/// Threads per reader: while one waits, the disk has another's request.
 const THREADS_PER_READER: usize = 2;
 
 const MAX_THREADS: usize = 8;
@@ -35,7 +35,7 @@ impl IoStrategy for DirectStrategy {
     }
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
-        // No more threads than pieces.
+        // At most one thread per piece.
         let pieces = scan.pieces(scan.piece).take(MAX_THREADS).count();
         let threads = thread_count(scan.readers, pieces);
         let source = scan.source.clone();
@@ -55,7 +55,7 @@ fn thread_count(readers: usize, pieces: usize) -> usize {
     threads.min(pieces.max(1))
 }
 
-/// What replaces reads past the page cache where the file system refuses them.
+/// What replaces direct reads if the file system refuses them.
 pub(super) fn fallback(files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {
     Some(Fallback {
         strategy: Strategy::Read,

@@ -1,8 +1,8 @@
-//! `io_uring`: the kernel fills buffers ahead of the scan, several requests in flight at once, without extra threads.
-//! [`PieceQueues`] bounds the requests in flight: [`QUEUE_DEPTH`] per reader, and by bytes.
+//! `io_uring`: the kernel fills buffers ahead of the scan, with several requests in flight and no extra threads.
+//! [`PieceQueues`] bounds them: [`QUEUE_DEPTH`] per reader, and by bytes.
 //!
-//! Pieces are handed out in the order of the scan. What the kernel could not read, or not to its end, `pread` reads
-//! when its turn comes, so that errors are those of any other read.
+//! Pieces are returned in scan order. What the kernel could not read, or not completely, `pread` reads when it is
+//! needed, so that errors are those of any other read.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -88,12 +88,11 @@ fn ring_failure(error: &io::Error) -> String {
     format!("its io_uring takes no requests any more: {error}")
 }
 
-/// A requested piece.
 #[derive(Debug)]
 enum SubmittedPiece {
     /// The number of its request.
     InFlight(usize),
-    /// Why: when a reader takes this piece, the rest of the scan falls back to another strategy.
+    /// When a reader takes this piece, the rest of the scan falls back, for this reason.
     NotRequested(String),
     Failed(IoError),
 }
@@ -169,7 +168,6 @@ impl InFlightPieces {
             Some(SubmittedPiece::InFlight(number)) => self.complete(number),
             Some(SubmittedPiece::NotRequested(why)) => Ok(Attempt::FallBack(why)),
             Some(SubmittedPiece::Failed(error)) => Err(error),
-            // Out of order: read now.
             None => self.planner.read(piece, &mut self.buffers),
         };
         self.submit();
@@ -186,7 +184,7 @@ impl InFlightPieces {
                 return Ok(Attempt::FallBack(why));
             }
         }
-        // The view refers to the buffer, so the pool does not hand it out while samples are in use.
+        // The view refers to the buffer, so the pool does not reuse it while samples are in use.
         let samples = job.request.view(&job.buffer);
         self.buffers.release(job.buffer);
         Ok(samples)
@@ -215,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_says_what_would_mend_it() {
+    fn a_refusal_states_the_remedy() {
         for (errno, mend) in [
             (Errno::PERM, "kernel.io_uring_disabled"),
             (Errno::NOSYS, "Linux 5.6 or later"),

@@ -1,4 +1,4 @@
-//! `mmap`: samples as the source has them, in the page cache. Each new page costs a fault.
+//! `mmap`: the source's samples in the page cache. Each new page costs a fault.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::source::SampleSource;
 pub(crate) struct MmapStrategy;
 
 impl MmapStrategy {
-    /// A scan that prepares nothing, also of sources that are decoded.
+    /// A scan without preparation, also of sources that are decoded.
     pub(crate) fn scan(source: &Arc<dyn SampleSource>) -> Arc<dyn Prefetcher> {
         Arc::new(MmapScan(source.clone()))
     }

@@ -1,10 +1,10 @@
-//! I/O strategies: how samples come from disk into memory.
+//! I/O strategies: how samples are brought from disk into memory.
 //!
-//! Samples are the same by each. Who waits for the disk, who copies and what stays in the page cache differ:
+//! All give the same samples. They differ in who waits for the disk, who copies and what the page cache keeps:
 //! `docs/design/io_strategies.md`.
 //!
-//! A strategy is one file of this folder, which implements [`IoStrategy`], and one entry of the table below. Nothing else
-//! lists strategies.
+//! A strategy is one file of this folder, which implements [`IoStrategy`], and one entry of the table below. Nothing
+//! else lists strategies.
 
 mod direct;
 mod io_uring;
@@ -28,10 +28,10 @@ use crate::scan::{Fallback, Prefetcher, ScanSpec, SourceFiles};
 
 pub(crate) use mmap::MmapStrategy;
 
-/// Makes [`Strategy`] of the table: its variants, their order and their help.
+/// Generates [`Strategy`] from the table: variants in order, with help.
 macro_rules! strategies {
     ($($(#[doc = $help:literal])+ $variant:ident = $implementation:path,)+) => {
-        /// How samples come from disk into memory.
+        /// How samples are brought from disk into memory.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Strategy {
@@ -44,7 +44,7 @@ macro_rules! strategies {
             /// All strategies.
             pub const ALL: [Self; COUNT] = [$(Self::$variant),+];
 
-            /// What it does, for people.
+            /// Description for users.
             #[must_use]
             pub const fn help(self) -> &'static str {
                 match self {
@@ -83,13 +83,13 @@ strategies! {
     RangeRequests = range_requests::RangeRequestsStrategy,
 }
 
-/// One strategy. Called once per scan, never per piece.
+/// A strategy. Called once per scan, never per piece.
 pub(crate) trait IoStrategy: Sync {
     /// Its name in options, reports and machine profiles. Must never change.
     fn name(&self) -> &'static str;
 
-    /// Bytes to read at a time. Copies should still be in the processor's cache when they are processed; past the page
-    /// cache each request costs the disk's latency.
+    /// Copies should still be in the processor's cache when processed; past the page cache each request costs the
+    /// disk's latency.
     fn piece_bytes(&self) -> u64;
 
     fn cost_model(&self) -> CostModel;
@@ -98,17 +98,17 @@ pub(crate) trait IoStrategy: Sync {
         false
     }
 
-    /// Whether it is for files that are another machine's.
+    /// Whether it is for files on other machines.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Whether it also reads files that cannot be mapped, such as those on network file systems.
+    /// Whether it can read files that cannot be mapped, such as on network file systems.
     fn reads_any_file(&self) -> bool {
         false
     }
 
-    /// None if it is available; else what takes its place. `first`: first piece of a scan.
+    /// None if it is available, else its replacement. `first`: first piece of a scan.
     fn fallback(&self, _files: SourceFiles, _first: &Range<i64>) -> Option<Fallback> {
         None
     }
@@ -116,12 +116,12 @@ pub(crate) trait IoStrategy: Sync {
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError>;
 }
 
-/// Which of the measured costs apply to a strategy.
+/// Which measured costs apply to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CostModel {
-    /// Samples are copied into buffers: no page faults, and they are in the processor's cache when processed.
+    /// Copied samples: no page faults, and they are in the processor's cache when processed.
     pub(crate) copies: bool,
-    /// Samples come past the page cache, whatever is in it.
+    /// Samples bypass the page cache, whatever is in it.
     pub(crate) direct: bool,
 }
 
@@ -143,7 +143,7 @@ impl CostModel {
 #[derive(Debug)]
 pub(crate) enum StartError {
     Thread(io::Error),
-    /// It became unavailable since [`IoStrategy::fallback`].
+    /// It became unavailable after [`IoStrategy::fallback`].
     FallBack(Fallback),
 }
 
@@ -160,7 +160,7 @@ impl Strategy {
         self.implementation().name()
     }
 
-    /// The strategy of a name.
+    /// Parses the name of a strategy.
     ///
     /// ```
     /// use isochrony_io::Strategy;
@@ -179,7 +179,7 @@ impl Strategy {
         })
     }
 
-    /// Bytes of samples to read at a time.
+    /// Bytes per read.
     #[must_use]
     pub fn piece_bytes(self) -> u64 {
         self.implementation().piece_bytes()
@@ -197,18 +197,18 @@ impl Strategy {
         self.implementation().cost_model().direct
     }
 
-    /// Those that read files of this machine: all but [`is_remote`](Self::is_remote).
+    /// Strategies for files of this machine: all except [`is_remote`](Self::is_remote).
     pub fn local() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|one| !one.is_remote())
     }
 
-    /// Whether it reads stores that are another machine's, and no others.
+    /// Whether it reads only stores on other machines.
     #[must_use]
     pub fn is_remote(self) -> bool {
         self.implementation().is_remote()
     }
 
-    /// Whether it asks the kernel through an io_uring.
+    /// Whether it uses an io_uring.
     #[must_use]
     pub fn is_uring(self) -> bool {
         self.implementation().uses_io_uring()
@@ -229,7 +229,7 @@ mod table {
     use super::*;
 
     #[test]
-    fn every_strategy_has_a_name_of_its_own_and_help() {
+    fn every_strategy_has_a_unique_name_and_help() {
         let names: BTreeSet<_> = Strategy::ALL.map(Strategy::name).into();
         assert_eq!(names.len(), Strategy::ALL.len());
         for one in Strategy::ALL {

@@ -1,4 +1,4 @@
-//! `populate`: mapped, while a thread fills the page tables ahead of the scan, so that nobody faults.
+//! `populate`: mapped, while a thread fills the page tables ahead of the scan, so that readers do not fault.
 
 use std::io;
 use std::ops::Range;
@@ -31,7 +31,6 @@ impl IoStrategy for PopulateStrategy {
     }
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
-        // A single piece is filled by whoever waits for it.
         let thread = match scan.pieces(scan.piece).nth(1) {
             Some(_) => {
                 // Short steps, so that the thread can end soon.
@@ -48,22 +47,22 @@ impl IoStrategy for PopulateStrategy {
     }
 }
 
-/// Starts a thread that fills the page tables of pieces, at most `limit` bytes ahead of the scan.
+/// At most `limit` bytes ahead of the scan.
 pub(super) fn populate_ahead(
     source: &Arc<dyn SampleSource>,
     pieces: PieceIter,
     limit: u64,
 ) -> io::Result<PrefetchThread> {
     let source = source.clone();
-    // It ends at a piece that cannot be read: its reader gets the error, and may want nothing behind it.
+    // Its reader gets the error, and may need nothing after it.
     PrefetchThread::start(pieces, limit, move |piece| {
         source.read(piece).is_ok_and(|segment| populate(&segment))
     })
 }
 
-/// Reads what is not cached. False: the system cannot.
+/// Reads what is not cached. False if not supported.
 fn populate(segment: &SigSeg) -> bool {
-    // A page that cannot be read will fault, with an error of its own.
+    // An unreadable page faults later, with its own error.
     segment
         .buffers()
         .all(|buffer| system::populate(buffer).unwrap_or(true))
@@ -91,7 +90,7 @@ impl TaskReader for PopulatedReader {
         }
         let read = self.0.source.read(range.clone());
         let segment = read.map_err(IoError::Source)?;
-        // Cheap where the thread was here before.
+        // Cheap if the thread has been here.
         if populate(&segment) {
             return Ok(ReadOutcome::Read(segment));
         }

@@ -1,12 +1,11 @@
-//! `range_requests`: ranges of objects on a server, several requests at a time, ahead of the scan.
+//! `range_requests`: reads ranges of objects on a server, several requests at a time, ahead of the scan.
 //!
-//! A request costs its latency whatever its length, so pieces that lie close together are read by one request, with the
-//! holes between them, and requests overlap. By Little's law a line of bandwidth *B* whose answers begin after the
-//! latency *L* is busy while *B · L* bytes are asked for and have not come: 6 MB at 200 MB/s and 30 ms, 50 MB at 1 GB/s
-//! and 50 ms. Neither is known before, so there are [`INITIAL_DEPTH`] requests in flight at first, and twice as many, up to
-//! [`MAX_DEPTH`], if that brings more than a tenth more bytes a second. On a slow line it stays, so that the first
-//! samples do not wait for a share of the line that later ones take. The bound of what is read ahead
-//! ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)) is that of [`MAX_DEPTH`] requests.
+//! A request costs its latency whatever its length, so nearby pieces are read by one request, with the holes between
+//! them, and requests overlap. By Little's law a link of bandwidth *B* and latency *L* is busy while *B · L* bytes are
+//! in flight: 6 MB at 200 MB/s and 30 ms, 50 MB at 1 GB/s and 50 ms. Neither is known in advance, so [`INITIAL_DEPTH`]
+//! requests are in flight at first, and twice as many, up to [`MAX_DEPTH`], whenever that raises the throughput by more
+//! than a tenth. On a slow link the number stays, so that the first samples do not share bandwidth with later ones. The
+//! read-ahead bound ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)) is that of [`MAX_DEPTH`] requests.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,14 +20,13 @@ use crate::scan::{
 };
 use crate::source::FileRange;
 
-/// Bytes of a request.
 const REQUEST_BYTES: u64 = 8 << 20;
-/// Bytes between two pieces that are read along: on most lines they cost less than a request's latency.
+/// On most links, reading such a hole costs less than a request's latency.
 const MAX_HOLE_BYTES: u64 = 256 << 10;
 /// Requests in flight at first, and at most.
 const INITIAL_DEPTH: usize = 4;
 const MAX_DEPTH: usize = 8;
-/// How much more must arrive for more requests in flight.
+/// Least speed-up by which more requests in flight are kept.
 const MIN_SPEEDUP: f64 = 1.1;
 
 pub(crate) struct RangeRequestsStrategy;
@@ -69,7 +67,7 @@ impl IoStrategy for RangeRequestsStrategy {
         let size = source.dtype().size() as u64;
         let merging = MergePolicy {
             hole: (MAX_HOLE_BYTES / size).cast_signed(),
-            // The end of a stretch comes with its last piece.
+            // The end of a range is joined to its last piece.
             most: piece.max((REQUEST_BYTES / size).cast_signed()),
         };
         let queues = PieceQueues::new(scan.source, piece, scan.readers, scan.tasks);
@@ -91,14 +89,13 @@ impl IoStrategy for RangeRequestsStrategy {
     }
 }
 
-/// How many requests are in flight, and whether more of them brought more.
+/// Number of requests in flight, and whether more of them were faster.
 #[derive(Debug)]
 struct DepthController {
     depth: usize,
     since: Instant,
     bytes: u64,
     requests: usize,
-    /// Bytes a second with half as many.
     before: f64,
     is_settled: bool,
 }
@@ -115,8 +112,8 @@ impl DepthController {
         }
     }
 
-    /// A request came; gives how many to have in flight from now on.
-    fn came(&mut self, bytes: u64, now: Instant) -> usize {
+    /// Counts a completed request; returns how many to have in flight.
+    fn complete_request(&mut self, bytes: u64, now: Instant) -> usize {
         self.bytes += bytes;
         self.requests += 1;
         if self.is_settled || self.requests < self.depth {
@@ -138,18 +135,16 @@ impl DepthController {
     }
 }
 
-/// Reads requests, for one thread.
 struct RangeFiller {
     files: SourceFiles,
     controller: Arc<Mutex<DepthController>>,
-    /// The last shard that one of the threads has opened ahead.
+    /// The last shard opened in advance by any thread.
     opened: Arc<AtomicU64>,
     depth: Option<usize>,
 }
 
 impl RangeFiller {
-    /// Opens the shard behind one that is read, once: that takes some requests one after another, during which other
-    /// threads keep the line busy.
+    /// Once per shard: this takes several sequential requests, during which other threads use the link.
     fn open_next(&mut self, shard: u64) {
         let (source, next) = (self.files.source(), shard + 1);
         let (layout, size) = (source.layout(), source.dtype().size() as u64);
@@ -160,7 +155,7 @@ impl RangeFiller {
         {
             return;
         }
-        // Whoever reads it meets the error.
+        // Its reader gets the error.
         let _ = self.files.shard(&FileRange {
             shard: next,
             offset: layout.payload_start,
@@ -195,7 +190,7 @@ impl PieceFiller for RangeFiller {
             let room = &mut memory[at..at + span.len as usize];
             at += room.len();
             let has_samples = |range: Range<i64>| self.files.source().samples_within(range) > 0;
-            // A gap as long as a shard has no file.
+            // A shard-sized gap has no file.
             if !has_samples(own.clone()) {
                 continue;
             }
@@ -225,7 +220,7 @@ impl PieceFiller for RangeFiller {
             .controller
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        self.depth = Some(controller.came(bytes, Instant::now()));
+        self.depth = Some(controller.complete_request(bytes, Instant::now()));
         drop(controller);
         if let Some(shard) = last {
             self.open_next(shard);
@@ -245,8 +240,7 @@ impl PieceFiller for RangeFiller {
 mod tests {
     use super::*;
 
-    /// Bytes a second that arrive with so many requests in flight, by Little's law, over a line of a bandwidth whose
-    /// answers begin after a latency.
+    /// By Little's law.
     fn arrives(depth: usize, bandwidth: f64, latency: f64) -> f64 {
         let in_flight = depth as f64 * REQUEST_BYTES as f64;
         bandwidth.min(in_flight / (latency + REQUEST_BYTES as f64 / bandwidth))
@@ -258,13 +252,13 @@ mod tests {
         for _ in 0..100 {
             let rate = arrives(controller.depth, bandwidth, latency);
             now += Duration::from_secs_f64(REQUEST_BYTES as f64 / rate);
-            controller.came(REQUEST_BYTES, now);
+            controller.complete_request(REQUEST_BYTES, now);
         }
         controller.depth
     }
 
     #[test]
-    fn more_requests_are_in_flight_only_while_that_brings_more() {
+    fn more_requests_are_in_flight_only_while_throughput_grows() {
         assert_eq!(settles(200e6, 0.030), INITIAL_DEPTH);
         assert_eq!(settles(5e9, 0.200), MAX_DEPTH);
         assert_eq!(settles(1e6, 0.030), INITIAL_DEPTH);

@@ -1,4 +1,4 @@
-//! `read`: `pread` into buffers that are used again.
+//! `read`: `pread` into reused buffers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use isochrony_segment::Buffer;
 use super::{CostModel, IoStrategy, StartError};
 use crate::error::{ErrorContext, IoError};
 use crate::scan::{
-    BufferPool, Prefetcher, ReadOutcome, ScanSpec, SourceFiles, Spares, TaskReader, bytes_present,
+    BufferPool, Prefetcher, ReadOutcome, ScanSpec, SourceFiles, SparePool, TaskReader,
+    bytes_present,
 };
 use crate::source::SampleSource;
 
@@ -34,7 +35,7 @@ impl IoStrategy for ReadStrategy {
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
         Ok(Arc::new(ReadScan {
             source: scan.source,
-            spares: Spares::default(),
+            spares: SparePool::default(),
         }))
     }
 }
@@ -42,7 +43,7 @@ impl IoStrategy for ReadStrategy {
 #[derive(Debug)]
 struct ReadScan {
     source: Arc<dyn SampleSource>,
-    spares: Spares<Copier>,
+    spares: SparePool<Copier>,
 }
 
 impl Prefetcher for ReadScan {
@@ -61,7 +62,7 @@ impl Prefetcher for ReadScan {
 #[derive(Debug)]
 struct ReadReader {
     scan: Arc<ReadScan>,
-    /// There until it is dropped.
+    /// Set until dropped.
     copier: Option<Copier>,
 }
 

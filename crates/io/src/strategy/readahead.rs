@@ -1,11 +1,13 @@
-//! `readahead`: mapped, and at each piece the system is asked to read twice its length (the paper's Ptr-Readahead).
+//! `readahead`: mapped; at each piece the system is asked to read twice its length (the paper's Ptr-Readahead).
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{CostModel, IoStrategy, StartError};
 use crate::error::IoError;
-use crate::scan::{Prefetcher, ReadAdvice, ReadOutcome, ScanSpec, SourceFiles, Spares, TaskReader};
+use crate::scan::{
+    Prefetcher, ReadAdvice, ReadOutcome, ScanSpec, SourceFiles, SparePool, TaskReader,
+};
 use crate::source::SampleSource;
 
 /// Pages further back than so many pieces may have been evicted.
@@ -30,7 +32,7 @@ impl IoStrategy for ReadaheadStrategy {
         Ok(Arc::new(ReadaheadScan {
             requested: RequestedRanges::new(scan.readers),
             source: scan.source,
-            spares: Spares::default(),
+            spares: SparePool::default(),
         }))
     }
 }
@@ -39,7 +41,7 @@ impl IoStrategy for ReadaheadStrategy {
 struct ReadaheadScan {
     source: Arc<dyn SampleSource>,
     requested: RequestedRanges,
-    spares: Spares<ReadAdvice>,
+    spares: SparePool<ReadAdvice>,
 }
 
 impl Prefetcher for ReadaheadScan {
@@ -56,7 +58,7 @@ impl Prefetcher for ReadaheadScan {
 #[derive(Debug)]
 struct ReadaheadReader {
     scan: Arc<ReadaheadScan>,
-    /// There until it is dropped.
+    /// Set until dropped.
     advice: Option<ReadAdvice>,
 }
 
@@ -66,7 +68,7 @@ impl TaskReader for ReadaheadReader {
         if let Some(advice) = &mut self.advice {
             let len = range.end - range.start;
             let until = range.start.saturating_add(2 * len).min(source.end());
-            // A gap as long as a shard has no file.
+            // A shard-sized gap has no file.
             let gap = source.gap_within(range.start..until);
             let until = gap.map_or(until, |gap| gap.start);
             advice.request(self.scan.requested.add(range.start..until, len));
@@ -81,7 +83,6 @@ impl Drop for ReadaheadReader {
     }
 }
 
-/// The ranges that the readers of a scan requested last.
 #[derive(Debug)]
 struct RequestedRanges {
     /// One per reader, the latest last.
@@ -90,7 +91,7 @@ struct RequestedRanges {
 }
 
 impl RequestedRanges {
-    /// `readers`: how many scan at once, each elsewhere.
+    /// `readers`: concurrent readers at different positions.
     fn new(readers: usize) -> Self {
         Self {
             ranges: Mutex::default(),
@@ -98,7 +99,7 @@ impl RequestedRanges {
         }
     }
 
-    /// Adds a range; gives what of it was not requested before. `len`: of a piece.
+    /// Returns the part that was not requested before. `len`: samples per piece.
     fn add(&self, range: Range<i64>, len: i64) -> Range<i64> {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut rest, mut all) = (range.clone(), range);
@@ -121,7 +122,6 @@ impl RequestedRanges {
         all.start = all.start.max(oldest);
         ranges.push(all);
         if ranges.len() > self.readers {
-            // That reader has jumped, or is done.
             ranges.remove(0);
         }
         rest
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_not_asked_for_again_in_whatever_order_tasks_come() {
+    fn ranges_are_requested_once_for_any_task_order() {
         let requested = RequestedRanges::new(1);
         assert_eq!(requested.add(0..200, 100), 0..200);
         assert_eq!(requested.add(100..300, 100), 200..300);
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(requested.add(500..700, 100), 500..700);
         assert_eq!(requested.add(400..600, 100), 400..500);
         assert!(requested.add(600..700, 100).is_empty());
-        // The scan has jumped: pages may be gone.
+        // The scan has jumped: pages may have been evicted.
         assert_eq!(requested.add(0..200, 100), 0..200);
         for start in (100..20_000).step_by(100) {
             assert_eq!(
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_that_are_far_apart_do_not_forget_what_each_other_asked_for() {
+    fn distant_readers_keep_each_others_requests() {
         let requested = RequestedRanges::new(2);
         let tasks = [0, 100_000];
         for task in tasks {
@@ -169,7 +169,7 @@ mod tests {
                 );
             }
         }
-        // One of them comes to where the other has been long ago, and goes on behind that one.
+        // One reader arrives where the other has been before, and continues after that one.
         assert_eq!(requested.add(99_900..100_100, 100), 100_000..100_100);
         assert_eq!(requested.add(199_900..200_100, 100), 200_000..200_100);
         assert_eq!(requested.add(200_000..200_200, 100), 200_100..200_200);

@@ -29,7 +29,7 @@ impl IoStrategy for ReadaheadAllStrategy {
     }
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
-        // Read-ahead beyond half of the free memory would evict what was read before.
+        // Beyond half of the free memory, read-ahead would evict earlier pages.
         let limit = (free_memory() / 2).max(READ_AHEAD_BYTES);
         let pieces = scan.pieces(scan.piece);
         Ok(Arc::new(AdvisedScan {
@@ -39,7 +39,7 @@ impl IoStrategy for ReadaheadAllStrategy {
     }
 }
 
-/// Starts a thread that asks the system for pieces, at most `limit` bytes ahead of the scan.
+/// At most `limit` bytes ahead of the scan.
 pub(super) fn advise_ahead(
     source: &Arc<dyn SampleSource>,
     pieces: PieceIter,

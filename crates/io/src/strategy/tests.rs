@@ -1,4 +1,4 @@
-//! What strategies bring into the page cache, as the kernel counts it.
+//! What strategies bring into the page cache, by the kernel's count.
 
 use std::fs::File;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::scan::{PieceIter, PieceReader, PrefetchThread, READ_AHEAD_BYTES, Sour
 use crate::source::SampleSource;
 use crate::test_source::TestSource;
 
-/// Samples of 16 bits: 14 MiB.
+/// 14 MiB of 16-bit samples.
 const SAMPLES: i64 = 7 << 20;
 /// 1 MiB, more than the kernel reads ahead by itself.
 const PIECE: i64 = 1 << 19;
@@ -30,7 +30,7 @@ struct OnDisk {
 }
 
 impl OnDisk {
-    /// None where the system cannot tell or drop what is cached.
+    /// None if the system cannot report or drop cached pages.
     fn new() -> Option<Self> {
         // /tmp may be in memory.
         let folder = tempfile::tempdir_in(".").unwrap();
@@ -55,7 +55,7 @@ impl OnDisk {
         Some(on_disk)
     }
 
-    /// The same samples, in another mapping.
+    /// The same samples in another mapping.
     fn source_of_its_own(&self) -> Arc<dyn SampleSource> {
         TestSource::shared(&self.path, SAMPLES, Vec::new())
     }
@@ -68,7 +68,6 @@ impl OnDisk {
         PieceReader::new(&self.source, &self.parts(), PIECE, strategy).unwrap()
     }
 
-    /// Cached bytes of a range.
     fn cached(&self, range: Range<i64>) -> Option<u64> {
         let files = SourceFiles::new(&self.source);
         let spans: Vec<_> = files.spans(&range).collect();
@@ -76,7 +75,7 @@ impl OnDisk {
         cached(&self.file, spans[0].offset..spans[0].offset + spans[0].len)
     }
 
-    fn comes(&self, range: Range<i64>) {
+    fn wait_until_cached(&self, range: Range<i64>) {
         let bytes = (range.end - range.start).cast_unsigned() * 2;
         let patience = Instant::now() + Duration::from_secs(60);
         while self.cached(range.clone()) != Some(bytes) {
@@ -88,7 +87,7 @@ impl OnDisk {
 }
 
 #[test]
-fn readahead_brings_twice_a_piece_and_no_more() {
+fn readahead_caches_exactly_two_pieces() {
     let Some(disk) = OnDisk::new() else { return };
     let mut mapped = disk.reader(Strategy::Mmap);
     let kept = mapped.read(0..PIECE).unwrap();
@@ -96,57 +95,57 @@ fn readahead_brings_twice_a_piece_and_no_more() {
     assert!(little < PIECE as u64, "{little} bytes came by themselves");
     let mut reader = disk.reader(Strategy::Readahead);
     let first = reader.read(0..PIECE).unwrap();
-    disk.comes(0..2 * PIECE);
+    disk.wait_until_cached(0..2 * PIECE);
     assert_eq!(disk.cached(4 * PIECE..6 * PIECE), Some(0));
     let second = reader.read(PIECE..2 * PIECE).unwrap();
-    disk.comes(0..3 * PIECE);
+    disk.wait_until_cached(0..3 * PIECE);
     assert_eq!(disk.cached(5 * PIECE..7 * PIECE), Some(0));
     drop((kept, first, second));
 }
 
 #[test]
-fn whole_signal_read_ahead_brings_all_of_it_before_the_first_piece_is_asked_for() {
+fn whole_signal_read_ahead_caches_all_before_the_first_request() {
     let Some(disk) = OnDisk::new() else { return };
     let _reader = disk.reader(Strategy::ReadaheadAll);
-    disk.comes(0..SAMPLES);
+    disk.wait_until_cached(0..SAMPLES);
 }
 
 #[test]
-fn whole_signal_read_ahead_stays_so_far_ahead_and_no_further() {
+fn whole_signal_read_ahead_stays_within_its_limit() {
     let Some(disk) = OnDisk::new() else { return };
     let pieces = PieceIter::new(disk.source.clone(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = advise_ahead(&disk.source, pieces, most).unwrap();
-    disk.comes(0..4 * PIECE);
-    // Beyond the last request the kernel reads less than a piece.
+    disk.wait_until_cached(0..4 * PIECE);
+    // After the last request the kernel reads less than a piece.
     assert_eq!(disk.cached(6 * PIECE..SAMPLES), Some(0));
     // Repeated ranges are passed once.
     for _ in 0..3 {
-        gave(&ahead, 0..3 * PIECE);
+        consume(&ahead, 0..3 * PIECE);
     }
-    disk.comes(0..7 * PIECE);
+    disk.wait_until_cached(0..7 * PIECE);
     assert_eq!(disk.cached(9 * PIECE..SAMPLES), Some(0));
 }
 
-fn gave(ahead: &PrefetchThread, range: Range<i64>) {
+fn consume(ahead: &PrefetchThread, range: Range<i64>) {
     ahead.consumed(&range);
 }
 
 #[test]
-fn where_parts_go_back_what_was_given_is_summed() {
+fn for_unordered_parts_consumed_bytes_are_summed() {
     let Some(disk) = OnDisk::new() else { return };
     let halves = [8 * PIECE..14 * PIECE, 0..6 * PIECE];
     let pieces = PieceIter::new(disk.source.clone(), halves.to_vec(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = advise_ahead(&disk.source, pieces, most).unwrap();
-    disk.comes(8 * PIECE..12 * PIECE);
+    disk.wait_until_cached(8 * PIECE..12 * PIECE);
     assert_eq!(disk.cached(2 * PIECE..6 * PIECE), Some(0));
-    gave(&ahead, 8 * PIECE..14 * PIECE);
-    disk.comes(0..4 * PIECE);
+    consume(&ahead, 8 * PIECE..14 * PIECE);
+    disk.wait_until_cached(0..4 * PIECE);
 }
 
 #[test]
-fn populating_brings_all_that_is_not_read_yet_and_stays_so_far_ahead() {
+fn populating_reads_all_uncached_pages_within_its_limit() {
     let Some(disk) = OnDisk::new() else { return };
     let mut reader = disk.reader(Strategy::Populate);
     let first = reader.read(0..PIECE).unwrap();
@@ -154,23 +153,23 @@ fn populating_brings_all_that_is_not_read_yet_and_stays_so_far_ahead() {
         eprintln!("the system cannot fill page tables: not tested");
         return;
     }
-    disk.comes(0..SAMPLES);
+    disk.wait_until_cached(0..SAMPLES);
     drop((reader, first));
 
-    // The kernel reads around faults as it likes; the thread must wait for the scan.
+    // The kernel reads around faults; the thread must wait for the scan.
     let pieces = PieceIter::new(disk.source.clone(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = populate_ahead(&disk.source, pieces, most).unwrap();
     for _ in 0..3 {
-        gave(&ahead, 0..9 * PIECE);
+        consume(&ahead, 0..9 * PIECE);
         std::thread::sleep(Duration::from_millis(20));
         assert!(!ahead.has_ended());
     }
-    gave(&ahead, 9 * PIECE..10 * PIECE);
-    comes_to_its_end(&ahead);
+    consume(&ahead, 9 * PIECE..10 * PIECE);
+    wait_for_end(&ahead);
 }
 
-fn comes_to_its_end(ahead: &PrefetchThread) {
+fn wait_for_end(ahead: &PrefetchThread) {
     let patience = Instant::now() + Duration::from_secs(60);
     while !ahead.has_ended() {
         assert!(Instant::now() < patience, "it goes on for ever");
@@ -179,17 +178,16 @@ fn comes_to_its_end(ahead: &PrefetchThread) {
 }
 
 #[test]
-fn what_a_thread_has_filled_is_touched_without_a_fault() {
+fn pages_filled_by_the_thread_are_read_without_faults() {
     let Some(disk) = OnDisk::new() else { return };
     let touched = |filled: bool| {
-        // Another mapping, of cached pages.
         std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
         let source = disk.source_of_its_own();
         let samples = source.read(0..SAMPLES).unwrap();
         if filled {
             let pieces = PieceIter::new(source.clone(), disk.parts(), PIECE);
             let ahead = populate_ahead(&source, pieces, READ_AHEAD_BYTES).unwrap();
-            comes_to_its_end(&ahead);
+            wait_for_end(&ahead);
         }
         touch(&samples)
     };
@@ -214,10 +212,9 @@ fn touch(samples: &SigSeg) -> u64 {
 }
 
 #[test]
-fn what_was_populated_is_touched_without_a_fault() {
+fn populated_pages_are_read_without_faults() {
     let Some(disk) = OnDisk::new() else { return };
     let touched = |strategy| {
-        // Another mapping, of cached pages.
         std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
         let source = disk.source_of_its_own();
         let parts = disk.parts();

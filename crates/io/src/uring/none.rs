@@ -1,4 +1,4 @@
-//! `ReadRing` where there is no io_uring, or its structures are not known: never granted.
+//! `ReadRing` on systems without io_uring: never granted.
 
 use std::io::{self, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! Reads that stay in flight: of pipes that nobody has written to.
+//! Reads that stay in flight: of pipes without data.
 
 use std::fs::File;
 use std::io::{PipeWriter, Write};
@@ -12,7 +12,7 @@ use crate::scan::BufferPool;
 #[path = "../../tests/uring/mod.rs"]
 mod kernel;
 
-/// More than anything takes on any machine.
+/// Longer than any operation takes on any machine.
 const LONG: Duration = Duration::from_secs(60);
 
 fn reads() -> Option<ReadRing> {
@@ -57,7 +57,7 @@ fn the_kernel_itself_reads_every_part_of_a_file() {
 }
 
 #[test]
-fn pieces_that_the_kernel_answers_in_another_order_are_told_apart() {
+fn pieces_completed_in_another_order_are_distinguished() {
     let Some(mut reads) = reads() else { return };
     let ((first, mut to_first), (second, mut to_second)) = (pipe(), pipe());
     let first = begin(&mut reads, PieceRequest::of([(first, 0, 5)]));
@@ -71,7 +71,7 @@ fn pieces_that_the_kernel_answers_in_another_order_are_told_apart() {
 }
 
 #[test]
-fn parts_of_one_piece_may_be_answered_in_another_order_and_not_to_their_end() {
+fn parts_of_a_piece_may_complete_in_any_order_and_in_part() {
     let Some(mut reads) = reads() else { return };
     let ((one, mut to_one), (two, mut to_two)) = (pipe(), pipe());
     let number = begin(&mut reads, PieceRequest::of([(one, 0, 100), (two, 0, 3)]));
@@ -86,7 +86,7 @@ fn parts_of_one_piece_may_be_answered_in_another_order_and_not_to_their_end() {
 }
 
 #[test]
-fn memory_stays_until_the_kernel_has_answered() {
+fn memory_is_kept_until_the_kernel_has_completed() {
     if reads().is_none() {
         return;
     }
@@ -108,7 +108,7 @@ fn memory_stays_until_the_kernel_has_answered() {
 }
 
 #[test]
-fn pieces_that_nobody_waits_for_keep_no_more_than_the_kernel_has() {
+fn abandoned_pieces_keep_only_the_memory_that_the_kernel_uses() {
     let Some(mut reads) = reads() else { return };
     let (file, mut to) = pipe();
     let kept = |reads: &ReadRing| reads.jobs.iter().flatten().count();
@@ -116,18 +116,22 @@ fn pieces_that_nobody_waits_for_keep_no_more_than_the_kernel_has() {
     for _ in 0..100 {
         let number = begin(&mut reads, pieces());
         reads.abandon(number);
-        assert!(kept(&reads) <= ENTRIES as usize / 3 + 1, "{}", kept(&reads));
+        assert!(
+            kept(&reads) <= RING_ENTRIES as usize / 3 + 1,
+            "{}",
+            kept(&reads)
+        );
         assert!(reads.queued.is_empty());
     }
-    assert_eq!(reads.in_flight, ENTRIES as usize);
+    assert_eq!(reads.in_flight, RING_ENTRIES as usize);
     // As many bytes as requests, completed in any order.
     let number = begin(&mut reads, pieces());
-    to.write_all(&[7; ENTRIES as usize + 3]).unwrap();
+    to.write_all(&[7; RING_ENTRIES as usize + 3]).unwrap();
     assert_eq!(reads.wait(number).unwrap().got, [1, 1, 1]);
 }
 
 #[test]
-fn what_ends_with_the_thread_that_asked_is_left_to_who_waits() {
+fn requests_cancelled_with_their_thread_are_read_by_the_waiter() {
     let Some(mut reads) = reads() else { return };
     let (file, mut to) = pipe();
     let thread = std::thread::spawn(move || {
@@ -143,7 +147,7 @@ fn what_ends_with_the_thread_that_asked_is_left_to_who_waits() {
 }
 
 #[test]
-fn a_piece_that_cannot_be_asked_for_is_no_piece_to_wait_for() {
+fn a_piece_that_cannot_be_requested_is_not_waited_for() {
     let Some(mut reads) = reads() else { return };
     let (say, said) = channel();
     std::thread::spawn(move || {
@@ -151,7 +155,7 @@ fn a_piece_that_cannot_be_asked_for_is_no_piece_to_wait_for() {
         file.set_len(1_000).unwrap();
         // Everything in flight is complete, and fills the ring.
         let part = |_| (file.try_clone().unwrap(), 0, 10);
-        begin(&mut reads, PieceRequest::of((0..ENTRIES).map(part)));
+        begin(&mut reads, PieceRequest::of((0..RING_ENTRIES).map(part)));
         let request = PieceRequest::of([part(0)]);
         let buffer = BufferPool::default().take(request.room()).unwrap();
         let _view = buffer.clone();

@@ -1,7 +1,7 @@
-//! Whether this kernel grants an io_uring, asked of the kernel itself: containers and `sysctl` refuse it.
-#![allow(unsafe_code)] // Nothing of the code under test is to be asked, and its calls have no other safe crate.
+//! Whether this kernel grants an io_uring, asked of the kernel: containers and `sysctl` may refuse it.
+#![allow(unsafe_code)] // The code under test must not be asked, and no other safe crate has these calls.
 
-/// None if an io_uring that reads files is granted to this thread, else the reason.
+/// None if this thread gets an io_uring that reads files, else the reason.
 #[cfg(all(
     target_os = "linux",
     any(
@@ -15,9 +15,9 @@
 pub(crate) fn refused() -> Option<String> {
     use std::os::fd::{FromRawFd, OwnedFd};
 
-    /// Words of the parameters before and behind that of the features: 120 bytes in all.
+    /// Words of the parameters around the features: 120 bytes in total.
     const FEATURES: usize = 5;
-    /// Since Linux 5.6, as the request that reads into one piece of memory.
+    /// Since Linux 5.6, like requests that read into one memory range.
     const RW_CUR_POS: u32 = 1 << 3;
 
     let mut parameters = [0_u32; 30];

@@ -1,7 +1,7 @@
 //! Wakes a run when a store's log changes.
 //!
-//! An idle run looks every 20 ms anyway: this only lowers latency and may fail. Inotify takes 0.1 ms and costs nothing
-//! while nobody writes; polling every millisecond would be slower and wake the machine as often.
+//! An idle run polls every 20 ms anyway: this only lowers latency and may fail. Inotify takes 0.1 ms and is free while
+//! nobody writes; polling every millisecond would be slower and wake the machine as often.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::LogWatcher;
@@ -30,7 +30,7 @@ mod linux {
     }
 
     impl LogWatcher {
-        /// None where the system cannot tell.
+        /// None if not supported.
         pub(in super::super) fn new(store: &Path, waker: Waker) -> Option<Self> {
             let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
             let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
@@ -62,7 +62,7 @@ mod linux {
             if !either[1].revents().is_empty() {
                 return;
             }
-            // The run looks for itself.
+            // The run polls instead.
             while read(changes, &mut events).is_ok_and(|(told, _)| !told.is_empty()) {}
             waker.wake_by_ref();
         }

@@ -3,15 +3,15 @@
 //! A pass reads up to the last committed sample, waits, and continues with the next commit of any process. It reads
 //! each index once, in order: gaps, clock steps and windows are as if the whole signal had been read at once.
 //!
-//! **A silent writer** holds up no plan with a lateness: what is overdue is given up, and late if committed later.
+//! **A silent writer** delays no plan that has a lateness: overdue samples are given up, and late if committed later.
 //!
 //! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]). A gap at
-//! the end is passed only once something follows it, so what fills it meanwhile is read.
+//! the end is passed only once something follows it, so earlier fills are read.
 //!
 //! **Waiting** is cheap: on Linux inotify reports changes of the store's log (`log_watcher`). Elsewhere, and for writes
-//! from other machines, the run looks every 20 ms.
+//! from other machines, the run polls every 20 ms.
 //!
-//! **The end**, after all commits are read, is a sealed signal, a stated silence, or on request that nobody has the
+//! **The end**, after all commits are read, is a sealed signal, a stated silence, or on request that no process has the
 //! store open for writing.
 
 mod log_watcher;
@@ -93,7 +93,7 @@ impl FollowedSignal {
         })))
     }
 
-    /// A saved plan's signal, in the store that the plan names or the given one.
+    /// A saved plan's signal, in the plan's store or the given one.
     ///
     /// # Errors
     /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
@@ -114,7 +114,7 @@ impl FollowedSignal {
             }
         };
         let how = saved.get("follow").and_then(Value::as_object);
-        let how = how.ok_or_else(|| unreadable("follow= is no object".into()))?;
+        let how = how.ok_or_else(|| unreadable("follow= is not an object".into()))?;
         let seconds = |option: &str| match how.get(option).and_then(Value::as_f64) {
             Some(seconds) => Duration::try_from_secs_f64(seconds)
                 .map(Some)

@@ -1,18 +1,18 @@
-//! How a signal is followed, and its counts.
+//! Options and counts of a followed signal.
 
 use std::time::Duration;
 
-/// How a stored signal is followed.
+/// Options of a followed signal.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct FollowOptions {
     /// First index read.
     pub start: i64,
-    /// So long without a commit ends the run. None: never.
+    /// A silence without commits that ends the run. None: never.
     pub silence: Option<Duration>,
-    /// Without a commit, samples overdue for so long are given up. None: never.
+    /// Without a commit, samples overdue for this time are given up. None: never.
     pub lateness: Option<Duration>,
-    /// Ends once nobody has the store open for writing.
+    /// Ends once no process has the store open for writing.
     pub while_written: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct FollowOptions {
 pub struct FollowCounts {
     /// Samples delivered to plans.
     pub samples: u64,
-    /// Times that new samples were found, the first included.
+    /// Number of times that new samples were found, including the first.
     pub commits: u64,
     /// Samples filled in behind the read position, or committed after they were given up.
     pub backfilled_samples: u64,

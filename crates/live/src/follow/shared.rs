@@ -1,4 +1,4 @@
-//! What a followed signal shares with its runs.
+//! State shared by a followed signal and its runs.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,12 +25,12 @@ pub(super) struct FollowCounters {
     pub(super) backfilled: AtomicU64,
 }
 
-/// As of the latest look; exists before there are times, for operators that write them.
+/// As of the latest poll; exists before there are times, for operators that write them.
 #[derive(Debug)]
 pub(super) struct FollowedClock(pub(super) RwLock<StoredRecording>);
 
 impl FollowedClock {
-    /// With a clock if the signal has times by now.
+    /// With a clock if the signal has times now.
     pub(super) fn stored(&self, store: &Store, signal: &Signal) -> StoredRecording {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if known.clock().is_some() {

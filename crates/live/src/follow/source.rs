@@ -32,16 +32,16 @@ pub(super) struct FollowSource {
     next: i64,
     /// End of the samples read, and their last clock run: the next reader announces a break between.
     last_run: Option<(i64, u32)>,
-    /// As of the last look; more of them later were backfilled.
+    /// As of the last poll; more of them later were backfilled.
     samples_before_next: i64,
-    /// As of the last look. None: not looked yet.
+    /// As of the last poll; None before the first.
     committed: Option<i64>,
     clock: RunClock,
-    /// `silence` counts from it.
+    /// Start of the time counted for `silence`.
     last_commit: Duration,
     last_writer_check: Duration,
     silence_clock: SilenceClock,
-    /// Where the current silence began.
+    /// Start of the current silence.
     silent_from: Option<i64>,
     last_mark: Duration,
     pending: Option<SourceEvent>,
@@ -72,14 +72,14 @@ impl FollowSource {
         }
     }
 
-    /// True if there are some, which `reader` then reads.
+    /// Returns whether there are new samples, which `reader` then reads.
     fn look_for_commits(&mut self) -> Result<bool, OpError> {
         match self.signal.refresh_committed().map_err(failed)? {
             None => return Ok(false),
             Some(false) if self.committed.is_some() => return Ok(false),
             Some(_) => {}
         }
-        // Stop before a gap at the signal's end: what fills it is still read. No other gap is waited for, not even one
+        // Stop before a gap at the signal's end, whose fills are still read. No other gap is waited for, not even one
         // in which `within` ends.
         let end = self.signal.end_index();
         let gap = self.signal.gaps().at(end - 1);
@@ -116,7 +116,7 @@ impl FollowSource {
         Ok(true)
     }
 
-    /// Sets the clocks, also by a commit wholly before `next`: a writer that paused may go on there.
+    /// Updates the clocks, also for a commit wholly before `next`: a writer that paused may continue there.
     fn note_commit(&mut self, end: i64) {
         let now = self.clock.since_start();
         self.last_commit = now;
@@ -128,14 +128,14 @@ impl FollowSource {
                 .at(before)
                 .map_or(before, |gap| gap.end()),
             None if end == 0 => return,
-            // Stored before the run: it only shows that what follows is due.
+            // Stored before the run: it only shows that later samples are due.
             None => end,
         };
         let (first, end) = (first.cast_unsigned(), end.cast_unsigned());
         self.silence_clock.note(first, end, now);
     }
 
-    /// Looks for samples once more when the writer has left.
+    /// Polls again when the writer has closed the store.
     fn is_over(&mut self) -> Result<bool, OpError> {
         let options = &self.followed.options;
         let now = self.clock.since_start();
@@ -173,14 +173,14 @@ impl FollowSource {
         }
         self.silent_from = Some(from);
         self.pending = Some(mark);
-        // Its length is not known yet: operators only learn that what follows does not continue.
+        // Its length is unknown: operators only learn of a discontinuity.
         Some(SourceEvent::RangeStart {
             origin: RangeOrigin::at(from + 1),
             why: Some(Break::Dropped(from..from + 1)),
         })
     }
 
-    /// What was given up is dropped, although the signal may have it by now.
+    /// Drops what was given up, even if the signal has it by now.
     fn end_silence(&mut self, event: SourceEvent) -> SourceEvent {
         let (SourceEvent::RangeStart { origin, why }, Some(from)) = (&event, self.silent_from)
         else {

@@ -58,31 +58,31 @@ impl SenderDescription {
 
     /// Appends the frame to `out`. Leaves out an illegal unit, and attributes if the payload exceeds `most` bytes.
     pub fn write(&self, dtype: DType, session: u32, most: usize, out: &mut Vec<u8>) {
-        let mut said = Map::new();
-        said.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));
+        let mut object = Map::new();
+        object.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));
         let unit = self.calibration.unit();
         if !unit.is_empty() && is_unit(unit) {
-            said.insert("unit".into(), json!(unit));
+            object.insert("unit".into(), json!(unit));
         }
         if !self.calibration.is_identity() {
             let text = |number: f64| json!(number.to_string());
-            said.insert("scale".into(), text(self.calibration.scale()));
-            said.insert("offset".into(), text(self.calibration.offset()));
+            object.insert("scale".into(), text(self.calibration.scale()));
+            object.insert("offset".into(), text(self.calibration.offset()));
         }
         if self.knows_all_times {
-            said.insert("times".into(), json!("all"));
+            object.insert("times".into(), json!("all"));
         }
-        let mut with_attributes = said.clone();
+        let mut with_attributes = object.clone();
         with_attributes.insert("attributes".into(), json!(self.attributes));
-        let text = |said: &Map<String, Value>| {
+        let text = |object: &Map<String, Value>| {
             let mut text = DESCRIPTION_TAG.to_vec();
-            text.extend(json!(said).to_string().into_bytes());
+            text.extend(json!(object).to_string().into_bytes());
             text
         };
         let long = text(&with_attributes);
         let fits = is_storable(&self.attributes) && long.len() <= most.min(MAX_DESCRIPTION_BYTES);
         let fits = fits && !self.attributes.is_empty();
-        let samples = if fits { long } else { text(&said) };
+        let samples = if fits { long } else { text(&object) };
         FrameHeader::new(Self::carrier_dtype(dtype), session, 0).write(&samples, out);
     }
 
@@ -97,20 +97,20 @@ impl SenderDescription {
         };
         let text = samples.strip_prefix(&DESCRIPTION_TAG);
         let text = text.filter(|_| samples.len() <= MAX_DESCRIPTION_BYTES);
-        let said: Map<String, Value> = text
+        let object: Map<String, Value> = text
             .and_then(|text| serde_json::from_slice(text).ok())
             .ok_or(wrong("description"))?;
-        let rate: [u64; 2] = said
+        let rate: [u64; 2] = object
             .get("rate")
             .and_then(|rate| serde_json::from_value(rate.clone()).ok())
             .ok_or(wrong("rate of a description"))?;
         let rate = Rate::new(rate[0], rate[1]).map_err(|_| wrong("rate of a description"))?;
-        let unit = match said.get("unit") {
+        let unit = match object.get("unit") {
             None => "",
             Some(Value::String(unit)) if is_unit(unit) => unit,
             Some(_) => return Err(wrong("unit of a description")),
         };
-        let number = |key: &str, absent: f64| match said.get(key) {
+        let number = |key: &str, absent: f64| match object.get(key) {
             None => Some(absent),
             Some(Value::String(text)) => text.parse().ok(),
             Some(_) => None,
@@ -119,7 +119,7 @@ impl SenderDescription {
             .zip(number("offset", 0.0))
             .and_then(|(scale, offset)| Calibration::new(scale, offset, unit).ok())
             .ok_or(wrong("calibration of a description"))?;
-        let attributes = match said.get("attributes") {
+        let attributes = match object.get("attributes") {
             None => Map::new(),
             Some(Value::Object(attributes)) if is_storable(attributes) => attributes.clone(),
             Some(_) => return Err(wrong("attributes of a description")),
@@ -127,7 +127,7 @@ impl SenderDescription {
         Ok(Self {
             rate,
             calibration,
-            knows_all_times: said.get("times").is_some_and(|times| times == "all"),
+            knows_all_times: object.get("times").is_some_and(|times| times == "all"),
             attributes,
         })
     }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_that_do_not_fit_are_left_out() {
+    fn attributes_that_do_not_fit_are_omitted() {
         let frame = frame_of(&described(), DType::I16, 100);
         let (_, samples) = FrameHeader::parse(&frame).unwrap();
         let read = SenderDescription::parse(samples).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_recording_has_is_refused() {
+    fn impossible_descriptions_are_refused() {
         let long = "x".repeat(300);
         let huge = format!(
             r#"{{"rate":[1,1],"attributes":{{"a":"{}"}}}}"#,
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(
+        fn frames_survive_a_round_trip(
             num in 1u64..1 << 40, den in 1u64..1 << 20, scale in any::<f64>(), offset in any::<f64>(),
             unit in "[^\\p{Cc}]{0,60}", knows_all_times in any::<bool>(), words in prop::collection::btree_map("[a-h]{1,9}", ".*", 0..5),
         ) {
@@ -270,7 +270,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = SenderDescription::parse(&[&DESCRIPTION_TAG[..], &bytes].concat());
         }
     }

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Version 1 is still read: 48 bytes of header, flags 1 and 2 only, zeros in bytes 44 to 48, times in whole
-//! nanoseconds. Version 2 with flag 8 copies a signal's times exactly.
+//! nanoseconds. Version 2 with flag 8 preserves a signal's times exactly.
 //!
 //! A UDP datagram is one frame. Over TCP and pipes frames are concatenated. A [`SenderDescription`] is the payload of a
 //! frame about the whole recording.
@@ -30,11 +30,11 @@ pub use description::{DESCRIPTION_TAG, MAX_DESCRIPTION_BYTES, SenderDescription}
 use isochrony_segment::DType;
 use isochrony_time::Fixed;
 
-/// Bytes before the samples in version 2, the one written.
+/// Header bytes in version 2, the one written.
 pub const HEADER_LEN: usize = 56;
-/// The same in version 1; no frame is shorter.
+/// Header bytes in version 1, and minimum of all frames.
 pub const HEADER_LEN_V1: usize = 48;
-/// Default limit.
+/// Default limit of a frame.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"ISOF";
@@ -79,7 +79,7 @@ pub struct FrameHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// Too few bytes, or too many.
+    /// Too few or too many bytes.
     #[error(
         "the frame header announces {expected} bytes, but the frame has {got}; send each frame whole"
     )]
@@ -105,7 +105,7 @@ pub enum FrameError {
         /// Its value; the length of a description.
         got: u64,
     },
-    /// The bytes were changed on the way.
+    /// The bytes were changed in transmission.
     #[error(
         "the frame was damaged on its way: its header states checksum {expected:08x}, its bytes give {got:08x}; send it again"
     )]
@@ -194,7 +194,7 @@ impl FrameHeader {
             .copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Length of the frame that starts here; None: too few bytes to tell. Does not check the checksum.
+    /// Length of the frame that starts here; None: too few bytes. Does not verify the checksum.
     ///
     /// # Errors
     /// No frame starts here.
@@ -216,10 +216,10 @@ impl FrameHeader {
         }
     }
 
-    /// Reads a header. Does not check the checksum, which covers the whole frame.
+    /// Reads a header. Does not verify the checksum, which covers the whole frame.
     ///
     /// # Errors
-    /// All but a wrong checksum.
+    /// All except a wrong checksum.
     pub fn read(bytes: &[u8]) -> Result<Self, FrameError> {
         let got = bytes.len();
         if got < HEADER_LEN_V1 {
@@ -296,7 +296,7 @@ impl FrameHeader {
         })
     }
 
-    /// Reads and checks a whole frame.
+    /// Reads and verifies a whole frame.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), FrameError> {
         let header = Self::read(bytes)?;
         let before = header_len(bytes[4]).unwrap_or(HEADER_LEN);

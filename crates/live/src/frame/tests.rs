@@ -1,4 +1,4 @@
-//! Frames, written and read.
+//! Writing and reading frames.
 
 use super::*;
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn what_was_written_is_read(header in any_header(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn frames_survive_a_round_trip(header in any_header(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let samples = bytes.len() / header.dtype.size();
         let payload = &bytes[..samples * header.dtype.size()];
         let mut frame = Vec::new();
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_bit_is_no_frame(
+    fn a_frame_with_a_changed_bit_is_rejected(
         header in any_header(), bytes in prop::collection::vec(any::<u8>(), 0..64), at: prop::sample::Index, bit in 0u32..8,
     ) {
         let payload = &bytes[..bytes.len() / header.dtype.size() * header.dtype.size()];
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..128)) {
+    fn any_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..128)) {
         let _ = (FrameHeader::parse(&bytes), FrameHeader::frame_len(&bytes));
     }
 }
@@ -141,7 +141,7 @@ fn bytes_on_the_wire_are_as_documented() {
 }
 
 #[test]
-fn every_message_says_what_came_and_what_was_expected() {
+fn every_message_states_got_and_expected() {
     let examples: [(FrameError, &[&str]); 4] = [
         (
             FrameError::Length {

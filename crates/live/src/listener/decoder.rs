@@ -157,7 +157,7 @@ impl FrameDecoder {
         self.screen.as_ref()?.held_since(since)
     }
 
-    /// Decides what depends on time alone; at `end` nothing follows.
+    /// Makes decisions that depend on time alone; at `end` nothing follows.
     pub(super) fn tick(
         &mut self,
         now: Duration,
@@ -233,7 +233,7 @@ enum FrameContent {
     Description(u32, Box<SenderDescription>, Packet),
 }
 
-/// Decodes a wire frame, or gives the packet back.
+/// Decodes a wire frame, or returns the packet.
 fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Packet> {
     let (header, at) = match FrameHeader::parse(&packet.bytes) {
         Ok((header, samples)) if header.dtype == options.dtype => {
@@ -243,11 +243,9 @@ fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent,
             if SenderDescription::is_carried_by(&header, samples, options.dtype) =>
         {
             return match SenderDescription::parse(samples) {
-                Ok(said) if said.rate == options.rate => Ok(FrameContent::Description(
-                    header.session,
-                    Box::new(said),
-                    packet,
-                )),
+                Ok(description) if description.rate == options.rate => Ok(
+                    FrameContent::Description(header.session, Box::new(description), packet),
+                ),
                 _ => Err(packet),
             };
         }

@@ -36,15 +36,15 @@ struct ReceivedDescription {
 
 impl DescriptionState {
     fn trusted(&self, session: u32) -> Option<&SenderDescription> {
-        let mut said = self.received.iter();
-        let found = said.find(|one| one.session == session && one.is_trusted);
+        let mut received = self.received.iter();
+        let found = received.find(|one| one.session == session && one.is_trusted);
         found.map(|one| &one.description)
     }
 }
 
 impl SessionDescriptions {
     fn lock(&self) -> MutexGuard<'_, DescriptionState> {
-        // Each change leaves the state whole.
+        // Each change is atomic, so a poisoned state is valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -63,8 +63,9 @@ impl SessionDescriptions {
         if let Some(believed) = state.trusted(session) {
             return *believed == description;
         }
-        let mut said = state.received.iter_mut();
-        if let Some(one) = said.find(|one| one.session == session && one.description == description)
+        let mut received = state.received.iter_mut();
+        if let Some(one) =
+            received.find(|one| one.session == session && one.description == description)
         {
             one.copies += 1;
             one.is_trusted = one.copies >= copies_needed;
@@ -90,7 +91,7 @@ impl SessionDescriptions {
         let Some(before) = state.current_session.replace(session) else {
             return;
         };
-        // A later description does not hold for samples without one.
+        // A later description does not apply to earlier samples without one.
         let was_described = state.trusted(before).is_some();
         state.had_undescribed_session |= before != session && !was_described;
     }
@@ -104,7 +105,7 @@ impl SessionDescriptions {
     }
 
     pub(super) fn knows_all_times(&self) -> bool {
-        self.read_current(|said| said.knows_all_times)
+        self.read_current(|description| description.knows_all_times)
             .unwrap_or(false)
     }
 
@@ -113,20 +114,20 @@ impl SessionDescriptions {
         if self.lock().had_undescribed_session {
             return None;
         }
-        self.read_current(|said| {
-            let stated = unit.is_empty() || unit == said.calibration.unit();
+        self.read_current(|description| {
+            let stated = unit.is_empty() || unit == description.calibration.unit();
             isochrony_flow::SignalDescription {
                 calibration: match stated {
-                    true => said.calibration.clone(),
+                    true => description.calibration.clone(),
                     false => Calibration::identity(unit),
                 },
-                attributes: said.attributes.clone(),
+                attributes: description.attributes.clone(),
             }
         })
     }
 
     pub(super) fn unit(&self) -> Option<String> {
-        self.read_current(|said| said.calibration.unit().to_owned())
+        self.read_current(|description| description.calibration.unit().to_owned())
     }
 
     pub(super) fn gaps(&self) -> OuterGaps {
@@ -143,7 +144,7 @@ mod tests {
     use super::*;
     use isochrony_time::Rate;
 
-    fn said(unit: &str) -> SenderDescription {
+    fn description(unit: &str) -> SenderDescription {
         SenderDescription {
             rate: Rate::from_hz(5).unwrap(),
             calibration: Calibration::new(2.0, 1.0, unit).unwrap(),
@@ -153,15 +154,15 @@ mod tests {
     }
 
     #[test]
-    fn the_session_that_is_heard_is_trusted_and_what_it_said_first() {
+    fn the_first_description_of_the_current_session_is_trusted() {
         let described = SessionDescriptions::default();
-        assert!(described.add(1, said("Pa"), 1));
+        assert!(described.add(1, description("Pa"), 1));
         assert_eq!(described.get(""), None);
         described.set_current_session(1);
-        assert!(!described.add(1, said("V"), 1));
-        assert!(described.add(1, said("Pa"), 1));
+        assert!(!described.add(1, description("V"), 1));
+        assert!(described.add(1, description("Pa"), 1));
         for session in 2..99 {
-            assert!(described.add(session, said("V"), 1));
+            assert!(described.add(session, description("V"), 1));
         }
         assert_eq!(described.unit().as_deref(), Some("Pa"));
         assert_eq!(described.lock().received.len(), MAX_DESCRIPTIONS);
@@ -178,18 +179,18 @@ mod tests {
     }
 
     #[test]
-    fn one_datagram_is_not_believed() {
+    fn one_datagram_is_not_trusted() {
         let described = SessionDescriptions::default();
         described.set_current_session(1);
-        assert!(described.add(1, said("V"), 3));
+        assert!(described.add(1, description("V"), 3));
         for copy in 0..3 {
             assert_eq!(described.unit(), None, "{copy}");
-            assert!(described.add(1, said("Pa"), 3));
+            assert!(described.add(1, description("Pa"), 3));
         }
         assert_eq!(described.unit().as_deref(), Some("Pa"));
-        assert!(!described.add(1, said("V"), 3));
+        assert!(!described.add(1, description("V"), 3));
         for session in 2..99 {
-            assert!(described.add(session, said("V"), 3));
+            assert!(described.add(session, description("V"), 3));
         }
         assert_eq!(described.unit().as_deref(), Some("Pa"));
     }
@@ -198,19 +199,19 @@ mod tests {
     fn a_later_session_does_not_describe_samples_of_an_earlier_one() {
         let described = SessionDescriptions::default();
         described.set_current_session(1);
-        described.add(2, said("V"), 1);
+        described.add(2, description("V"), 1);
         described.set_current_session(2);
         assert_eq!(described.get(""), None);
     }
 
     #[test]
-    fn a_stated_unit_counts() {
+    fn a_stated_unit_takes_precedence() {
         let described = SessionDescriptions::default();
-        described.add(1, said("Pa"), 1);
+        described.add(1, description("Pa"), 1);
         described.set_current_session(1);
         let calibration = |unit| described.get(unit).unwrap().calibration;
-        assert_eq!(calibration(""), said("Pa").calibration);
-        assert_eq!(calibration("Pa"), said("Pa").calibration);
+        assert_eq!(calibration(""), description("Pa").calibration);
+        assert_eq!(calibration("Pa"), description("Pa").calibration);
         assert_eq!(calibration("V"), Calibration::identity("V"));
     }
 }

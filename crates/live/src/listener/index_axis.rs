@@ -1,8 +1,8 @@
 //! The index axis of a feed, alone or shared by feeds of one sampling clock.
 //!
-//! Feeds have timebases of their own and are aligned by civil time. Those stated to have one sampling clock share an
+//! Feeds have separate timebases and are aligned by civil time. Feeds declared to have one sampling clock share an
 //! [`IndexAxis`]: an index is the sender's count, the same for all channels of a converter, whenever each was joined.
-//! After a restart the first feed that notices places the new session behind all indices reached so far.
+//! After a restart the first feed that notices places the new session after all indices reached so far.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,11 +27,10 @@ pub struct SamplingClock {
 #[derive(Debug, Default)]
 struct AxisState {
     shared: bool,
-    /// Runs that read a feed now.
     scans: usize,
-    /// End of the indices of all feeds.
+    /// End of all feeds' indices.
     end: i64,
-    /// Where each session's index 0 lies.
+    /// Position of each session's index 0.
     session_bases: Vec<i64>,
 }
 
@@ -44,11 +43,11 @@ impl IndexAxis {
     }
 
     fn lock(&self) -> MutexGuard<'_, AxisState> {
-        // Each change leaves the state whole.
+        // Each change is atomic, so a poisoned state is valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Marks the axis as shared; false if a run has taken indices already.
+    /// Marks the axis as shared; false if a run has used indices already.
     pub(super) fn share(&self) -> bool {
         let mut state = self.lock();
         state.shared |= state.scans == 0;
@@ -73,7 +72,7 @@ impl IndexAxis {
         state.scans = state.scans.saturating_sub(1);
     }
 
-    /// Where index 0 of the feed's n-th session lies. `first`: of its first frame; `next`: where the feed stands.
+    /// Position of index 0 of the feed's n-th session. `first`: of its first frame; `next`: the feed's next index.
     pub(super) fn session_base(&self, session: usize, first: u64, next: i64) -> i64 {
         let mut state = self.lock();
         if !state.shared {
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_feed_of_its_own_begins_where_it_was_joined() {
+    fn a_separate_feed_begins_where_it_was_joined() {
         let axis = IndexAxis::new().unwrap();
         axis.begin_scan();
         assert_eq!(axis.session_base(0, 500, 0), -500);
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn feeds_of_one_clock_have_the_senders_indices_and_agree_on_where_it_counts_anew() {
+    fn feeds_of_one_clock_share_indices_also_after_a_restart() {
         let axis = IndexAxis::new().unwrap();
         assert!(axis.share());
         axis.begin_scan();

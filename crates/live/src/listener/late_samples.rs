@@ -1,4 +1,4 @@
-//! Samples that came too late, kept on request.
+//! Late samples, kept on request.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub struct LateSamples {
 /// The latest of them, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct LateBuffer {
-    /// Most bytes of samples; 0 keeps none.
+    /// Maximum bytes of samples; 0 keeps none.
     limit: usize,
     kept: Mutex<KeptSamples>,
 }
@@ -40,9 +40,9 @@ impl LateBuffer {
         self.limit > 0
     }
 
-    /// Keeps a piece, and drops the oldest for which there is no room.
+    /// Keeps a piece, and drops the oldest to make room.
     pub(super) fn add(&self, piece: LateSamples) {
-        // Each change leaves the pieces whole.
+        // Each change is atomic, so a poisoned state is valid.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.bytes += piece.samples.len();
         kept.pieces.push_back(piece);
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_gives_way() {
+    fn the_oldest_piece_is_dropped() {
         let buffer = LateBuffer::new(10);
         let piece = |start, bytes| LateSamples {
             start,

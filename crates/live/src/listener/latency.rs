@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const CLASSES_PER_DOUBLING: usize = 8;
-/// The buckets reach from a microsecond to above an hour.
+/// Buckets range from a microsecond to over an hour.
 const DOUBLINGS: usize = 32;
 
-/// Eight classes per factor of two: quantiles are right to a tenth.
+/// Eight classes per factor of two, so quantiles are accurate to a tenth.
 #[derive(Debug)]
 pub(crate) struct LatencyHistogram {
     classes: [AtomicU64; CLASSES_PER_DOUBLING * DOUBLINGS],
@@ -66,15 +66,15 @@ impl LatencyHistogram {
     }
 }
 
-/// Time from an item's arrival until the plan was done with it.
+/// Time from an item's arrival until the plan has processed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Latency {
     /// Number of items.
     pub count: u64,
-    /// Right to a tenth.
+    /// Accurate to a tenth.
     pub median: Duration,
-    /// Right to a tenth.
+    /// Accurate to a tenth.
     pub p99: Duration,
     /// Maximum.
     pub max: Duration,
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_right_to_a_tenth() {
+    fn quantiles_are_accurate_to_a_tenth() {
         let histogram = LatencyHistogram::default();
         assert_eq!(histogram.read().median, Duration::ZERO);
         for us in 1..=1000 {

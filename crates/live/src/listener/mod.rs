@@ -117,7 +117,7 @@ impl Listener {
         })
     }
 
-    /// Takes what a driver pushes during a run.
+    /// Accepts what a driver pushes during a run.
     ///
     /// # Errors
     /// [`LiveError::Option`].
@@ -162,10 +162,10 @@ impl Listener {
         })))
     }
 
-    /// A feed that is bound when it is first read, perhaps in another process.
+    /// A feed that is bound when first read, possibly in another process.
     ///
     /// # Errors
-    /// [`LiveError::Exposed`], [`LiveError::Option`], [`LiveError::Address`] where nobody would know its port; of a run,
+    /// [`LiveError::Exposed`], [`LiveError::Option`], [`LiveError::Address`] if its port would be unknown; of a run,
     /// [`LiveError::Socket`].
     pub fn unbound(address: &Address, options: &ListenOptions) -> Result<Self, LiveError> {
         options.check(address)?;
@@ -174,7 +174,7 @@ impl Listener {
         {
             return Err(LiveError::Address {
                 address: address.to_string(),
-                why: "port 0 is any free one, which nobody would know; choose a port".into(),
+                why: "port 0 is any free one, which would be unknown; choose a port".into(),
             });
         }
         Self::with_input(FeedInput::Unbound(OnceLock::new()), *address, options)
@@ -211,7 +211,7 @@ impl Listener {
         }
     }
 
-    /// Counts since it was made.
+    /// Counts since its creation.
     #[must_use]
     pub fn counts(&self) -> FeedCounts {
         self.0.counters.read()
@@ -223,19 +223,19 @@ impl Listener {
         self.0.descriptions.get(&self.0.options.unit)
     }
 
-    /// The sender's unit, whatever [`ListenOptions::unit`] says.
+    /// The sender's unit, regardless of [`ListenOptions::unit`].
     #[must_use]
     pub fn sender_unit(&self) -> Option<String> {
         self.0.descriptions.unit()
     }
 
-    /// Takes the late samples kept ([`ListenOptions::keep_late`]), in order of arrival.
+    /// Removes and returns the late samples kept ([`ListenOptions::keep_late`]), in order of arrival.
     #[must_use]
     pub fn take_late(&self) -> Vec<LateSamples> {
         self.0.late.take()
     }
 
-    /// Time from arrival until the plan was done.
+    /// Time from arrival until the plan has processed it.
     #[must_use]
     pub fn latency(&self) -> Latency {
         self.0.latency.read()
@@ -274,7 +274,7 @@ impl Recording for Listener {
             && bound.get().is_none()
         {
             let feed = Self::sockets(&self.0.address, &self.0.options);
-            // Only one run is here at a time.
+            // One run at a time gets here.
             let _ = bound.set(Box::new(feed.map_err(failed)?.0));
         }
         self.0.axis.begin_scan();
@@ -351,7 +351,7 @@ impl Recording for Listener {
             return driver.saved();
         }
         if self.0.axis.is_shared() {
-            // It names another feed of this process.
+            // It refers to another feed of this process.
             return None;
         }
         let saved = json!({

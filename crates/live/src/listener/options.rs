@@ -29,24 +29,24 @@ pub struct ListenOptions {
     pub framing: FeedFraming,
     /// How long early frames wait for late ones.
     pub reorder: Duration,
-    /// Most bytes of queued packets.
+    /// Maximum bytes of queued packets.
     pub buffer: usize,
-    /// Most bytes of a frame.
+    /// Maximum bytes of a frame.
     pub max_frame: usize,
-    /// A sender's stamp that deviates by more is a clock step.
+    /// Deviation of a sender's stamp that is a clock step.
     pub step: Duration,
     /// Silence that ends the feed. None: never.
     pub silence: Option<Duration>,
-    /// While nothing comes, samples overdue for so long are given up. None: never.
+    /// In a silence, samples overdue for this time are given up. None: never.
     pub lateness: Option<Duration>,
-    /// Most bytes of late samples kept for [`Listener::take_late`](crate::Listener::take_late).
+    /// Maximum bytes of late samples kept for [`Listener::take_late`](crate::Listener::take_late).
     pub keep_late: usize,
-    /// Other machines may reach it.
+    /// Whether other machines may connect.
     pub anyone: bool,
-    /// The sampling clock of another feed of the same converter (ADC): equal indices mean the same instant; the senders
-    /// count. None: feeds are aligned by civil time.
+    /// The sampling clock of another feed of the same converter (ADC), whose sender's counts are equal at equal times.
+    /// None: feeds are aligned by civil time.
     pub clock: Option<SamplingClock>,
-    /// Goes on where another process was, with a new run: next index, and the number of the last run.
+    /// Resumes after another process, with a new run: next index, and the number of the last run.
     pub(super) resume: Option<(i64, u32)>,
 }
 
@@ -166,7 +166,7 @@ impl ListenOptions {
         if let Some(lateness) = self.lateness {
             let got = lateness.as_secs_f64().to_string();
             if self.framing == FeedFraming::Raw {
-                let legal = "none with framing=\"raw\": bare samples say no index, so a pause cannot be told from a loss";
+                let legal = "none with framing=\"raw\": bare samples have no index, so a pause cannot be distinguished from a loss";
                 return refused("lateness", got, legal);
             }
             if lateness < self.reorder {
@@ -196,7 +196,7 @@ impl ListenOptions {
                 let legal = format!("a feed of {} Hz, which this one has", self.rate);
                 return refused("clock", got(), &legal);
             }
-            // Code of this process pushes the samples: no sender counts them.
+            // Code of this process pushes the samples, so no sender counts them.
             if other.is_driven || *address == Address::Driven {
                 return refused("clock", got(), "none: a feed with a driver shares no clock");
             }

@@ -1,4 +1,4 @@
-//! What a listener shares with its run.
+//! State shared by a listener and its run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,14 +120,14 @@ impl Clock for ListenerClock {
     }
 }
 
-/// Frees the listener when dropped.
+/// Releases the listener when dropped.
 #[derive(Debug)]
 pub(super) struct ScanGuard(pub(super) Arc<ListenerInner>);
 
 impl Drop for ScanGuard {
     fn drop(&mut self) {
         self.0.axis.end_scan();
-        // The thread of standard input cannot be stopped and would share it with a second run.
+        // The thread of standard input cannot be stopped, and would compete with a second run.
         if !matches!(self.0.feed, FeedInput::Stdin) {
             self.0.is_scanned.store(false, Ordering::Release);
         }

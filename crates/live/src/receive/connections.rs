@@ -1,10 +1,10 @@
 //! TCP: many connections are kept, one is read at a time, and waiting ones lose nothing.
 //!
 //! A sender that lost its connection reconnects at once, while its earlier data is still unread. So a new connection is
-//! read only up to its first whole frame; TCP holds the rest back. It becomes current when the one before it is closed
+//! read only up to its first whole frame; TCP holds the rest back. It becomes current when the previous one is closed
 //! and read to the end, or completes no frame for [`STALL_TIMEOUT`]. A peer that trickles bytes delays others by five
 //! seconds once, or not at all if it never completed a frame. Connections are refused only when [`MAX_CONNECTIONS`]
-//! have a frame: a slow sender cannot be told from a slow plan.
+//! have a frame, since a slow sender cannot be distinguished from a slow plan.
 //!
 //! ```text
 //!  accepted ─first frame─▶ waiting ─current one closed or stalled─▶ current ─closed─▶ removed
@@ -25,16 +25,16 @@ use super::stream::{READ_BYTES, StreamBuffer, StreamFront, StreamState};
 use crate::address::FeedFraming;
 use crate::feed_counts::add;
 
-/// How long the current one may complete no frame while another has one.
+/// Time without a complete frame after which the current connection yields to another.
 const STALL_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_CONNECTIONS: usize = 64;
 
 struct Connection {
     stream: TcpStream,
     buffer: StreamBuffer,
-    /// When it last completed a queued frame, or connected.
+    /// Time of its last queued frame, or of the connection.
     last_frame: Instant,
-    /// It waits to be current.
+    /// It waits to become current.
     has_frame: bool,
     has_delivered: bool,
     closed: bool,
@@ -42,7 +42,7 @@ struct Connection {
 
 impl Connection {
     fn new(stream: TcpStream) -> Self {
-        // If it cannot be made non-blocking.
+        // In case it cannot be made non-blocking.
         let _ = stream.set_nonblocking(true);
         let _ = stream.set_read_timeout(Some(STOP_CHECK_INTERVAL));
         Self {
@@ -160,7 +160,7 @@ impl ConnectionServer<'_> {
         let connection = &mut self.connections[at];
         let (state, frames) = connection.buffer.queue_complete(self.context);
         if frames > 0 {
-            // Taken afterwards: the push may have waited for room.
+            // Set afterwards, as the push may have waited for room.
             connection.last_frame = Instant::now();
             connection.has_delivered = true;
         }
@@ -191,7 +191,7 @@ impl ConnectionServer<'_> {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     if !(is_transient(&error) || error.kind() == io::ErrorKind::ConnectionAborted) {
-                        // Such as out of descriptors: poll would not wait.
+                        // Such as out of descriptors, when poll would not wait.
                         std::thread::sleep(STOP_CHECK_INTERVAL / 5);
                     }
                     return;
@@ -217,7 +217,7 @@ impl ConnectionServer<'_> {
             let one = &self.connections[at];
             let listened = self.current == Some(at);
             if one.closed && (listened || !one.has_frame) {
-                // Closing is the only end mark of bare samples.
+                // Only closing marks the end of bare samples.
                 ended |= listened && closing_ends_feed(one, self.context);
                 self.remove(at);
             } else {
@@ -237,7 +237,7 @@ impl ConnectionServer<'_> {
         };
     }
 
-    /// Chooses another connection if the current one has closed or stalled.
+    /// Selects another connection if the current one has closed or stalled.
     fn select_current(&mut self) -> StreamState {
         if self
             .current
@@ -252,7 +252,7 @@ impl ConnectionServer<'_> {
             return StreamState::Reading;
         };
         if let Some(before) = self.current.replace(next) {
-            // It needs a whole frame to be chosen again.
+            // It needs a whole frame to be selected again.
             let before = &mut self.connections[before];
             before.has_frame = false;
         }

@@ -1,4 +1,4 @@
-//! What receiver threads share.
+//! State shared by receiver threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use super::run_clock::RunClock;
 use crate::address::FeedFraming;
 use crate::feed_counts::FeedCounters;
 
-/// Clocks read this close together count as read at once.
+/// Two clocks read within this time count as simultaneous.
 const MAX_CLOCK_READ_GAP: Duration = Duration::from_millis(1);
-/// How often a waiting thread checks whether to stop.
+/// Interval of a waiting thread's stop checks.
 pub(super) const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Feeds without a socket: a sound card, another protocol.
 //!
-//! When a run starts, a [`Driver`] gets a [`Pusher`], through which its own threads push samples with their index.
-//! These are treated like frames from a socket.
+//! When a run starts, a [`Driver`] gets a [`Pusher`], through which its own threads push samples with their index. They
+//! are treated like frames from a socket.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::frame::{FrameHeader, HEADER_LEN};
 /// Larger pushes become several frames.
 const MAX_FRAME_SAMPLES: usize = 1 << 16;
 
-/// Makes the samples of a feed, in its own threads.
+/// Produces the samples of a feed in its own threads.
 pub trait Driver: Send + Sync + fmt::Debug {
     /// A run starts: push from now on.
     ///
@@ -28,7 +28,7 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// The run has ended, once for each [`begin`](Self::begin).
     fn stop(&self);
 
-    /// Its name in saved plans; None: it exists only in this process.
+    /// Its form in saved plans; None: it exists only in this process.
     fn saved(&self) -> Option<Map<String, Value>> {
         None
     }
@@ -41,7 +41,7 @@ pub struct PushPosition {
     pub first: u64,
     /// Exact time of the first sample, ns since 1970.
     pub time: Option<i64>,
-    /// Time by this machine's clock, with jitter: a line is fitted. With neither time, the push counts.
+    /// Time by this machine's clock, with jitter: a line is fitted. Without either time, the time of the push counts.
     pub taken: Option<i64>,
     /// Restarts of the count. Each starts a run.
     pub session: u32,
@@ -54,13 +54,13 @@ pub struct Pusher {
 }
 
 impl Pusher {
-    /// Pushes samples (native byte order) if there is room, else drops and counts them; returns which. Never waits: fit
-    /// for a device's callback.
+    /// Pushes samples (native byte order) if there is room, else drops and counts them; returns which. Never waits, so
+    /// a device's callback may call it.
     pub fn try_push(&self, samples: &[u8], position: PushPosition) -> bool {
         self.queue_frames(samples, position, false)
     }
 
-    /// As [`try_push`](Self::try_push), but waits for room. Returns false if the run has ended.
+    /// Like [`try_push`](Self::try_push), but waits for room. Returns false if the run has ended.
     pub fn push(&self, samples: &[u8], position: PushPosition) -> bool {
         self.queue_frames(samples, position, true)
     }
@@ -75,7 +75,7 @@ impl Pusher {
             let before = (piece * most) as u64;
             let of_first_piece = |time: Option<i64>| time.filter(|_| piece == 0);
             let header = FrameHeader {
-                // A push has one stamp; the fitted line times the other pieces.
+                // A push has one stamp; the fitted line gives the times of other pieces.
                 time: of_first_piece(position.time)
                     .or_else(|| self.time_after(position.time?, before))
                     .map(Fixed::from_int),
@@ -118,7 +118,7 @@ impl Pusher {
         self.context.dtype
     }
 
-    /// Counts something that was not samples.
+    /// Counts malformed input.
     pub fn malformed(&self) {
         add(&self.context.counters.frames, 1);
         add(&self.context.counters.malformed_frames, 1);

@@ -1,6 +1,6 @@
 //! Bounded queue of packets, which reuses their memory.
 //!
-//! One lock is enough: it is held for a short copy, at most some hundred thousand times a second.
+//! One lock is enough: it is held for a short copy, at most some hundred thousand times per second.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ struct QueueState {
     ended: bool,
     stopped: bool,
     waker: Option<Waker>,
-    /// The reader found nothing then: what comes has arrived no earlier.
+    /// When the reader last found it empty: later packets have arrived no earlier.
     empty_at: Duration,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct PacketQueue {
 }
 
 impl PacketQueue {
-    /// Holds so many bytes, or one larger packet.
+    /// Capacity in bytes; a single packet may be larger.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -167,7 +167,7 @@ mod tests {
     };
 
     #[test]
-    fn what_finds_no_room_is_counted_at_the_next_packet() {
+    fn dropped_packets_are_counted_at_the_next_packet() {
         let queue = PacketQueue::new(10);
         assert!(queue.try_push(&[1; 6], ARRIVAL, false));
         assert!(!queue.try_push(&[2; 6], ARRIVAL, false));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_wait_waits_until_there_is_room_or_nobody_listens() {
+    fn a_waiting_writer_continues_with_room_or_without_a_reader() {
         let queue = Arc::new(PacketQueue::new(8));
         let other = queue.clone();
         let writer = std::thread::spawn(move || {

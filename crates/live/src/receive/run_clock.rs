@@ -1,4 +1,4 @@
-//! The clock of a run: only here feeds read the time.
+//! The clock of a run, through which feeds read the time.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[derive(Debug, Clone)]
 pub(crate) enum RunClock {
-    /// Of this machine.
     System(Instant),
     /// Set by a test, in ns.
     #[cfg(test)]

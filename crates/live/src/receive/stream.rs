@@ -20,9 +20,9 @@ pub(super) enum StreamState {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamFront {
-    /// So many bytes, and whether they are the last.
+    /// Length, and whether it is the last.
     Complete(usize, bool),
-    /// Too few bytes to tell.
+    /// Too few bytes.
     Incomplete,
     Malformed,
 }

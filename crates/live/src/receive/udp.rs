@@ -11,7 +11,7 @@ use crate::frame::HEADER_LEN_V1;
 const MAX_DATAGRAM: usize = 65_535;
 
 pub(super) fn receive_datagrams(socket: &UdpSocket, context: &ReceiveContext) {
-    // One more byte shows truncation.
+    // One more byte reveals truncation.
     let mut datagram = vec![0; MAX_DATAGRAM.min(context.max_frame) + 1];
     // So that the thread notices the end of the run.
     let _ = socket.set_read_timeout(Some(STOP_CHECK_INTERVAL));
@@ -20,7 +20,7 @@ pub(super) fn receive_datagrams(socket: &UdpSocket, context: &ReceiveContext) {
             Ok(len) => len,
             Err(error) => {
                 if !matches!(error.kind(), WouldBlock | TimedOut | Interrupted) {
-                    // The error may persist: retry slowly.
+                    // The error may persist, so retry slowly.
                     std::thread::sleep(STOP_CHECK_INTERVAL / 5);
                 }
                 continue;

@@ -9,7 +9,7 @@ use super::tracker::{SequenceTracker, samples};
 /// Latest frames searched for duplicates.
 const DUPLICATE_WINDOW: usize = 64;
 
-/// Frames that agree, and contradict the current session or belong to another.
+/// Frames that agree with each other, and contradict the current session or belong to another.
 #[derive(Debug)]
 pub(super) struct CandidateSequence<F> {
     pub(super) tracker: SequenceTracker,
@@ -59,7 +59,7 @@ impl<F> CandidateSequence<F> {
         }
         let ahead = self.tracker.distance(claim.number, limits);
         let near = match limits.counter_origin {
-            // Packets of a restarted counter follow one another.
+            // Packets of a restarted counter follow each other.
             Some(_) => (0..=8).contains(&ahead),
             None => ahead >= 0 && self.tracker.is_near(ahead, claim, limits, now),
         };
@@ -98,7 +98,7 @@ impl<F> CandidateSequence<F> {
         self.frames.push_back((claim, frame, bytes));
     }
 
-    /// A frame of the session was admitted.
+    /// Notes an admitted frame of the session.
     pub(super) fn contradict(&mut self) {
         self.contradicting += 1;
         self.consecutive = 0;
@@ -114,8 +114,8 @@ impl<F> CandidateSequence<F> {
         self.contradicting >= self.agreed
     }
 
-    /// They precede the session and did so on arrival: holding makes no frame late. Late frames with sample indices are
-    /// rejected at once; held ones are malformed.
+    /// They precede the session and did so on arrival, so that holding makes no frame late. Late frames with sample
+    /// indices are rejected at once; held ones are malformed.
     pub(super) fn is_late(&self, tracker: &SequenceTracker, limits: &ScreenLimits) -> bool {
         limits.counter_origin.is_some()
             && !self.was_ahead

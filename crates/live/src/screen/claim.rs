@@ -1,4 +1,4 @@
-//! What frames claim, what is plausible, and why frames are rejected.
+//! Claims of frames, limits of plausibility, and reasons for rejection.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ pub(super) const MAX_JUMP_SECONDS: f64 = 3.2e9;
 pub(super) const MAX_CANDIDATES: usize = 32;
 /// Largest relative drift between stamps and samples.
 pub(super) const MAX_DRIFT: f64 = 1e-3;
-/// Counts stay below it, so that sums do not overflow.
+/// Upper bound of counts, so that sums do not overflow.
 pub(super) const MAX_COUNT: u64 = 1 << 62;
 
-/// How frames are numbered, and what is plausible.
+/// Numbering of frames, and limits of plausibility.
 #[derive(Debug, Clone, Copy)]
 pub struct ScreenLimits {
     /// Nominal sample rate.
     pub rate: Rate,
-    /// A stamp further off is a clock step.
+    /// Stamp deviation that is a clock step.
     pub step_ns: f64,
     /// How long the reorder buffer waits.
     pub reorder: Duration,
@@ -33,7 +33,7 @@ pub struct ScreenLimits {
     pub is_connection: bool,
     /// Bits of a number; fewer than 64 wrap.
     pub number_bits: u32,
-    /// Most bytes of held frames.
+    /// Maximum bytes of held frames.
     pub max_pending_bytes: usize,
     /// For packet counters, which may restart: count of a session's first packet, with room for late ones. None:
     /// numbers are sample indices.
@@ -42,10 +42,10 @@ pub struct ScreenLimits {
     pub absolute_counts: bool,
 }
 
-/// What a frame states about itself.
+/// A frame's statements about itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrameClaim {
-    /// Its session; 0: none stated.
+    /// Its session; 0: not stated.
     pub session: u32,
     /// Index of the first sample, or packet counter.
     pub number: u64,

@@ -6,17 +6,17 @@
 //!   [`MAX_AHEAD_SECONDS`] plus twice the time since the last frame, or by a gap that it declares; its stamp is off by
 //!   less than a clock step.
 //! - Others are held in *candidate sequences* that agree: a jump, a restarted device, another sender. A candidate is
-//!   admitted whole, so holding loses nothing. It needs an end frame or [`CONFIRMING_FRAMES`] frames
-//!   ([`CONFIRMING_FRAMES_BACKWARD`] if counts go back, as late packets do); more frames than the session had
+//!   admitted as a whole, so holding loses nothing. It needs an end frame or [`CONFIRMING_FRAMES`] frames
+//!   ([`CONFIRMING_FRAMES_BACKWARD`] if counts decrease, as for late packets); more frames than the session had
 //!   meanwhile; and the last three in a row. Another sender also waits until the current one is silent for
 //!   [`SENDER_SILENCE`] or was never confirmed.
 //! - The rest is rejected as malformed, late or foreign.
 //!
 //! So one datagram with a far counter or stamp changes nothing. Three in a row that agree are admitted: without
-//! authentication they cannot be told from a device that counts so.
+//! authentication they cannot be distinguished from a device that counts so.
 //!
-//! A connection has one peer and keeps the order: all is admitted at once but undeclared jumps, which are admitted at
-//! the end if nothing contradicted them.
+//! A connection has one peer and keeps the order: everything is admitted at once except undeclared jumps, which are
+//! admitted at the end if nothing contradicted them.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ impl<F> FrameScreen<F> {
         self.tracker.as_ref().map(|tracker| tracker.session)
     }
 
-    /// Screens a frame of so many bytes, and appends decisions to `out`.
+    /// Screens a frame of the given size, and appends decisions to `out`.
     pub fn push(
         &mut self,
         claim: FrameClaim,
@@ -133,7 +133,7 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// Decides what depends on time alone.
+    /// Makes decisions that depend on time alone.
     pub fn tick(&mut self, now: Duration, out: &mut Vec<ScreenVerdict<F>>) {
         while let Some(at) = self.confirmed_candidate(now) {
             self.admit_candidate(at, now, out);
@@ -158,7 +158,7 @@ impl<F> FrameScreen<F> {
         (waits && !self.ended).then_some(free)
     }
 
-    /// First arrival of held frames that may be the feed's: of sequences that go on after `since`.
+    /// First arrival of held frames that may be the feed's: of sequences that continue after `since`.
     pub(crate) fn held_since(&self, since: Duration) -> Option<Duration> {
         let held = self.candidates.iter();
         let going_on = held.filter(|candidate| {
@@ -310,7 +310,7 @@ impl<F> FrameScreen<F> {
             }
         }
         while self.pending_bytes > self.limits.max_pending_bytes {
-            // Drop the oldest of the largest: the newest may still be needed.
+            // Drop the oldest of the largest, since the newest may still be needed.
             let most = (0..self.candidates.len()).max_by_key(|&at| self.candidates[at].bytes);
             let Some(at) = most else { break };
             let why = self.reject_reason(&self.candidates[at]);

@@ -134,7 +134,7 @@ fn one_frame_with_a_far_counter_or_stamp_changes_nothing_wherever_it_comes() {
 }
 
 #[test]
-fn three_frames_that_agree_are_believed_and_none_of_them_is_lost() {
+fn three_agreeing_frames_are_admitted_without_loss() {
     for stream in [false, true] {
         let (mut screen, mut seen) = (FrameScreen::new(limits(stream)), Seen::default());
         let numbers: Vec<u64> = (0..5).chain(100_000..100_005).map(|k| 10 * k).collect();
@@ -146,7 +146,7 @@ fn three_frames_that_agree_are_believed_and_none_of_them_is_lost() {
 }
 
 #[test]
-fn frames_from_before_a_clock_step_that_come_behind_it_are_not_lost() {
+fn late_frames_from_before_a_clock_step_are_not_lost() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     // Each frame is up to five places late, and the clock is set back by an hour in between.
     let place = |k: u64| 5 * (k / 5) + (4 * k + 2) % 5;
@@ -168,7 +168,7 @@ fn frames_from_before_a_clock_step_that_come_behind_it_are_not_lost() {
 }
 
 #[test]
-fn what_is_repeated_for_ever_is_not_believed_while_the_feed_goes_on() {
+fn endless_repetitions_are_rejected_while_the_feed_continues() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for session in [7, 8] {
         for k in 0..200 {
@@ -191,11 +191,11 @@ fn what_is_repeated_for_ever_is_not_believed_while_the_feed_goes_on() {
 }
 
 #[test]
-fn what_comes_twice_as_often_as_the_feed_is_not_believed_and_a_jump_among_late_frames_is() {
+fn frames_more_frequent_than_the_feed_are_rejected_and_a_jump_among_late_frames_is_admitted() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for k in 0..200 {
         seen.push(&mut screen, claim(7, 10 * k), 10 * k);
-        // Before, nobody can tell who the feed is.
+        // Before, the feed cannot be identified.
         let twice = [2 * k, 2 * k + 1].into_iter().filter(|_| k > 5);
         for far in twice.map(|far| claim(7, (1 << 30) + 10 * far)) {
             screen.push(far, u64::MAX, 100, ms(10 * k), &mut seen.out);
@@ -220,7 +220,7 @@ fn what_comes_twice_as_often_as_the_feed_is_not_believed_and_a_jump_among_late_f
 }
 
 #[test]
-fn what_a_sender_says_itself_is_believed_at_once() {
+fn declared_gaps_and_clock_steps_are_trusted() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(true)), Seen::default());
     seen.push(&mut screen, claim(7, 0), 0);
     // A gap of a day; its length in indices is no duration.
@@ -240,7 +240,7 @@ fn what_a_sender_says_itself_is_believed_at_once() {
 }
 
 #[test]
-fn what_nothing_confirms_before_a_connection_ends_is_kept_and_of_datagrams_refused() {
+fn unconfirmed_frames_are_kept_for_connections_and_refused_for_datagrams() {
     for (stream, expected) in [(true, 3), (false, 2)] {
         let (mut screen, mut seen) = (FrameScreen::new(limits(stream)), Seen::default());
         for number in [0, 10, 1 << 30] {
@@ -287,7 +287,7 @@ fn another_sender_is_foreign_while_the_first_goes_on() {
 }
 
 #[test]
-fn a_lone_sender_of_few_frames_is_heard() {
+fn a_single_sender_of_few_frames_is_admitted() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     seen.push(&mut screen, claim(7, 5), 0);
     assert!(seen.admitted().is_empty());
@@ -301,7 +301,7 @@ fn a_lone_sender_of_few_frames_is_heard() {
 }
 
 #[test]
-fn packets_that_are_counted_anew_begin_a_run_without_loss_and_late_ones_do_not() {
+fn a_restarted_counter_begins_a_run_without_loss_and_late_packets_do_not() {
     for bits in [16, 32, 64] {
         let (mut screen, mut seen) = (FrameScreen::new(counted(bits)), Seen::default());
         for k in 0..300 {
@@ -321,7 +321,7 @@ fn packets_that_are_counted_anew_begin_a_run_without_loss_and_late_ones_do_not()
 }
 
 #[test]
-fn counts_that_wrap_go_on() {
+fn wrapped_counts_continue() {
     let (mut screen, mut seen) = (FrameScreen::new(counted(16)), Seen::default());
     for k in 0..200_000u64 {
         seen.push(&mut screen, packet(k & 0xffff), 10 * k);
@@ -339,7 +339,7 @@ fn counts_that_wrap_go_on() {
 }
 
 #[test]
-fn a_jump_over_a_century_is_never_believed() {
+fn a_jump_over_a_century_is_never_admitted() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(true)), Seen::default());
     seen.push(&mut screen, claim(7, 0), 0);
     for k in 0..20 {
@@ -370,7 +370,7 @@ proptest! {
         }
         for (at, k) in (0..).zip(order) {
             seen.push(&mut screen, claim(7, 10 * k), at);
-            // Before, nobody can tell who the feed is.
+            // Before, the feed cannot be identified.
             for (_, session, number, time, end) in noise.iter().filter(|(when, ..)| *when == at && at > 3) {
                 let far = number.saturating_mul(1 << 30).min(MAX_COUNT - 100);
                 let noise = FrameClaim {

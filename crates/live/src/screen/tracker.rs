@@ -20,7 +20,7 @@ pub(super) struct SequenceTracker {
     count: u64,
     /// The last stamp, and its number.
     stamp: Option<(u64, Fixed)>,
-    /// The same before the last jump of stamps: late frames have these.
+    /// The same before the last jump of stamps, for late frames.
     stamp_before_jump: Option<(u64, Fixed)>,
     pub(super) last_admitted: Duration,
     pub(super) frames: usize,
@@ -146,7 +146,7 @@ fn stamps_agree(stamp: Option<(u64, Fixed)>, claim: &FrameClaim, limits: &Screen
     (passed.to_f64() - nominal).abs() <= most
 }
 
-/// Numbers wrap at so many bits.
+/// Numbers wrap at this many bits.
 fn distance(number: u64, than: u64, number_bits: u32) -> i64 {
     let unused = 64 - number_bits.clamp(1, 64);
     (number.wrapping_sub(than) << unused).cast_signed() >> unused

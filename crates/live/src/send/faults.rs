@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::LiveError;
 use crate::address::Address;
 
-/// A run waits for its last frames.
+/// Limit, as a run waits for its last frames.
 const MAX_JITTER: Duration = Duration::from_secs(60);
 
 /// Faults of a simulated network. The same seed gives the same faults.
@@ -17,7 +17,7 @@ pub struct NetworkFaults {
     pub loss: f64,
     /// Probability that a frame is sent twice.
     pub twice: f64,
-    /// Longest delay, at most a minute; drawn uniformly, so later frames may overtake.
+    /// Maximum delay, up to a minute; drawn uniformly, so later frames may overtake.
     pub jitter: Duration,
     /// Random seed.
     pub seed: u64,
@@ -71,7 +71,7 @@ impl NetworkFaults {
     }
 }
 
-/// The earliest first.
+/// Earliest first.
 type DelayedFrame = Reverse<(Instant, u64, Vec<u8>)>;
 
 #[derive(Debug)]

@@ -13,16 +13,16 @@ use crate::LiveError;
 use crate::address::Address;
 use crate::frame::{FrameHeader, HEADER_LEN, MAX_DESCRIPTION_BYTES, SenderDescription};
 
-/// Bytes of samples in a datagram: below the packet size of every network.
+/// Sample bytes in a datagram: below the packet size of every network.
 const DATAGRAM_SAMPLE_BYTES: usize = 1400;
-/// Bytes of samples in a frame over TCP or a pipe.
+/// Sample bytes in a frame over TCP or a pipe.
 const STREAM_SAMPLE_BYTES: usize = 16 << 10;
 
-/// Over UDP one may be lost, and all that meet a full socket buffer are.
+/// Over UDP one may be lost; all are if the socket buffer is full.
 const END_COPIES: usize = 5;
 const END_INTERVAL: Duration = Duration::from_millis(20);
 
-/// When a sample was taken, in ns since 1970.
+/// Time of a sample, in ns since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleTime {
     /// Exact, as in a recording.
@@ -39,13 +39,13 @@ impl SampleTime {
     }
 }
 
-/// What was sent, as a listener should find it.
+/// What was sent, for comparison with a listener's counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendCounts {
-    /// Frames of samples, dropped ones included.
+    /// Frames of samples, including dropped ones.
     pub frames: u64,
-    /// Samples, dropped ones included.
+    /// Samples, including dropped ones.
     pub samples: u64,
     /// Samples dropped as simulated loss.
     pub dropped_samples: u64,
@@ -64,7 +64,7 @@ pub struct Sender {
     faults: FaultInjector,
     counts: SendCounts,
     frame: Vec<u8>,
-    /// A frame was cut off, so nothing can follow it.
+    /// A frame was truncated, so nothing can follow it.
     is_broken: bool,
     description: Option<DescriptionSchedule>,
 }
@@ -106,7 +106,7 @@ impl Sender {
         })
     }
 
-    /// Sets the most samples of a frame.
+    /// Sets the maximum samples of a frame.
     ///
     /// # Errors
     /// [`LiveError::Option`]: 0, or too many for a datagram.
@@ -137,8 +137,8 @@ impl Sender {
         Ok(self)
     }
 
-    /// Sends a description before the first samples, and again for late listeners. Over UDP attributes that do not fit
-    /// a small datagram are left out.
+    /// Sends a description before the first samples, and again for late listeners. Over UDP, attributes that do not fit
+    /// a small datagram are omitted.
     #[must_use]
     pub fn with_description(mut self, description: &SenderDescription) -> Self {
         let is_datagram = self.transport.is_datagram();
@@ -335,7 +335,7 @@ impl Sender {
         self.counts
     }
 
-    /// Sends `self.frame`, of so many samples, with simulated faults.
+    /// Sends `self.frame` of the given samples, with simulated faults.
     fn transmit(&mut self, samples: u64) -> Result<(), LiveError> {
         let copies = self.faults.draw_copies();
         if copies == 0 {

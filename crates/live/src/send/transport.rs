@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::address::Address;
 
-/// How long a TCP listener may read nothing: a blocked write cannot be interrupted.
+/// Maximum time that a TCP listener may not read: a blocked write cannot be interrupted.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Transport {
 
     pub(super) fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         match self {
-            // The kernel reports a missing listener later: such datagrams are lost.
+            // The kernel reports a missing listener later, so such datagrams are lost.
             Self::Udp(socket) => match socket.send(frame) {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
                 sent => sent.map(|_| ()),

@@ -1,17 +1,17 @@
 //! Estimates the civil time of a feed's samples from the sender's stamps or from arrival times.
 //!
 //! A sender's stamp is right within its resolution. An arrival is late by the network delay, so only the quickest
-//! frames tell much. Each block (a second of samples) gives a *point*: an index and the deviation of its stamp, or of
-//! its earliest arrival, from the nominal rate. A line is fitted through the last [`FIT_POINTS`] points: its slope is
+//! frames are informative. Each block (a second of samples) gives a *point*: an index and the deviation of its stamp,
+//! or of its earliest arrival, from the nominal rate. A line is fitted to the last [`FIT_POINTS`] points: its slope is
 //! the median of all pairs' slopes (Theil–Sen: up to 29 % may be outliers), its height the median residual of stamps,
-//! or the least of arrivals. The minimum delay cannot be observed and stays in the times.
+//! or the minimum of arrivals. The minimum delay is not observable and stays in the times.
 //!
 //! Published times never change, and are continuous and increasing: a new line starts where the old one ends and meets
 //! its own fit a block later, with corrections of at most one part in a thousand.
 //!
-//! Stamps of a *recording* that is sent on are exact: nothing is fitted.
+//! Stamps of a *recording* that is sent are exact: nothing is fitted.
 //!
-//! A *clock step* is stated by the sender, or is a stamp further than `step_ns` from the line; of arrivals, the caller
+//! A *clock step* is stated by the sender, or is a stamp further than `step_ns` from the line; for arrivals, the caller
 //! reports that this machine's clock was set. It starts a run with its own points, which keeps the rate.
 
 use std::collections::VecDeque;
@@ -45,7 +45,7 @@ pub struct ClockEstimator {
     source: StampSource,
     rate: Rate,
     period: f64,
-    /// Sender's stamps further off are clock steps.
+    /// Deviation of a sender's stamp that is a clock step.
     step_ns: f64,
     block: i64,
     clock: Arc<FeedClock>,
@@ -64,7 +64,7 @@ struct RunFit {
     /// Start of the current block, and its point so far.
     block_start: i64,
     block_point: (f64, f64),
-    /// Height of the line at the origin, and how far points lie from the line.
+    /// Height of the line at the origin, and distance of the points from it.
     height: f64,
     scatter: f64,
 }
@@ -88,7 +88,7 @@ impl ClockEstimator {
         }
     }
 
-    /// Goes on behind another process's estimate, whose last run had this number: the first stamp starts the next one.
+    /// Continues another process's estimate, whose last run had this number: the first stamp starts the next one.
     #[must_use]
     pub(crate) fn resumed(mut self, run: u32) -> Self {
         (self.run, self.has_stamps) = (run, true);
@@ -106,7 +106,7 @@ impl ClockEstimator {
         &self.clock
     }
 
-    /// Takes stamps of another source, which starts a run.
+    /// Uses stamps of another source, which starts a run.
     pub fn set_stamp_source(&mut self, source: StampSource) {
         self.source = source;
     }
@@ -117,7 +117,7 @@ impl ClockEstimator {
         1e9 / (self.period + self.drift)
     }
 
-    /// Adds the stamp, ns since 1970, of the sample at `index`; indices never go back. `clock_was_set`: a known clock
+    /// Adds the stamp, ns since 1970, of the sample at `index`; indices never decrease. `clock_was_set`: a known clock
     /// step. Returns the runs before and after a clock step.
     pub fn add_stamp(
         &mut self,
@@ -183,7 +183,7 @@ impl ClockEstimator {
         {
             fit.block_point = (x, y);
             if fit.points.is_empty() && off < 0.0 {
-                // Before the first point the quickest frame is the estimate.
+                // Before the first point, the quickest frame is the estimate.
                 fit.height += off;
                 self.add_knot(index);
             }

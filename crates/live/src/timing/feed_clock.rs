@@ -20,12 +20,12 @@ pub(super) struct Knot {
     pub(super) resolution: f64,
 }
 
-/// What samples take beyond the nominal period.
+/// Deviation from the nominal sample period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Drift {
     /// Estimated nanoseconds per sample.
     PerSample(f64),
-    /// Exact, over so many samples.
+    /// Exact, over this many samples.
     Over(Fixed, u64),
 }
 
@@ -46,7 +46,7 @@ pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 pub struct FeedClock {
     rate: Rate,
     knots: RwLock<VecDeque<Knot>>,
-    /// How often a knot was added.
+    /// Number of knots added so far.
     changes: AtomicU64,
 }
 
@@ -60,7 +60,7 @@ impl FeedClock {
     }
 
     pub(super) fn time_and_resolution(&self, index: i64) -> Option<(Fixed, f64)> {
-        // Each change leaves the knots whole.
+        // Each change is atomic, so poisoned knots are valid.
         let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
         let after = knots.partition_point(|knot| knot.index <= index);
         let knot = knots.get(after.saturating_sub(1))?;
@@ -74,7 +74,7 @@ impl FeedClock {
             drift: Drift::Over(drift, samples.saturating_sub(1)),
             resolution: 0.0,
         };
-        // A knot on the last one's line adds nothing.
+        // A knot on the last one's line is redundant.
         let straight = {
             let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
             knots.back().is_some_and(|last| {
@@ -112,12 +112,12 @@ impl FeedClock {
             knots.pop_front();
         }
         knots.push_back(knot);
-        // Under the lock: with the knots.
+        // Under the lock, consistently with the knots.
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A knot in bytes: index, civil time, drift (of an estimate, or exact over so many samples), resolution.
+/// A serialized knot: index, civil time, drift (estimated, or exact over this many samples), resolution.
 type SentKnot = (i64, Option<i128>, Result<f64, (i128, u64)>, f64);
 
 fn sent(knot: &Knot) -> SentKnot {
@@ -174,7 +174,7 @@ impl Clock for FeedClock {
         Some(Stamp::new(begin, resolution))
     }
 
-    /// The last knots: what is added twice replaces itself, and what replaced others does so there.
+    /// The last knots. A repeated one replaces itself, and a replacement is repeated at the receiver.
     fn changes(&self, after: u64) -> Option<(u64, Vec<u8>)> {
         let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
         let changes = self.changes.load(Ordering::Relaxed);

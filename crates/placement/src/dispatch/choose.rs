@@ -1,4 +1,4 @@
-//! One decision: which waiting task, on which free host.
+//! One dispatch decision: which waiting task runs on which free host.
 
 use smallvec::SmallVec;
 
@@ -9,11 +9,11 @@ use super::{Decision, Dispatcher, Input, MAX_SOURCES};
 use crate::HostId;
 
 impl Dispatcher {
-    /// The next task to run and where, with where its objects are; none if no slot is free or no task may go to one.
-    /// Call it again until it gives none.
+    /// The next task to run, its host, and where its objects are; None if no slot is free or no task may go to one.
+    /// Call it until it returns None.
     ///
-    /// Free hosts are asked in turn, and the first for which the policy has a task is served. Without going through
-    /// queue or hosts: a host that has been asked in vain is not asked again until something has changed for it.
+    /// Free hosts are tried round-robin; the first for which the policy has a task gets it. Avoids traversing queue or
+    /// hosts: a host without a task is not tried again until something has changed for it.
     pub fn next(&mut self, now: u64) -> Option<Decision> {
         let oldest = self.tasks.oldest()?;
         let (_, first) = self.hosts.first_free()?;
@@ -28,15 +28,15 @@ impl Dispatcher {
             Policy::MaxComputeUtil => true,
             _ => self.hosts.is_below(self.options.utilization),
         };
-        while let Some(host) = self.whose_turn(computes) {
+        while let Some(host) = self.next_free_host(computes) {
             if let Some((slot, host)) = self.choose(host, computes) {
                 return Some(self.assign(slot, host, now));
             }
-            let second = !computes && self.locality.top_local(host).is_some();
-            let queue = if second {
-                HostQueue::Second
+            let second_best = !computes && self.locality.top_local(host).is_some();
+            let queue = if second_best {
+                HostQueue::SecondBest
             } else {
-                HostQueue::Parked
+                HostQueue::NoLocalTask
             };
             self.hosts.move_to(host, queue);
         }
@@ -47,22 +47,22 @@ impl Dispatcher {
         None
     }
 
-    /// The free host to ask next.
-    fn whose_turn(&mut self, computes: bool) -> Option<HostId> {
+    /// The next free host in round-robin order.
+    fn next_free_host(&mut self, computes: bool) -> Option<HostId> {
         let anywhere = self.locality.top_cold().is_some()
             || (computes && self.locality.top_elsewhere().is_some());
-        let awake = self.hosts.first(HostQueue::Awake);
-        let second = self.hosts.first(HostQueue::Second);
-        let parked = self.hosts.first(HostQueue::Parked);
+        let ready = self.hosts.first(HostQueue::Ready);
+        let second_best = self.hosts.first(HostQueue::SecondBest);
+        let without_local = self.hosts.first(HostQueue::NoLocalTask);
         let turns = [
-            awake,
-            second.filter(|_| computes || anywhere),
-            parked.filter(|_| anywhere),
+            ready,
+            second_best.filter(|_| computes || anywhere),
+            without_local.filter(|_| anywhere),
         ];
         turns.into_iter().flatten().min().map(|(_, host)| host)
     }
 
-    /// A task for a free host, and who of the free hosts runs it.
+    /// A task for a free host, and the free host that runs it.
     fn choose(&mut self, host: HostId, computes: bool) -> Option<(u32, HostId)> {
         if computes {
             if let Some((group, bytes)) = self.locality.top_local(host) {
@@ -158,7 +158,7 @@ impl Dispatcher {
     }
 }
 
-/// Some holders of an object, another one first each time, so that not all ask the same one.
+/// Some holders of an object, rotated each time to spread requests.
 fn sources(
     index: &crate::CacheIndex,
     object: crate::ObjectId,

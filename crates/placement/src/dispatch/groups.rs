@@ -1,7 +1,7 @@
 //! Groups of waiting tasks that read the same objects, and the inverted index from objects to groups.
 //!
-//! Tasks of a group have the same number of bytes on every host, so hosts rank groups, and a change of the index costs
-//! as much for an object that one task waits for as for one that thousands wait for.
+//! Tasks of a group have the same number of bytes on every host, so hosts rank groups, and an index change costs the
+//! same for an object whether one task waits for it or thousands.
 
 use std::cmp::Reverse;
 
@@ -14,12 +14,12 @@ use crate::{CacheIndex, HostId, ObjectId};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
-    /// Each object, with the position of the group in the object's list.
+    /// Objects, each with the group's position in the object's list.
     objects: SmallVec<[(ObjectId, u32); 2]>,
     tasks: List,
-    /// Number of the oldest task.
+    /// Number of its oldest task.
     oldest: u64,
-    /// Most bytes that a host has of the objects.
+    /// Most of the objects' bytes on one host.
     pub(crate) best: u64,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct Groups {
     groups: Vec<Group>,
     free: Vec<u32>,
     by_objects: FxHashMap<Objects, u32>,
-    /// Groups that wait for an object.
+    /// Groups by object.
     by_object: Vec<SmallVec<[u32; 2]>>,
-    /// Neighbours of tasks in the list of their group.
+    /// Links of each task in its group's list.
     links: Links,
 }
 
 impl Groups {
-    /// Adds a waiting task, and says which group it is in and whether that group's key has become better.
+    /// Adds a waiting task; returns its group, and whether that group's key has become better.
     pub(crate) fn insert(&mut self, slot: u32, tasks: &[Task]) -> (u32, bool) {
         let task = &tasks[slot as usize];
         let group = match self.by_objects.get(&task.objects) {
@@ -55,7 +55,7 @@ impl Groups {
         (group, first)
     }
 
-    /// Takes a task out of its group; the group ends with its last task.
+    /// Removes a task from its group; the group ends with its last task.
     pub(crate) fn remove(&mut self, slot: u32, tasks: &[Task]) {
         let task = &tasks[slot as usize];
         let group = task.group;
@@ -104,14 +104,12 @@ impl Groups {
         group
     }
 
-    /// Groups that wait for an object.
     pub(crate) fn waiting_for(&self, object: ObjectId) -> &[u32] {
         self.by_object
             .get(object.0 as usize)
             .map_or(&[], |list| list)
     }
 
-    /// Tasks of a group, oldest first.
     pub(crate) fn tasks(&self, group: u32) -> impl Iterator<Item = u32> {
         let mut next = self.groups[group as usize].tasks.first;
         std::iter::from_fn(move || {
@@ -121,7 +119,6 @@ impl Groups {
         })
     }
 
-    /// The oldest task of a group.
     pub(crate) fn oldest(&self, group: u32) -> u32 {
         self.groups[group as usize].tasks.first
     }
@@ -134,7 +131,7 @@ impl Groups {
         self.groups[group as usize].best = best;
     }
 
-    /// The key of a group of which `bytes` count.
+    /// The key of a group with `bytes`.
     pub(crate) fn key(&self, group: u32, bytes: u64) -> Key {
         Key {
             bytes,
@@ -146,7 +143,6 @@ impl Groups {
         self.groups[group as usize].tasks.first != NONE
     }
 
-    /// Bytes of a group's objects on a host.
     pub(crate) fn bytes_on(&self, index: &CacheIndex, group: u32, host: HostId) -> u64 {
         let objects = &self.groups[group as usize].objects;
         let weights = objects
@@ -155,13 +151,13 @@ impl Groups {
         weights.sum()
     }
 
-    /// Whether all objects of a group that say where to run it have fewer copies than `limit`.
+    /// Whether all objects of a group, except widespread ones, have fewer copies than `limit`.
     pub(crate) fn may_be_copied(&self, index: &CacheIndex, group: u32, limit: usize) -> bool {
         let mut objects = self.groups[group as usize].objects.iter();
         objects.all(|&(object, _)| index.is_widespread(object) || index.replicas(object) < limit)
     }
 
-    /// Bytes of a group's objects on each host that has some.
+    /// Bytes of a group's objects by host.
     pub(crate) fn hosts_of(&self, index: &CacheIndex, group: u32, into: &mut Vec<(HostId, u64)>) {
         into.clear();
         let objects = &self.groups[group as usize].objects;

@@ -1,20 +1,20 @@
-//! Slots of hosts, and the order in which free ones are served.
+//! Slots of hosts, and the round-robin order of free hosts.
 
 use std::collections::BTreeSet;
 
 use crate::{HostId, PlacementError};
 
-/// The queue of free hosts that a host is in.
+/// The queue of free hosts that contains a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostQueue {
     /// No free slot, or draining, or removed.
     Closed,
-    /// Free slots, for which there may be a task.
-    Awake,
-    /// Free slots; the tasks that it has bytes of have more elsewhere.
-    Second,
-    /// Free slots, and no task that it has bytes of.
-    Parked,
+    /// Has free slots, and possibly tasks for them.
+    Ready,
+    /// Has free slots; other hosts have more bytes of its local tasks.
+    SecondBest,
+    /// Has free slots, and no task with local bytes.
+    NoLocalTask,
 }
 
 #[derive(Debug, Clone)]
@@ -23,19 +23,19 @@ pub(crate) struct Slots {
     pub(crate) busy: u32,
     pub(crate) draining: bool,
     queue: HostQueue,
-    /// Its turn among the free hosts: it changes when a slot is taken, so that hosts take turns.
+    /// Round-robin position among the free hosts, renewed when a slot is taken.
     turn: u64,
-    /// Since when no slot has been busy.
+    /// Time since which all slots have been free.
     pub(crate) idle_since: u64,
 }
 
-/// All hosts, and the free ones by queue, each ordered by turn.
+/// All hosts, and queues of free ones, each in round-robin order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostPool {
     hosts: Vec<Slots>,
     free: [BTreeSet<(u64, HostId)>; 3],
     next_turn: u64,
-    /// Slots, and busy ones, of hosts that are not draining.
+    /// All slots, and busy ones, of hosts that are not draining.
     total: u64,
     busy: u64,
 }
@@ -43,9 +43,9 @@ pub(crate) struct HostPool {
 fn position(queue: HostQueue) -> Option<usize> {
     match queue {
         HostQueue::Closed => None,
-        HostQueue::Awake => Some(0),
-        HostQueue::Second => Some(1),
-        HostQueue::Parked => Some(2),
+        HostQueue::Ready => Some(0),
+        HostQueue::SecondBest => Some(1),
+        HostQueue::NoLocalTask => Some(2),
     }
 }
 
@@ -68,7 +68,7 @@ impl HostPool {
         &self.hosts[host.0 as usize]
     }
 
-    /// Hosts that take tasks.
+    /// Hosts that accept tasks.
     pub(crate) fn open_hosts(&self) -> impl Iterator<Item = (HostId, &Slots)> {
         let hosts = self.hosts.iter().enumerate();
         hosts
@@ -84,12 +84,12 @@ impl HostPool {
         self.get(host).turn
     }
 
-    /// Whose turn it is in a queue.
+    /// The next host of a queue.
     pub(crate) fn first(&self, queue: HostQueue) -> Option<(u64, HostId)> {
         self.free[position(queue)?].first().copied()
     }
 
-    /// Whose turn it is among all free hosts.
+    /// The next of all free hosts.
     pub(crate) fn first_free(&self) -> Option<(u64, HostId)> {
         let firsts = self.free.iter().filter_map(|set| set.first());
         firsts.min().copied()
@@ -110,10 +110,10 @@ impl HostPool {
         }
     }
 
-    /// A free host may have a task now.
+    /// Notes that a free host may have a task now.
     pub(crate) fn wake(&mut self, host: HostId) {
         if self.is_free(host) {
-            self.move_to(host, HostQueue::Awake);
+            self.move_to(host, HostQueue::Ready);
         }
     }
 
@@ -123,7 +123,7 @@ impl HostPool {
         if slots.busy < slots.total && !slots.draining {
             slots.turn = self.next_turn;
             self.next_turn += 1;
-            self.move_to(host, HostQueue::Awake);
+            self.move_to(host, HostQueue::Ready);
         }
     }
 
@@ -163,7 +163,7 @@ impl HostPool {
         self.open(host);
     }
 
-    /// Changes the number of slots. Busy ones beyond it finish what they have.
+    /// Changes the number of slots. Surplus busy ones finish their tasks.
     pub(crate) fn set_total(&mut self, host: HostId, total: u32) {
         let slots = &mut self.hosts[host.0 as usize];
         let before = std::mem::replace(&mut slots.total, total);
@@ -181,7 +181,7 @@ impl HostPool {
         (slots.total, slots.busy) = (0, 0);
     }
 
-    /// Whether fewer than `share` of the slots are busy.
+    /// Whether less than `share` of the slots are busy.
     pub(crate) fn is_below(&self, share: f64) -> bool {
         (self.busy as f64) < share * self.total as f64
     }

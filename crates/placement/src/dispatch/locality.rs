@@ -1,4 +1,4 @@
-//! Ranks groups of waiting tasks on each host by the bytes that the host has of their objects.
+//! Ranks groups of waiting tasks on each host by the host's bytes of their objects.
 
 use super::groups::Groups;
 use super::policy::{DispatchOptions, Policy};
@@ -9,9 +9,9 @@ use crate::{CacheIndex, HostId};
 
 #[derive(Debug, Clone, Default)]
 struct HostRankings {
-    /// Groups of whose bytes the host has some.
+    /// Groups with bytes on this host.
     local: Ranking,
-    /// Groups of whose bytes no host has more.
+    /// Groups with no more bytes on any other host.
     best: Ranking,
 }
 
@@ -20,14 +20,14 @@ pub(crate) struct Locality {
     pub(crate) index: CacheIndex,
     pub(crate) groups: Groups,
     hosts: Vec<HostRankings>,
-    /// Groups of whose bytes no host has any.
+    /// Groups without bytes on any host.
     cold: Ranking,
-    /// Groups of whose bytes some host has some, and that may run on another all the same.
+    /// Groups with bytes on some host that may also run on others.
     elsewhere: Ranking,
     ranks_local: bool,
     ranks_best: bool,
     copy_limit: usize,
-    /// Hosts that have been given something to rank since they were last taken.
+    /// Hosts with new ranking entries since last taken.
     pub(crate) woken: Vec<HostId>,
     effects: Vec<Effect>,
     scratch: Vec<(HostId, u64)>,
@@ -63,12 +63,12 @@ impl Locality {
         self.index.add_host()
     }
 
-    /// Forgets what a removed host has ranked.
+    /// Drops the rankings of a removed host.
     pub(crate) fn clear_host(&mut self, host: HostId) {
         self.hosts[host.0 as usize] = HostRankings::default();
     }
 
-    /// Adds a waiting task; gives its group.
+    /// Adds a waiting task; returns its group.
     pub(crate) fn insert(&mut self, slot: u32, tasks: &[Task]) -> u32 {
         let (group, better) = self.groups.insert(slot, tasks);
         if better {
@@ -77,15 +77,16 @@ impl Locality {
         group
     }
 
-    /// Applies what the changes of the index mean for the rankings.
+    /// Applies changes of the index to the rankings.
     pub(crate) fn settle(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         self.index.take_effects(&mut effects);
-        // The index is past all of the effects already, so each must leave the rankings right for that state.
+        // The index already reflects all effects, so each must make the rankings right for that state.
         for &effect in &effects {
             let (Effect::Gained(object, _) | Effect::Lost(object, _) | Effect::Revalued(object)) =
                 effect;
-            // What nearly every host holds may be read by every task: only that it has become so concerns them.
+            // Every task may read an object that nearly every host has: only the fact that it became widespread
+            // matters.
             if self.index.is_widespread(object) && !matches!(effect, Effect::Revalued(_)) {
                 continue;
             }
@@ -101,7 +102,7 @@ impl Locality {
         self.effects = effects;
     }
 
-    /// Ranks a group everywhere: it is new, or its key has become better everywhere, or nobody knows where.
+    /// Ranks a group everywhere: it is new, its key has become better everywhere, or it is unknown where.
     fn publish(&mut self, group: u32) {
         let mut hosts = std::mem::take(&mut self.scratch);
         self.groups.hosts_of(&self.index, group, &mut hosts);
@@ -139,7 +140,7 @@ impl Locality {
                 self.rank_on(host, group, bytes);
             }
         }
-        // With a copy less, it may be copied again.
+        // With one copy less, it may be copied again.
         self.rank_anywhere(group, best);
         self.scratch = hosts;
     }
@@ -178,7 +179,7 @@ impl Locality {
         top.map(|(group, key)| (group, key.bytes))
     }
 
-    /// The group with most bytes on a host, of those that have no more on another.
+    /// The group with most bytes on a host, among those without more on another.
     pub(crate) fn top_best(&mut self, host: HostId) -> Option<u32> {
         let (groups, index) = (&self.groups, &self.index);
         let ranking = &mut self.hosts[host.0 as usize].best;
@@ -186,14 +187,14 @@ impl Locality {
         top.map(|(group, _)| group)
     }
 
-    /// The oldest group of which no host has a byte.
+    /// The oldest group without bytes on any host.
     pub(crate) fn top_cold(&mut self) -> Option<u32> {
         let groups = &self.groups;
         let top = self.cold.top(|group| cold_key(groups, group));
         top.map(|(group, _)| group)
     }
 
-    /// The oldest group that may be copied away from those that have bytes of it.
+    /// The oldest group that may be copied to hosts without its bytes.
     pub(crate) fn top_elsewhere(&mut self) -> Option<u32> {
         let (groups, index, limit) = (&self.groups, &self.index, self.copy_limit);
         let top = self
@@ -202,7 +203,7 @@ impl Locality {
         top.map(|(group, _)| group)
     }
 
-    /// Entries of all rankings, out-of-date ones too.
+    /// Entries of all rankings, including outdated ones.
     pub(crate) fn entries(&self) -> usize {
         let hosts = self.hosts.iter();
         let ranked: usize = hosts.map(|host| host.local.len() + host.best.len()).sum();

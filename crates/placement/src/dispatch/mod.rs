@@ -1,4 +1,4 @@
-//! Dispatch: joins waiting tasks and free slots as a policy says.
+//! Dispatcher: assigns waiting tasks to free slots by a policy.
 
 mod choose;
 mod groups;
@@ -17,37 +17,37 @@ use tasks::{State, TaskTable};
 
 use crate::{CacheIndex, Change, HostId, ObjectId, PlacementError, Reply, TaskId};
 
-/// Most holders that a decision names for an object.
+/// Maximum holders per object in a decision.
 pub const MAX_SOURCES: usize = 4;
 
-/// An object that a task reads, and where it is.
+/// An object that a task reads, and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     /// The object.
     pub object: ObjectId,
-    /// Its size; 0 if not known.
+    /// Its size; 0 if unknown.
     pub bytes: u64,
-    /// Whether the host that runs the task has reported it.
+    /// Whether the task's host has reported it.
     pub is_local: bool,
-    /// Other hosts that have reported it, the one to ask first at the front. They may have evicted it meanwhile.
+    /// Other hosts that have reported it, in the order to ask them. They may have evicted it meanwhile.
     pub sources: SmallVec<[HostId; MAX_SOURCES]>,
 }
 
-/// A task and the host that is to run it now.
+/// A task and the host that runs it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// The task.
     pub task: TaskId,
-    /// The host, of which a slot is taken.
+    /// The host; one of its slots is taken.
     pub host: HostId,
-    /// Its objects, in order of their identifiers.
+    /// Its objects, ordered by identifier.
     pub inputs: SmallVec<[Input; 2]>,
 }
 
 /// Numbers of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// Waiting in the window, where decisions see them.
+    /// Waiting in the window, visible to decisions.
     pub window: usize,
     /// Waiting behind the window.
     pub backlog: usize,
@@ -55,11 +55,10 @@ pub struct QueueCounts {
     pub running: usize,
 }
 
-/// Waiting tasks, free slots, and the index of caches.
+/// Waiting tasks, free slots, and the cache index.
 ///
-/// Memory: about 100 bytes a task and, in the window, an entry of 24 bytes in a ranking for each host that holds
-/// objects of its group, at most `widespread` for each object; rankings are compacted before more than half of them is
-/// out of date.
+/// Memory: about 100 bytes per task and, in the window, a 24-byte ranking entry for each host that holds objects of its
+/// group, at most `widespread` per object; rankings are compacted before more than half of them is outdated.
 ///
 /// ```
 /// use isochrony_placement::{Change, DispatchOptions, Dispatcher, ObjectId};
@@ -82,7 +81,7 @@ pub struct Dispatcher {
     tasks: TaskTable,
     hosts: HostPool,
     locality: Locality,
-    /// When a task that reads an object last began, by object.
+    /// By object, when a task that reads it last began.
     last_read: Vec<u64>,
     next_source: usize,
     scratch: Vec<(HostId, u64)>,
@@ -108,7 +107,7 @@ impl Dispatcher {
         &self.options
     }
 
-    /// The index of caches.
+    /// The cache index.
     pub fn index(&self) -> &CacheIndex {
         &self.locality.index
     }
@@ -120,7 +119,7 @@ impl Dispatcher {
         Ok(self.locality.add_host())
     }
 
-    /// Changes the number of a host's slots, as when workers join or leave it. Tasks that run beyond it go on.
+    /// Changes the number of a host's slots, as when workers join or leave. Surplus running tasks continue.
     pub fn set_slots(&mut self, host: HostId, slots: u32) -> Result<(), PlacementError> {
         self.index().check(host)?;
         HostPool::check_slots(slots)?;
@@ -128,18 +127,18 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Gives a host no further tasks, or gives it tasks again; those that run there go on.
+    /// Stops or resumes giving tasks to a host; running ones continue.
     ///
-    /// What it holds still serves as a source and counts as a copy: where a policy waits for the host with most bytes
-    /// of a task, it also waits for one that is draining, at most `max_wait`. Its slots do not count for `utilization`.
-    /// [`Provisioner::plan`](crate::Provisioner::plan) does not count its copies, since they are about to go.
+    /// Its cache still serves as a source and counts as copies: where a policy waits for the host with most bytes of a
+    /// task, it also waits for a draining one, at most `max_wait`. Its slots do not count for `utilization`.
+    /// [`Provisioner::plan`](crate::Provisioner::plan) does not count its copies, since they will be lost.
     pub fn set_draining(&mut self, host: HostId, draining: bool) -> Result<(), PlacementError> {
         self.index().check(host)?;
         self.hosts.set_draining(host, draining);
         Ok(())
     }
 
-    /// Removes a host that has ended or is lost. Its running tasks wait again, at their old places, and are returned.
+    /// Removes a host that has ended or is lost. Its running tasks are returned, and wait again at their old positions.
     pub fn remove_host(&mut self, host: HostId, now: u64) -> Result<Vec<TaskId>, PlacementError> {
         self.locality.index.remove_host(host)?;
         self.settle();
@@ -155,7 +154,7 @@ impl Dispatcher {
         Ok(lost.iter().map(|&slot| self.tasks.id(slot)).collect())
     }
 
-    /// States the size of an object before a host reports it, so that tasks are weighed by bytes from the start.
+    /// Sets the size of an object before a host reports it, so that tasks are weighted by bytes from the start.
     pub fn set_bytes(&mut self, object: ObjectId, bytes: u64) {
         self.locality.index.set_bytes(object, bytes);
         self.settle();
@@ -173,7 +172,7 @@ impl Dispatcher {
         Ok(reply)
     }
 
-    /// Replaces what a host is believed to hold: see [`CacheIndex::apply_manifest`].
+    /// Replaces a host's known content: see [`CacheIndex::apply_manifest`].
     pub fn apply_manifest(
         &mut self,
         host: HostId,
@@ -186,29 +185,28 @@ impl Dispatcher {
         Ok(reply)
     }
 
-    /// Adds a task that reads some objects. Tasks are old in the order in which they are admitted.
+    /// Adds a task that reads some objects. The age of tasks is their order of admission.
     pub fn admit(&mut self, objects: &[ObjectId], now: u64) -> TaskId {
         let task = self.tasks.admit(objects);
         self.fill_window(now);
         task
     }
 
-    /// Ends a running task. Apply the delta with what it fetched first: what the host has not reported by then counts
-    /// as not fetched.
+    /// Ends a running task. Apply the delta with what it fetched first: anything else counts as not fetched.
     pub fn finish(&mut self, task: TaskId, now: u64) -> Result<(), PlacementError> {
         self.stop(task, now)?;
         self.tasks.end(task.slot);
         Ok(())
     }
 
-    /// Takes a running task back, for another try: it waits again at its old place.
+    /// Puts a running task back to its old position in the queue, for another attempt.
     pub fn requeue(&mut self, task: TaskId, now: u64) -> Result<(), PlacementError> {
         self.stop(task, now)?;
         self.wait(task.slot, now);
         Ok(())
     }
 
-    /// Ends a waiting task.
+    /// Cancels a waiting task.
     pub fn cancel(&mut self, task: TaskId, now: u64) -> Result<(), PlacementError> {
         let waits = |state| matches!(state, State::Backlog | State::Waiting);
         match self.tasks.state(task, "waiting", waits)? {
@@ -225,8 +223,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// When [`Dispatcher::next`] may give a task although nothing else happens: a task has been passed over for long
-    /// enough then, and a slot is free. Ask after `next` has given none.
+    /// When [`Dispatcher::next`] may return a task without other changes: a task has then been passed over for long
+    /// enough, and a slot is free. Call after `next` has returned none.
     pub fn next_deadline(&self) -> Option<u64> {
         self.hosts.first_free()?;
         let oldest = &self.tasks.tasks[self.tasks.oldest()? as usize];
@@ -242,37 +240,37 @@ impl Dispatcher {
         }
     }
 
-    /// Waiting tasks in the window that read an object; policies that do not look at data keep no account of it.
+    /// Waiting tasks in the window that read an object; not tracked by policies that ignore data.
     pub fn waiting_for(&self, object: ObjectId) -> impl Iterator<Item = TaskId> {
         let groups = self.locality.groups.waiting_for(object).iter();
         let tasks = groups.flat_map(|&group| self.locality.groups.tasks(group));
         tasks.map(|slot| self.tasks.id(slot))
     }
 
-    /// When a task that reads an object last began; none if never.
+    /// When a task that reads an object last began; None if never.
     pub fn last_read(&self, object: ObjectId) -> Option<u64> {
         let last = self.last_read.get(object.0 as usize).copied();
         last.filter(|&at| at < u64::MAX)
     }
 
-    /// Entries in all rankings: what the window costs in memory.
+    /// Entries in all rankings, as a measure of memory.
     pub fn ranking_entries(&self) -> usize {
         self.locality.entries()
     }
 
-    /// Busy slots and all slots of a host.
+    /// Busy and total slots of a host.
     pub fn slots(&self, host: HostId) -> Result<(u32, u32), PlacementError> {
         self.index().check(host)?;
         let slots = self.hosts.get(host);
         Ok((slots.busy, slots.total))
     }
 
-    /// Whether a host is given no further tasks.
+    /// Whether a host gets no further tasks.
     pub fn is_draining(&self, host: HostId) -> bool {
         self.index().check(host).is_ok() && self.hosts.get(host).draining
     }
 
-    /// Hosts that take tasks, with since when they have been idle; none while a slot is busy.
+    /// Hosts that accept tasks, with the time since which they are idle; None while a slot is busy.
     pub fn open_hosts(&self) -> impl Iterator<Item = (HostId, Option<u64>)> {
         let hosts = self.hosts.open_hosts();
         hosts.map(|(host, slots)| (host, (slots.busy == 0).then_some(slots.idle_since)))
@@ -294,7 +292,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Applies what changes of the index mean for who runs what.
+    /// Applies changes of the index to rankings and queues.
     fn settle(&mut self) {
         self.locality.settle();
         self.wake();

@@ -2,17 +2,17 @@
 
 use crate::PlacementError;
 
-/// Which free slot runs which waiting task.
+/// Decides which free slot runs which waiting task.
 ///
-/// The first four are those of Raicu et al., "Accelerating Large-Scale Data Exploration through Data Diffusion"
-/// (2008), section 3.2.2. The last is from the authors' "The Quest for Scalable Support of Data-Intensive Workloads in
-/// Distributed Systems" (HPDC 2009), of which the idea is taken: switch between two policies by utilisation, cap
-/// replicas, look at a window of the queue.
+/// The first four are those of Raicu et al., "Accelerating Large-Scale Data Exploration through Data Diffusion" (2008),
+/// section 3.2.2. The last follows the idea of the authors' "The Quest for Scalable Support of Data-Intensive Workloads
+/// in Distributed Systems" (HPDC 2009): switch between two policies by utilisation, cap replicas, look at a window of
+/// the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The oldest task to the slot that has been free longest; nothing is said of where its objects are.
+    /// The oldest task to the slot that has been free longest, without locations of its objects.
     FirstAvailable,
-    /// As [`Policy::FirstAvailable`], with the holders of each object.
+    /// Like [`Policy::FirstAvailable`], with the holders of each object.
     FirstCacheAvailable,
     /// Each task to the host with most of its bytes; if that host has no free slot, the task waits for it, at most
     /// [`DispatchOptions::max_wait`].
@@ -20,8 +20,8 @@ pub enum Policy {
     /// No slot is idle while a task waits; among free hosts, the one with most of the task's bytes.
     MaxComputeUtil,
     /// [`Policy::MaxComputeUtil`] while less than [`DispatchOptions::utilization`] of the slots are busy, else
-    /// [`Policy::MaxCacheHit`]; and a host without any of a task's bytes gets the task only while each of its objects
-    /// has fewer than [`DispatchOptions::max_replicas`] copies, or none.
+    /// [`Policy::MaxCacheHit`]; a host without any of a task's bytes gets the task only while each of its objects has
+    /// fewer than [`DispatchOptions::max_replicas`] copies, or none.
     GoodCacheCompute,
 }
 
@@ -35,7 +35,7 @@ impl Policy {
         Self::GoodCacheCompute,
     ];
 
-    /// The name of the policy in options and reports.
+    /// Name in options and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::FirstAvailable => "first-available",
@@ -46,7 +46,7 @@ impl Policy {
         }
     }
 
-    /// Whether where objects are decides who runs a task.
+    /// Whether object locations affect decisions.
     pub(crate) fn is_data_aware(self) -> bool {
         !matches!(self, Self::FirstAvailable | Self::FirstCacheAvailable)
     }
@@ -65,27 +65,26 @@ impl std::str::FromStr for Policy {
     }
 }
 
-/// How tasks are dispatched.
+/// Dispatch options.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DispatchOptions {
     /// The policy.
     pub policy: Policy,
-    /// How many of the oldest waiting tasks a decision chooses from; at least 1. Small where results are wanted in
-    /// order, wide for maps and reductions.
+    /// Number of oldest waiting tasks that a decision considers; at least 1. Small for results in order, large for maps
+    /// and reductions.
     pub window: usize,
-    /// Nanoseconds that a task may be passed over. A task that has been the oldest for so long goes to the next free
-    /// slot, before the policy is asked; and a slot for which the policy has no task takes the oldest task that has
-    /// been in the window for so long.
+    /// Maximum nanoseconds that a task is passed over. A task that has been the oldest for so long gets the next free
+    /// slot, before the policy is consulted; a slot without a task by policy takes the oldest task that has been in the
+    /// window for so long.
     pub max_wait: u64,
-    /// Share of busy slots from which [`Policy::GoodCacheCompute`] prefers cache hits; 0 to 1.
+    /// Share of busy slots, 0 to 1, from which [`Policy::GoodCacheCompute`] prefers cache hits.
     pub utilization: f64,
-    /// Copies of an object, also ones that are being fetched, from which [`Policy::GoodCacheCompute`] gives the tasks
-    /// that read it to no host that has none of their bytes; at least 1. More copies come about all the same: a host that
-    /// has another object of a task takes it and copies the rest, and so does any host after `max_wait`. An object that
-    /// is widespread does not count.
+    /// Copies of an object, including those being fetched, from which [`Policy::GoodCacheCompute`] gives tasks that
+    /// read it to no host without any of their bytes; at least 1. Not a strict limit: a host with another object of a
+    /// task copies the rest, and so does any host after `max_wait`. Widespread objects do not count.
     pub max_replicas: usize,
-    /// Copies of an object above which it no longer says where to run a task; at least `max_replicas`. It bounds the
-    /// cost of a decision in a large cluster: see [`CacheIndex::new`](crate::CacheIndex::new).
+    /// Copies of an object above which it does not affect where tasks run; at least `max_replicas`. Bounds the cost of
+    /// a decision in a large cluster: see [`CacheIndex::new`](crate::CacheIndex::new).
     pub widespread: usize,
 }
 
@@ -103,7 +102,7 @@ impl Default for DispatchOptions {
 }
 
 impl DispatchOptions {
-    /// The defaults, with this policy.
+    /// The defaults of a policy.
     #[must_use]
     pub fn for_policy(policy: Policy) -> Self {
         Self {
@@ -112,7 +111,7 @@ impl DispatchOptions {
         }
     }
 
-    /// Refuses options outside their range.
+    /// Validates ranges.
     pub(crate) fn check(&self) -> Result<(), PlacementError> {
         let wrong = |parameter, got: String, allowed| {
             Err(PlacementError::Parameter {

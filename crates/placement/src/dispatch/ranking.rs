@@ -1,8 +1,8 @@
-//! A priority queue of groups of tasks whose keys may be out of date.
+//! A priority queue of task groups with lazily corrected keys.
 //!
-//! Keys change far more often than they are looked at, so they are corrected when they are seen. The invariant that
-//! makes this exact: for each group that belongs to a ranking there is an entry with its key or a better one. So
-//! whatever makes a key better pushes, and whatever makes it worse does nothing.
+//! Keys change far more often than they are read, so they are corrected on access. Invariant for exactness: each group
+//! in a ranking has an entry with its key or a better one. So improving a key pushes an entry, and worsening it does
+//! nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,14 +10,14 @@ use std::collections::binary_heap::PeekMut;
 
 use rustc_hash::FxHashSet;
 
-/// The larger the better: bytes that count, then the age of the group's oldest task.
+/// Larger is better: first by bytes, then by age of the group's oldest task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) bytes: u64,
     pub(crate) oldest: Reverse<u64>,
 }
 
-/// Entries a ranking may have beyond twice those it had after it was last compacted.
+/// Allowed entries beyond twice the number after the last compaction.
 const SLACK: usize = 32;
 
 #[derive(Debug, Clone, Default)]
@@ -27,8 +27,7 @@ pub(crate) struct Ranking {
 }
 
 impl Ranking {
-    /// Adds a group, or states that its key has become better. `key` gives the present key of a group, or none if it
-    /// does not belong here.
+    /// Adds a group or improves its key. `present` returns a group's current key, or None if it does not belong here.
     pub(crate) fn push(&mut self, group: u32, key: Key, present: impl Fn(u32) -> Option<Key>) {
         self.entries.push((key, group));
         if self.entries.len() > self.compact_at.max(SLACK) {
@@ -43,7 +42,6 @@ impl Ranking {
         }
     }
 
-    /// The best group.
     pub(crate) fn top(&mut self, present: impl Fn(u32) -> Option<Key>) -> Option<(u32, Key)> {
         while let Some(mut top) = self.entries.peek_mut() {
             let (key, group) = *top;
@@ -58,7 +56,6 @@ impl Ranking {
         None
     }
 
-    /// Entries, out-of-date ones too.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -78,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_corrected_when_they_are_seen() {
+    fn keys_are_corrected_on_access() {
         let mut ranking = Ranking::default();
         let first = Cell::new(Some(key(9, 0)));
         let present = |group| {
@@ -98,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_bounded_by_the_groups_however_often_they_are_pushed() {
+    fn entries_are_bounded_by_the_groups_for_any_pushes() {
         assert_eq!(std::mem::size_of::<(Key, u32)>(), 24);
         let mut ranking = Ranking::default();
         for time in 0..100_000 {

@@ -1,4 +1,4 @@
-//! The table of tasks: which wait in the window, in order of admission, and which wait behind it or run.
+//! The task table: tasks waiting in the window, in order of admission, behind it, or running.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,6 @@ use smallvec::SmallVec;
 
 use crate::{HostId, ObjectId, PlacementError, TaskId};
 
-/// No task.
 pub(crate) const NONE: u32 = u32::MAX;
 
 pub(crate) type Objects = SmallVec<[ObjectId; 2]>;
@@ -19,7 +18,7 @@ pub(crate) enum State {
     /// In the window.
     Waiting,
     Running(HostId),
-    /// Cancelled behind the window, where its slot is still queued.
+    /// Cancelled behind the window, with its slot still queued.
     Cancelled,
 }
 
@@ -37,16 +36,14 @@ impl State {
 pub(crate) struct Task {
     generation: u32,
     pub(crate) state: State,
-    /// Number of admission.
     pub(crate) number: u64,
-    /// When it came into the window.
+    /// When it entered the window.
     pub(crate) entered: u64,
     pub(crate) group: u32,
-    /// Sorted, without repetition.
+    /// Sorted, without duplicates.
     pub(crate) objects: Objects,
 }
 
-/// A list of tasks in order of admission, linked through the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct List {
     pub(crate) first: u32,
@@ -60,10 +57,10 @@ impl List {
     };
 }
 
-/// Neighbours of each task in the list that it is in.
+/// Links of each task in its list.
 pub(crate) type Links = Vec<[u32; 2]>;
 
-/// Inserts a task by its number. New tasks go to the end at once; ones that come back walk from the front, where the
+/// Inserts a task by its number. New tasks go directly to the end; returned ones are searched from the front, where the
 /// old ones are.
 pub(crate) fn link(list: &mut List, links: &mut Links, number: impl Fn(u32) -> u64, task: u32) {
     let (mut before, mut after) = (list.last, NONE);
@@ -84,7 +81,6 @@ pub(crate) fn link(list: &mut List, links: &mut Links, number: impl Fn(u32) -> u
     }
 }
 
-/// Takes a task out of its list.
 pub(crate) fn unlink(list: &mut List, links: &mut Links, task: u32) {
     let [before, after] = links[task as usize];
     match before {
@@ -102,16 +98,14 @@ pub(crate) struct TaskTable {
     pub(crate) tasks: Vec<Task>,
     free: Vec<u32>,
     next_number: u64,
-    /// Tasks behind the window.
     backlog: VecDeque<u32>,
-    /// Those of them that were not cancelled.
+    /// Number of those not cancelled.
     backlog_count: usize,
-    /// Tasks in the window.
     window: List,
     links: Links,
     pub(crate) waiting: usize,
     pub(crate) running: usize,
-    /// Since when the oldest task has been the oldest.
+    /// Time since which the oldest task has been the oldest.
     pub(crate) oldest_since: u64,
 }
 
@@ -131,7 +125,6 @@ impl TaskTable {
         }
     }
 
-    /// Adds a task behind the window.
     pub(crate) fn admit(&mut self, objects: &[ObjectId]) -> TaskId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.tasks.push(Task {
@@ -174,7 +167,6 @@ impl TaskTable {
         None
     }
 
-    /// Puts a task into the window.
     pub(crate) fn wait(&mut self, slot: u32, now: u64) {
         let task = &mut self.tasks[slot as usize];
         task.state = State::Waiting;
@@ -187,7 +179,6 @@ impl TaskTable {
         }
     }
 
-    /// Takes a task out of the window.
     pub(crate) fn leave(&mut self, slot: u32, now: u64) {
         if self.window.first == slot {
             self.oldest_since = now;
@@ -196,13 +187,11 @@ impl TaskTable {
         self.waiting -= 1;
     }
 
-    /// Cancels a task behind the window.
     pub(crate) fn cancel_backlog(&mut self, slot: u32) {
         self.tasks[slot as usize].state = State::Cancelled;
         self.backlog_count -= 1;
     }
 
-    /// Frees the slot of a task.
     pub(crate) fn end(&mut self, slot: u32) {
         let task = &mut self.tasks[slot as usize];
         task.state = State::Ended;
@@ -210,7 +199,6 @@ impl TaskTable {
         self.free.push(slot);
     }
 
-    /// The oldest task in the window.
     pub(crate) fn oldest(&self) -> Option<u32> {
         (self.window.first != NONE).then_some(self.window.first)
     }
@@ -226,7 +214,7 @@ impl TaskTable {
         }
     }
 
-    /// The state of a task, which must be as expected.
+    /// The state of a task; an error if it is not the expected one.
     pub(crate) fn state(
         &self,
         id: TaskId,
@@ -254,8 +242,8 @@ mod tests {
     use super::Task;
 
     #[test]
-    fn a_task_takes_what_the_documentation_says() {
-        // With its two pairs of links, one here and one in its group.
+    fn task_memory_is_as_documented() {
+        // Including its links here and in its group.
         assert!(std::mem::size_of::<Task>() + 16 <= 100);
     }
 }

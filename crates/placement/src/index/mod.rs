@@ -1,8 +1,7 @@
-//! Index of caches: which hosts hold an object.
+//! Cache index: which hosts hold an object.
 //!
-//! Loosely coherent: hosts report changes as numbered deltas, and after a missing one as a full manifest. Until then
-//! the index believes what it heard last, so a host that is named as a source may have evicted the object meanwhile;
-//! who fetches from it must be prepared for a refusal.
+//! Loosely coherent: hosts report changes as numbered deltas, and a full manifest after a missing one. Until then the
+//! index keeps the last known state, so a source may have evicted an object meanwhile; fetches must handle a refusal.
 
 mod reports;
 
@@ -13,11 +12,10 @@ pub use reports::{Change, Reply};
 
 use crate::{HostId, ObjectId, PlacementError};
 
-/// One host's copy of an object.
 #[derive(Debug, Clone, Copy)]
 struct Holder {
     host: u32,
-    /// Running tasks of the host that read the object: if it is not there yet, it is being fetched.
+    /// Running tasks of the host that read the object: if not ready, it is being fetched.
     claims: u16,
     /// Whether the host has reported it.
     ready: bool,
@@ -33,44 +31,41 @@ struct Object {
 
 #[derive(Debug, Clone)]
 struct Host {
-    /// Objects held or fetched, with their bytes as far as they are ready.
+    /// Objects held or being fetched, with bytes once ready.
     objects: FxHashSet<ObjectId>,
-    /// Bytes that the host has reported.
     ready_bytes: u64,
-    /// Number of the delta that is due.
     next_delta: u64,
-    /// Whether a delta was missed, so that only a manifest is accepted.
+    /// A delta was missed, so only a manifest is accepted.
     awaits_manifest: bool,
     removed: bool,
 }
 
-/// How a change of the index changes what counts for locality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// A host has become a holder.
+    /// A host became a holder.
     Gained(ObjectId, HostId),
-    /// A host is no holder any more.
+    /// A host ceased to be a holder.
     Lost(ObjectId, HostId),
-    /// The size has changed, or the object has become widespread or ceased to be.
+    /// The size changed, or the object became widespread or ceased to be.
     Revalued(ObjectId),
 }
 
-/// Maps each object to its size and its holders, and each host to what it holds.
+/// Maps objects to size and holders, and hosts to their content.
 ///
-/// Memory: 40 bytes an object, and 8 bytes (none for an object's first two holders) and a hash table's entry of 5 to 9
-/// bytes for each copy.
+/// Memory: 40 bytes per object, and per copy 8 bytes (none for an object's first two holders) and a hash table entry of
+/// 5 to 9 bytes.
 #[derive(Debug, Clone)]
 pub struct CacheIndex {
     objects: Vec<Object>,
     hosts: Vec<Host>,
     widespread: usize,
-    /// Kept only for a dispatcher, which takes them.
+    /// Only recorded for a dispatcher, which takes them.
     effects: Option<Vec<Effect>>,
 }
 
 impl CacheIndex {
-    /// An empty index. An object on more than `widespread` hosts says nothing about where to run a task: it is nearly
-    /// everywhere. It counts again once no more than half as many hold it.
+    /// An empty index. An object on more than `widespread` hosts does not affect where tasks run, as it is nearly
+    /// everywhere. It does again once at most half as many hold it.
     pub fn new(widespread: usize) -> Self {
         Self {
             objects: Vec::new(),
@@ -80,7 +75,7 @@ impl CacheIndex {
         }
     }
 
-    /// An index that keeps the effects of changes until they are taken.
+    /// An index that records effects of changes until they are taken.
     pub(crate) fn with_effects(widespread: usize) -> Self {
         Self {
             effects: Some(Vec::new()),
@@ -100,14 +95,14 @@ impl CacheIndex {
         HostId((self.hosts.len() - 1) as u32)
     }
 
-    /// Removes a host with all that it holds. A host that starts again is a new host.
+    /// Removes a host with its content. A restarted host is a new host.
     pub fn remove_host(&mut self, host: HostId) -> Result<(), PlacementError> {
         self.check(host)?;
         let entry = &mut self.hosts[host.0 as usize];
         let held = std::mem::take(&mut entry.objects);
         entry.removed = true;
         entry.ready_bytes = 0;
-        // In order, so that what follows from it does not depend on a hash table's layout.
+        // Sorted, so that effects do not depend on a hash table's layout.
         let mut held: Vec<_> = held.into_iter().collect();
         held.sort_unstable();
         for object in held {
@@ -116,7 +111,7 @@ impl CacheIndex {
         Ok(())
     }
 
-    /// States the size of an object, as of a catalogue; reports of hosts replace it.
+    /// Sets the size of an object, as from a catalogue; host reports replace it.
     pub fn set_bytes(&mut self, object: ObjectId, bytes: u64) {
         let entry = self.entry(object);
         if entry.bytes != bytes {
@@ -130,12 +125,12 @@ impl CacheIndex {
         }
     }
 
-    /// Bytes of an object; 0 if not known.
+    /// Bytes of an object; 0 if unknown.
     pub fn bytes(&self, object: ObjectId) -> u64 {
         self.get(object).map_or(0, |entry| entry.bytes)
     }
 
-    /// Hosts that have reported an object, in order of their numbers.
+    /// Hosts that have reported an object, in numerical order.
     pub fn holders(&self, object: ObjectId) -> impl Iterator<Item = HostId> {
         let holders = self.get(object).map_or(&[][..], |entry| &entry.holders[..]);
         let ready = holders.iter().filter(|holder| holder.ready);
@@ -148,36 +143,36 @@ impl CacheIndex {
         entry.is_some_and(|entry| find(entry, host).is_ok_and(|at| entry.holders[at].ready))
     }
 
-    /// Hosts that hold an object or are fetching it.
+    /// Number of hosts that hold an object or are fetching it.
     pub fn replicas(&self, object: ObjectId) -> usize {
         self.get(object).map_or(0, |entry| entry.holders.len())
     }
 
-    /// Whether nearly every host holds the object, so that it says nothing about where to run a task.
+    /// Whether nearly every host holds the object, so that it does not affect where tasks run.
     pub fn is_widespread(&self, object: ObjectId) -> bool {
         self.get(object).is_some_and(|entry| entry.widespread)
     }
 
-    /// Objects that a host has reported, in no order.
+    /// Objects reported by a host, unordered.
     pub fn held_by(&self, host: HostId) -> impl Iterator<Item = ObjectId> {
         let objects = self.hosts.get(host.0 as usize).map(|host| &host.objects);
         let held = objects.into_iter().flat_map(|held| held.iter().copied());
         held.filter(move |&object| self.is_ready(object, host))
     }
 
-    /// Bytes that a host has reported.
+    /// Bytes reported by a host.
     pub fn bytes_of(&self, host: HostId) -> u64 {
         self.hosts
             .get(host.0 as usize)
             .map_or(0, |host| host.ready_bytes)
     }
 
-    /// Copies in all, those being fetched too.
+    /// Number of all copies, including those being fetched.
     pub fn copies(&self) -> usize {
         self.hosts.iter().map(|host| host.objects.len()).sum()
     }
 
-    /// What an object counts for locality: its bytes, at least 1; nothing if it is widespread.
+    /// Weight of an object for locality: its bytes, at least 1; 0 if widespread.
     pub(crate) fn weight(&self, object: ObjectId) -> u64 {
         match self.get(object) {
             Some(entry) if !entry.widespread => entry.bytes.max(1),
@@ -185,7 +180,7 @@ impl CacheIndex {
         }
     }
 
-    /// What an object counts on a host: its weight if the host holds it or is fetching it.
+    /// Weight of an object on a host that holds or is fetching it, else 0.
     pub(crate) fn weight_on(&self, object: ObjectId, host: HostId) -> u64 {
         match self.get(object) {
             Some(entry) if !entry.widespread && find(entry, host).is_ok() => entry.bytes.max(1),
@@ -193,7 +188,7 @@ impl CacheIndex {
         }
     }
 
-    /// Hosts that count for locality: none if the object is widespread.
+    /// Hosts that count for locality: none for a widespread object.
     pub(crate) fn located(&self, object: ObjectId) -> impl Iterator<Item = HostId> {
         let holders = self.get(object).filter(|entry| !entry.widespread);
         let holders = holders.map_or(&[][..], |entry| &entry.holders[..]);
@@ -206,7 +201,7 @@ impl CacheIndex {
         holder.claims = holder.claims.saturating_add(1);
     }
 
-    /// A task that reads the object ended on a host. What was never reported is taken for not fetched.
+    /// A task that reads the object ended on a host. An unreported object counts as not fetched.
     pub(crate) fn release(&mut self, object: ObjectId, host: HostId) {
         let entry = self.entry(object);
         if let Ok(at) = find(entry, host) {
@@ -219,7 +214,7 @@ impl CacheIndex {
         }
     }
 
-    /// Takes what the changes since the last call mean for locality.
+    /// Takes the effects since the last call.
     pub(crate) fn take_effects(&mut self, into: &mut Vec<Effect>) {
         into.clear();
         if let Some(effects) = &mut self.effects {
@@ -279,7 +274,7 @@ impl CacheIndex {
         }
     }
 
-    /// The entry of a host at an object, made if it is not there.
+    /// A host's entry for an object, created if missing.
     fn holder(&mut self, object: ObjectId, host: HostId) -> &mut Holder {
         let limit = self.widespread;
         let entry = self.entry(object);
@@ -331,13 +326,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_and_a_copy_take_what_the_documentation_says() {
+    fn index_memory_is_as_documented() {
         assert_eq!(std::mem::size_of::<Object>(), 40);
         assert_eq!(std::mem::size_of::<Holder>(), 8);
     }
 
     #[test]
-    fn effects_are_kept_only_for_a_dispatcher() {
+    fn effects_are_recorded_only_for_a_dispatcher() {
         let mut index = CacheIndex::new(4);
         let host = index.add_host();
         index.claim(ObjectId(0), host);

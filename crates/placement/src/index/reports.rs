@@ -1,4 +1,4 @@
-//! Reports of hosts: numbered deltas, and full manifests after a missing one.
+//! Host reports: numbered deltas, and full manifests after a missing one.
 
 use rustc_hash::FxHashMap;
 
@@ -8,7 +8,7 @@ use crate::{HostId, ObjectId, PlacementError};
 /// One change of a host's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The object is complete in the cache, and peers may fetch it.
+    /// The object is complete in the cache and available to peers.
     Added {
         /// The object.
         object: ObjectId,
@@ -22,19 +22,19 @@ pub enum Change {
     },
 }
 
-/// What the index answers to a report.
+/// The index's answer to a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// The report was taken.
+    /// The report was applied.
     Applied,
-    /// The report was taken before, or a later one was; nothing changes.
+    /// This or a later report was applied before; nothing changes.
     Repeated,
-    /// A delta before this one is missing: the host must send a manifest. Until it comes, deltas are not applied.
+    /// An earlier delta is missing: the host must send a manifest. Deltas are ignored until then.
     SendManifest,
 }
 
 impl CacheIndex {
-    /// Applies the changes of a host's cache since its delta before. Deltas are numbered from 0.
+    /// Applies the changes of a host's cache since the previous delta. Deltas are numbered from 0.
     pub fn apply_delta(
         &mut self,
         host: HostId,
@@ -60,8 +60,7 @@ impl CacheIndex {
         Ok(Reply::Applied)
     }
 
-    /// Replaces what a host is believed to hold. `next_delta` is the number of the first delta whose changes the
-    /// manifest does not contain.
+    /// Replaces a host's known content. `next_delta`: first delta not included in the manifest.
     pub fn apply_manifest(
         &mut self,
         host: HostId,
@@ -70,7 +69,7 @@ impl CacheIndex {
     ) -> Result<Reply, PlacementError> {
         self.check(host)?;
         let entry = &mut self.hosts[host.0 as usize];
-        // A manifest that was overtaken by deltas would undo them.
+        // A manifest overtaken by deltas would undo them.
         if next_delta < entry.next_delta {
             return Ok(Reply::Repeated);
         }

@@ -1,4 +1,4 @@
-//! The event loop, and the scheduler as a server of one queue.
+//! The event loop, with the scheduler as a single-queue server.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -12,18 +12,17 @@ use crate::{
     Provisioner,
 };
 
-/// What happens at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// The next task is admitted.
     Arrives,
-    /// The scheduler has done what it was at.
+    /// The scheduler is free.
     ServerFree,
-    /// The scheduler has a report to take, or a task was passed over for long enough.
+    /// The scheduler has a report to process, or a task was passed over for long enough.
     Wakes,
     Started(u32),
     StorageAnswers(u32),
-    /// A flow ends, unless flows have come or gone since the version.
+    /// A flow ends, unless flows have changed since the version.
     StorageEnds(u32),
     LinkEnds(HostId, u32),
     DiskEnds(HostId, u32),
@@ -38,7 +37,6 @@ pub(crate) enum Event {
 /// A task on a host.
 pub(crate) struct Run {
     pub(crate) decision: Decision,
-    /// The input that it is at.
     pub(crate) at: usize,
     pub(crate) source: Source,
     pub(crate) pinned: Vec<ObjectId>,
@@ -60,9 +58,9 @@ pub(crate) struct Engine<'a> {
     runs: Vec<Option<Run>>,
     free_runs: Vec<u32>,
     storage: SharedRate,
-    /// Nanoseconds of computing, where hosts share cores.
+    /// Nanoseconds of computing, if hosts share cores.
     cores: SharedRate,
-    /// Objects that are being read from storage to be passed on, and the runs of other hosts that wait for them.
+    /// Objects being read from storage to pass on, with the waiting runs of other hosts.
     pub(crate) passed_on: BTreeMap<ObjectId, Vec<u32>>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     next_event: u64,
@@ -170,7 +168,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A run has a processor.
+    /// A run gets a processor.
     pub(crate) fn begin_computing(&mut self, run: u32) {
         let spent = self.workload.compute_time;
         if self.cluster.shared_cores.is_some() {
@@ -181,7 +179,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Runs until all tasks have ended.
     pub(crate) fn run_all(&mut self) -> Result<(), PlacementError> {
         let tasks = self.workload.tasks.len() as u64;
         while self.ended < tasks {
@@ -271,7 +268,7 @@ impl<'a> Engine<'a> {
         self.after(0, Event::Wakes);
     }
 
-    /// Lets the scheduler begin with what is next, if it is free: reports first, since they free slots.
+    /// Starts the scheduler's next work if it is free: reports first, since they free slots.
     fn serve(&mut self) -> Result<(), PlacementError> {
         if self.server_busy {
             return Ok(());
@@ -347,7 +344,7 @@ impl<'a> Engine<'a> {
             self.after(start_time, Event::HostStarts);
         }
         for host in plan.release {
-            // A source of transfers under way is asked again the next time.
+            // A source with transfers in progress is retried next time.
             if self.host(host).link.len() == 0 {
                 self.dispatcher.remove_host(host, self.now)?;
                 self.end_host(host);

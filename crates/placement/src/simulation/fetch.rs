@@ -1,9 +1,8 @@
-//! What a run does on its host: gets its inputs one after another, computes, reports.
+//! A run on its host: fetches its inputs one by one, computes, reports.
 
 use super::engine::{Engine, Event};
 use crate::{HostId, ObjectId, Policy};
 
-/// Where a run's present input comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Local,
@@ -12,7 +11,6 @@ pub(crate) enum Source {
 }
 
 impl Engine<'_> {
-    /// Goes on to the next input of a run.
     pub(crate) fn next_input(&mut self, run: u32) {
         let state = self.run(run);
         let Some(input) = state.decision.inputs.get(state.at) else {
@@ -54,7 +52,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A host has an object from storage: others get it from there, if it has room for it and a transfer.
+    /// A host has an object from storage: others get it there, if it has cache space and a free transfer.
     fn pass_on(&mut self, object: ObjectId, from: HostId) {
         for run in self.passed_on.remove(&object).unwrap_or_default() {
             let limit = self.cluster.max_transfers;
@@ -67,7 +65,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A run has its inputs: it computes as soon as its host has a processor for it.
+    /// A run has its inputs: it computes once its host has a free processor.
     fn compute(&mut self, run: u32) {
         let (host, processors) = (self.run(run).decision.host, self.cluster.processors);
         let there = self.host(host);
@@ -79,7 +77,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether hosts keep what they read: under first-available, every access may be one of storage.
+    /// Whether hosts cache what they read: under first-available, every access may go to storage.
     fn caches(&self) -> bool {
         self.policy != Policy::FirstAvailable || self.cluster.always_caches
     }
@@ -101,7 +99,7 @@ impl Engine<'_> {
         let now = self.now;
         let peer = self.host(source);
         peer.cache.pin(&object).expect("the source has it");
-        // The way of the request is charged at the end of the transfer, beside which it is short.
+        // The request's latency is charged at the end of the transfer, compared with which it is short.
         peer.link.add(now, bytes, run);
         self.watch_link(source);
     }
@@ -122,7 +120,6 @@ impl Engine<'_> {
         self.watch_disk(host);
     }
 
-    /// A transfer from a peer has ended.
     pub(crate) fn peer_read(&mut self, run: u32) {
         let state = self.run(run);
         let object = state.decision.inputs[state.at].object;
@@ -135,7 +132,6 @@ impl Engine<'_> {
         self.after(2 * self.cluster.network_latency, Event::Fetched(run));
     }
 
-    /// An object has come, and is unpacked.
     pub(crate) fn fetched(&mut self, run: u32) {
         if !self.caches() {
             self.run(run).at += 1;
@@ -152,19 +148,18 @@ impl Engine<'_> {
             self.pass_on(object, host);
         }
         self.read_local(run);
-        // Where there was no room for it, each must fetch it by itself.
+        // Without cache space, each must fetch it separately.
         for other in waiting {
             self.next_input(other);
         }
     }
 
-    /// The local disk has given an input.
     pub(crate) fn local_read(&mut self, run: u32) {
         self.run(run).at += 1;
         self.next_input(run);
     }
 
-    /// A task has ended on its host: what has changed there since the last report goes with the message.
+    /// A task has ended: its message carries the cache changes since the last report.
     pub(crate) fn computed(&mut self, run: u32) {
         let state = self.run(run);
         let host = state.decision.host;

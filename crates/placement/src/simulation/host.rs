@@ -6,17 +6,16 @@ use super::ClusterModel;
 use super::rate::SharedRate;
 use crate::{Change, Eviction, ObjectId};
 
-/// A host's cache, disk and link.
 pub(crate) struct Host {
     pub(crate) cache: Eviction<ObjectId>,
     pub(crate) disk: SharedRate,
     pub(crate) link: SharedRate,
-    /// Objects on their way, and the runs that wait for another run's fetch.
+    /// Objects in transfer, and runs that wait for another run's fetch.
     pub(crate) fetching: BTreeMap<ObjectId, Vec<u32>>,
-    /// Runs that compute, and runs that have their inputs and wait for a processor.
+    /// Number of computing runs, and runs that wait for a processor.
     pub(crate) computing: u32,
     pub(crate) ready: VecDeque<u32>,
-    /// Changes of the cache not reported yet, and the number of the next delta.
+    /// Unreported cache changes, and the number of the next delta.
     pub(crate) changes: Vec<Change>,
     pub(crate) next_delta: u64,
     pub(crate) started: u64,
@@ -39,8 +38,8 @@ impl Host {
         }
     }
 
-    /// Puts an object into a cache of `capacity` bytes; says how many were evicted for it, or none if there is no room
-    /// beside the objects in use.
+    /// Stores an object in a cache of `capacity` bytes; returns the number of evictions, or None if objects in use
+    /// leave no room.
     pub(crate) fn store(&mut self, object: ObjectId, bytes: u64, capacity: u64) -> Option<u64> {
         if bytes > capacity {
             return None;

@@ -1,9 +1,9 @@
 //! Discrete-event simulator of a cluster, driven by the same dispatcher, index, eviction and provisioner as a real one.
 //!
-//! What is modelled: a central scheduler that serves reports and decisions one after another; hosts with slots, processors
-//! for some or all of them, a disk whose rate their slots share, and a cache of bounded bytes; links from host to host, of which a source serves some
-//! transfers at a time; and one storage system whose rate all readers share, each of them up to a rate of its own. What
-//! is not: the receiving end of a link, failures, other users, and anything that varies by chance.
+//! Modelled: a central scheduler that processes reports and decisions one by one; hosts with slots, processors, a disk
+//! rate shared by the slots, and a cache bounded in bytes; links between hosts with a limited number of transfers per
+//! source; and one storage system with a rate shared by all readers and limited per reader. Not modelled: the receiving
+//! end of a link, failures, other users, and randomness.
 
 mod engine;
 mod fetch;
@@ -15,57 +15,56 @@ pub use workload::Workload;
 
 use crate::{DispatchOptions, EvictionPolicy, PlacementError, ProvisionOptions};
 
-/// A cluster: bytes a second, nanoseconds.
+/// A cluster; rates in bytes per second, times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClusterModel {
     /// Hosts at the start.
     pub hosts: usize,
-    /// Tasks that each host has at a time.
+    /// Concurrent tasks per host.
     pub slots: u32,
-    /// Tasks of a host that compute at a time; those of further slots get their inputs meanwhile.
+    /// Concurrently computing tasks per host; tasks in other slots fetch inputs meanwhile.
     pub processors: u32,
-    /// Cores that the tasks of all hosts share, of which each takes one at most, where hosts are processes of one
-    /// machine; none if each processor is one of its own.
+    /// Cores shared by all tasks, at most one each, if hosts are processes of one machine; None if each processor is
+    /// separate.
     pub shared_cores: Option<f64>,
-    /// Bytes of each host's cache.
+    /// Cache size per host.
     pub cache_bytes: u64,
-    /// Rate of each host's disk, which its slots share.
+    /// Disk rate per host, shared by its slots.
     pub disk_rate: f64,
-    /// Rate at which a host serves its cache to peers.
+    /// Rate at which a host serves peers.
     pub link_rate: f64,
-    /// Most transfers that a host serves at a time.
+    /// Maximum concurrent transfers served by a host.
     pub max_transfers: usize,
-    /// Rate of storage, which all readers share.
+    /// Storage rate, shared by all readers.
     pub storage_rate: f64,
-    /// Most that one reader gets of it.
+    /// Maximum storage rate per reader.
     pub storage_reader_rate: f64,
     /// Nanoseconds until storage begins to answer.
     pub storage_latency: u64,
     /// Nanoseconds of a message between scheduler and host, and of a request to a peer.
     pub network_latency: u64,
-    /// Nanoseconds that the scheduler spends on a decision, sending it included.
+    /// Nanoseconds of scheduler time per decision, including sending it.
     pub decision_time: u64,
-    /// Nanoseconds that the scheduler spends on the report of a task's end.
+    /// Nanoseconds of scheduler time per end-of-task report.
     pub report_time: u64,
-    /// Whether a host that fetches an object from storage passes it on to those that want it meanwhile, instead of
-    /// each reading it from storage.
+    /// Whether a host that fetches an object from storage passes it on to other hosts that need it meanwhile, instead
+    /// of each reading storage.
     pub passes_on: bool,
-    /// Whether hosts keep what they read and look there first under [`Policy::FirstAvailable`](crate::Policy), too;
-    /// in the paper each access is then one of storage.
+    /// Whether hosts use their caches also under [`Policy::FirstAvailable`](crate::Policy); in the paper each access
+    /// then goes to storage.
     pub always_caches: bool,
-    /// How caches evict.
+    /// Eviction policy.
     pub eviction: EvictionPolicy,
-    /// How hosts are added and released, and nanoseconds that a host takes to start; none if there are always as many.
+    /// Provisioning options and a host's start time in nanoseconds; None for a fixed number of hosts.
     pub provision: Option<(ProvisionOptions, u64)>,
 }
 
 impl ClusterModel {
-    /// The cluster of Raicu et al. (2008): two processors a host, GPFS that tops out at 3.4 Gb/s, a dispatcher of
-    /// 3,800 tasks/s.
+    /// The cluster of Raicu et al. (2008): two processors per host, GPFS with at most 3.4 Gb/s, a dispatcher of 3,800
+    /// tasks/s.
     ///
-    /// From the text: 61.7 Gb/s are 94 % of the ideal of 64 hosts, so a disk gives 128 MB/s; links are 1 Gb/s. What
-    /// one reader gets of GPFS is 48 MB/s: its 3.4 Gb/s are reached at 16 processors (section 5.3), each of which also
-    /// computes.
+    /// From the text: 61.7 Gb/s are 94 % of the ideal of 64 hosts, so a disk gives 128 MB/s; links are 1 Gb/s. A GPFS
+    /// reader gets 48 MB/s: the 3.4 Gb/s are reached with 16 processors (section 5.3), each of which also computes.
     pub fn data_diffusion_2008(hosts: usize) -> Self {
         Self {
             hosts,
@@ -117,10 +116,10 @@ impl ClusterModel {
     }
 }
 
-/// Numbers by where an input came from.
+/// Amounts by origin of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origins {
-    /// The host's own cache, or the fetch of another of its slots.
+    /// The host's own cache, or a fetch by another of its slots.
     pub local: u64,
     /// Another host's cache.
     pub peer: u64,
@@ -128,7 +127,7 @@ pub struct Origins {
     pub storage: u64,
 }
 
-/// What a simulated run came to.
+/// Results of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SimulationReport {
     /// Tasks.
@@ -139,38 +138,38 @@ pub struct SimulationReport {
     pub inputs: Origins,
     /// Bytes moved by origin: read from local disks, from peers, from storage.
     pub bytes: Origins,
-    /// Share of the time that the scheduler was at work.
+    /// Utilization of the scheduler.
     pub scheduler_busy: f64,
-    /// Share of the time that slots had a task.
+    /// Utilization of the slots.
     pub slots_busy: f64,
-    /// Seconds that hosts were there, all together.
+    /// Total lifetime of hosts in seconds.
     pub host_seconds: f64,
-    /// Most hosts at a time.
+    /// Maximum number of hosts.
     pub most_hosts: usize,
     /// Objects that caches evicted.
     pub evicted: u64,
 }
 
 impl SimulationReport {
-    /// Share of inputs that needed no read from storage.
+    /// Fraction of inputs that were not read from storage.
     pub fn hit_rate(&self) -> f64 {
         let hits = self.inputs.local + self.inputs.peer;
         hits as f64 / (hits + self.inputs.storage).max(1) as f64
     }
 
-    /// Seconds that a processor spends on a task, waiting included: the ordinate of the paper's figures 8, 9 and 11.
+    /// Processor seconds per task, including waiting: ordinate of the paper's figures 8, 9 and 11.
     pub fn time_per_task_s(&self, slots: usize) -> f64 {
         self.makespan_s * slots as f64 / self.tasks.max(1) as f64
     }
 
-    /// Bits read in a second from all origins: the ordinate of the paper's figure 12, in Gb/s.
+    /// Gb/s read from all origins: ordinate of the paper's figure 12.
     pub fn throughput_gbps(&self) -> f64 {
         let bytes = self.bytes.local + self.bytes.peer + self.bytes.storage;
         bytes as f64 * 8.0 / 1e9 / self.makespan_s
     }
 }
 
-/// Runs a workload on a cluster, with all tasks admitted at the start or one by one as the workload says.
+/// Runs a workload on a cluster, with all tasks admitted at the start or one by one, as the workload states.
 ///
 /// ```
 /// use isochrony_placement::DispatchOptions;

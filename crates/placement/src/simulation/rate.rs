@@ -1,19 +1,19 @@
-//! A rate that flows share equally, each up to a limit of its own.
+//! A rate shared equally by flows, each with its own limit.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Processor sharing in virtual time: virtual time is the bytes that a flow which is always there has received, so a
-/// flow ends when virtual time has grown by its bytes, whoever comes and goes meanwhile. O(log n) for each event.
+/// Processor sharing in virtual time: the bytes that a permanent flow would have received. A flow ends when virtual
+/// time has advanced by its bytes, whatever other flows do. O(log n) per event.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedRate {
     rate: f64,
     flow_rate: f64,
     received: f64,
     at: u64,
-    /// Virtual time at which each flow ends (as bits: positive floats are ordered as their bits), and what it is for.
+    /// Virtual end time of each flow (as bits, which order positive floats), and its run.
     flows: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Number of the last change, which makes earlier predictions void.
+    /// Number of the last change, which invalidates earlier predictions.
     pub(crate) version: u32,
 }
 
@@ -29,14 +29,13 @@ impl SharedRate {
         }
     }
 
-    /// Bytes a second of each flow.
     fn speed(&self) -> f64 {
         self.flow_rate.min(self.rate / self.flows.len() as f64)
     }
 
     fn advance(&mut self, now: u64) {
         if self.flows.is_empty() {
-            // No flow is there to compare with, so virtual time may begin again: it stays exact.
+            // Without flows, virtual time restarts from 0, which keeps it exact.
             self.received = 0.0;
         } else {
             self.received += self.speed() * (now - self.at) as f64 / 1e9;
@@ -51,14 +50,12 @@ impl SharedRate {
         self.flows.push(Reverse((end.to_bits(), what)));
     }
 
-    /// When the next flow ends.
     pub(crate) fn next_end(&self) -> Option<u64> {
         let Reverse((end, _)) = *self.flows.peek()?;
         let left = (f64::from_bits(end) - self.received).max(0.0);
         Some(self.at + (left / self.speed() * 1e9).ceil() as u64)
     }
 
-    /// Takes the flow that ends now.
     pub(crate) fn end(&mut self, now: u64) -> Option<u32> {
         self.advance(now);
         let Reverse((_, what)) = self.flows.pop()?;
@@ -78,12 +75,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn flows_end_when_small_steps_of_time_say(
+        fn flows_end_as_in_a_simulation_with_small_steps(
             flows in prop::collection::vec((0..3000u64, 1..2000u64), 1..12),
             rate in 1.0..10.0f64,
             flow_rate in 0.5..10.0f64,
         ) {
-            // Bytes a millisecond; time in milliseconds for the slow one.
+            // Bytes per millisecond, and milliseconds for the slow model.
             let mut shared = SharedRate::new(rate * 1e3, flow_rate * 1e3);
             let mut order: Vec<_> = (0..flows.len()).collect();
             order.sort_by_key(|&flow| flows[flow].0);
@@ -115,7 +112,7 @@ mod tests {
                 }
             }
             for (end, slow) in ends.iter().zip(slow) {
-                // Each change of the number of flows is seen a step late at most.
+                // The slow model sees each change at most one step late.
                 let tolerance = step * (2.0 * flows.len() as f64 + 2.0);
                 prop_assert!((*end as f64 / 1e6 - slow).abs() <= tolerance, "{end} {slow}");
             }

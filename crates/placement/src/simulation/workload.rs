@@ -1,30 +1,29 @@
-//! Tasks and what they read.
+//! Workloads: tasks and the objects that they read.
 
 use crate::ObjectId;
 
 /// Tasks in order of admission, over objects of one size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// What each task reads.
+    /// Objects that each task reads.
     pub tasks: Vec<Vec<ObjectId>>,
     /// Bytes of an object in storage.
     pub stored_bytes: u64,
-    /// Bytes of an object in a cache, which peers and tasks read.
+    /// Bytes of an object in a cache, read by peers and tasks.
     pub cached_bytes: u64,
-    /// Nanoseconds to make the one of the other.
+    /// Nanoseconds to convert the stored form to the cached one.
     pub unpack_time: u64,
-    /// Nanoseconds that a task computes.
+    /// Computing nanoseconds per task.
     pub compute_time: u64,
-    /// Nanoseconds between two admissions.
+    /// Nanoseconds between admissions.
     pub interval: u64,
 }
 
 impl Workload {
-    /// The image stacking of Raicu et al. (2008), 6 MB an image, or 2 MB in storage where compressed.
+    /// The image stacking of Raicu et al. (2008): 6 MB per image, or 2 MB in storage if compressed.
     ///
-    /// A stacking takes 0.15 s where the image is on the local disk and a processor uses it alone (figure 7 and
-    /// section 5.2: reading locally is 1.5 times as fast as from GPFS, and compression doubles the time), of which
-    /// 47 ms are reading.
+    /// A stacking takes 0.15 s if the image is on the local disk and a processor uses it alone (figure 7 and section
+    /// 5.2: local reads are 1.5 times as fast as GPFS, and compression doubles the time); 47 ms of it are reading.
     pub fn stacking(tasks: Vec<Vec<ObjectId>>, compressed: bool) -> Self {
         Self {
             tasks,
@@ -36,13 +35,13 @@ impl Workload {
         }
     }
 
-    /// Each object `locality` times, in any order.
+    /// Each object `locality` times, in random order.
     pub fn shuffled(objects: u32, locality: u32, seed: u64) -> Vec<Vec<ObjectId>> {
         Self::sample(objects, objects as usize * locality as usize, seed)
     }
 
-    /// `tasks` tasks over `objects` objects, each as often as the others or once more, in any order: the workloads of
-    /// the paper's table 2.
+    /// `tasks` tasks over `objects` objects, each equally often or once more, in random order: the workloads of the
+    /// paper's table 2.
     pub fn sample(objects: u32, tasks: usize, seed: u64) -> Vec<Vec<ObjectId>> {
         let all = (0..tasks).map(|task| vec![ObjectId((task % objects.max(1) as usize) as u32)]);
         let mut all: Vec<_> = all.collect();
@@ -50,7 +49,7 @@ impl Workload {
         all
     }
 
-    /// Objects by Zipf's law: the k-th most read one has a share in proportion to k^-exponent.
+    /// Objects by Zipf's law: the k-th most popular has a share proportional to k^-exponent.
     pub fn zipf(objects: u32, tasks: usize, exponent: f64, seed: u64) -> Vec<Vec<ObjectId>> {
         let mut total = 0.0;
         let sums: Vec<f64> = (1..=objects)
@@ -68,13 +67,13 @@ impl Workload {
         (0..tasks).map(draw).collect()
     }
 
-    /// All objects in order, some times over.
+    /// All objects in order, repeated.
     pub fn scan(objects: u32, passes: u32) -> Vec<Vec<ObjectId>> {
         let all = (0..passes).flat_map(|_| 0..objects);
         all.map(|object| vec![ObjectId(object)]).collect()
     }
 
-    /// The share of inputs that a cache of any size can serve: 1 - objects / inputs.
+    /// The fraction of inputs that an unlimited cache can serve: 1 - objects / inputs.
     pub fn ideal_hit_rate(&self) -> f64 {
         let mut objects: Vec<_> = self.tasks.iter().flatten().collect();
         let inputs = objects.len();
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn workloads_read_what_they_say() {
+    fn workloads_read_the_stated_objects() {
         assert_eq!(counts(&Workload::shuffled(50, 3, 1), 50), [3; 50]);
         assert_eq!(counts(&Workload::scan(20, 2), 20), [2; 20]);
         let uneven = counts(&Workload::sample(10, 14, 1), 10);

@@ -1,4 +1,4 @@
-//! A slow, obvious dispatcher: plain lists, and every decision looks at every task and every host.
+//! A slow, obvious dispatcher: plain lists, and every decision examines every task and host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ pub(crate) struct Model {
     widespread: BTreeSet<u32>,
     oldest_since: u64,
     next_turn: u64,
-    /// Most pairs of a waiting group and a host that has bytes of it, so far.
+    /// Maximum number so far of pairs of a waiting group and a host with bytes of it.
     pub(crate) most_pairs: usize,
 }
 
@@ -112,7 +112,7 @@ impl Model {
         }
     }
 
-    /// A host that becomes free by it goes to the end of the line.
+    /// A host that becomes free goes to the end of the queue.
     pub(crate) fn set_slots(&mut self, host: usize, slots: u32) {
         let was_free = self.hosts[host].is_free();
         self.hosts[host].total = slots;
@@ -264,7 +264,7 @@ impl Model {
         hosts.map(|host| self.score(task, host)).max().unwrap_or(0)
     }
 
-    /// Of the free hosts the one with most bytes of a task, `or` if none has any.
+    /// The free host with most bytes of a task, or `or` if none has any.
     fn best_free(&self, task: usize, or: usize) -> usize {
         let hosts = 0..self.hosts.len();
         let free = hosts.filter(|&host| self.hosts[host].is_free() && self.score(task, host) > 0);

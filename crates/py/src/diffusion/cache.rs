@@ -36,18 +36,18 @@ impl From<CacheError> for Error {
     }
 }
 
-/// The name of an object in indexes: the digest of its key, in hex.
+/// Name of an object in indexes: the digest of its key in hex.
 fn name(key: &ObjectKey) -> String {
     let digest = key.digest();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Shards of signals are told of elsewhere.
+/// Shards of signals are reported separately.
 fn is_file(key: &ObjectKey) -> bool {
     matches!(key, ObjectKey::File { .. })
 }
 
-/// Whether these are all files; those that are complete now, with their lengths; those that are not any more.
+/// Whether the report is complete; complete files with their lengths; files no longer complete.
 type Changes = (bool, Vec<(String, u64)>, Vec<String>);
 
 /// An open cache.
@@ -57,23 +57,22 @@ pub(crate) struct NativeCache {
     seen: Mutex<ReportedObjects>,
 }
 
-/// What was reported of the cache.
+/// The last report of the cache.
 #[derive(Default)]
 struct ReportedObjects {
     sequence: Option<Sequence>,
-    /// Of each object: length, length of a piece, pieces present.
+    /// Length, piece length and present pieces of each object.
     objects: HashMap<String, (u64, u64, u64)>,
 }
 
 impl ReportedObjects {
-    /// Length of an object, if all of it is present.
     fn complete(&self, name: &str) -> Option<u64> {
         let &(bytes, piece_bytes, present) = self.objects.get(name)?;
         (present * piece_bytes >= bytes).then_some(bytes)
     }
 }
 
-/// Opens the cache in a folder. Without options: one that exists, as it was opened last.
+/// Opens the cache in a folder. Without options: an existing one, with its last options.
 #[pyfunction]
 #[pyo3(signature = (folder, quota=None, evict="lru", piece=1 << 20))]
 pub(crate) fn open_cache(
@@ -113,13 +112,13 @@ fn eviction(name: &str) -> Result<EvictionPolicy> {
 
 #[pymethods]
 impl NativeCache {
-    /// Where it is.
+    /// Its folder.
     #[getter]
     fn folder(&self) -> PathBuf {
         self.cache.folder()
     }
 
-    /// Pins a file: its URL, its entity tag or time of modification in ns since 1970, and its length.
+    /// Pins a file, given by URL, entity tag or modification time in ns since 1970, and length.
     fn pin_file(
         &self,
         py: Python<'_>,
@@ -135,7 +134,7 @@ impl NativeCache {
         self.pin(py, ObjectKey::File { url, version }, bytes)
     }
 
-    /// Pins a shard of a signal if the cache has one of at least so many bytes; creates nothing.
+    /// Pins a shard of a signal if at least so many of its bytes are cached; creates nothing.
     fn pin_existing_shard(
         &self,
         py: Python<'_>,
@@ -155,8 +154,8 @@ impl NativeCache {
         Ok(object.map(|object| NativeCachedObject::new(&key, object)))
     }
 
-    /// The cache as stores read through it, under a name that tells caches of hosts from each other. `address`: where other
-    /// hosts get pieces. `fetch` gives pieces of other hosts.
+    /// The cache as stores read through it, with a name that distinguishes hosts' caches. `address`: where other hosts
+    /// get pieces. `fetch` gives pieces from other hosts.
     #[pyo3(signature = (host, address=None, fetch=None))]
     fn shards(
         &self,
@@ -170,7 +169,7 @@ impl NativeCache {
         })
     }
 
-    /// What it has and has done.
+    /// Its content and counters.
     fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let info = detach(py, || self.cache.info())?;
         let dict = PyDict::new(py);
@@ -191,7 +190,7 @@ impl NativeCache {
         Ok(dict)
     }
 
-    /// Unlinks all that is not pinned: objects and bytes that went, and that stayed.
+    /// Deletes everything that is not pinned: objects and bytes deleted and kept.
     fn clear(&self, py: Python<'_>) -> Result<(u64, u64, u64, u64)> {
         let done = detach(py, || self.cache.clear())?;
         Ok((
@@ -202,8 +201,8 @@ impl NativeCache {
         ))
     }
 
-    /// What changed of files since the last call, for an index: whether these are all of them instead, those that are
-    /// complete now, with their lengths, and those that are not any more.
+    /// Changes of files since the last call, for an index: whether the list is complete instead, files now complete
+    /// with their lengths, and files no longer complete.
     fn changes(&self, py: Python<'_>) -> Result<Changes> {
         detach(py, || {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -270,7 +269,7 @@ impl NativeCache {
         })
     }
 
-    /// The name that indexes have for a file.
+    /// Name of a file in indexes.
     #[staticmethod]
     fn file_name(url: String, etag: Option<String>, modified_ns: i64, bytes: u64) -> String {
         let version = match etag {
@@ -288,7 +287,7 @@ impl NativeCache {
     }
 }
 
-/// An object that is not evicted until it is closed, or its process ends.
+/// An object that is not evicted until it is closed or its process ends.
 #[pyclass(frozen)]
 pub(crate) struct NativeCachedObject {
     name: String,
@@ -319,13 +318,13 @@ impl NativeCachedObject {
 
 #[pymethods]
 impl NativeCachedObject {
-    /// Its name in indexes.
+    /// Name in indexes.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The sparse file that has its pieces at their offsets.
+    /// Sparse file with its pieces at their offsets.
     #[getter]
     fn path(&self) -> PathBuf {
         self.path.clone()
@@ -343,14 +342,14 @@ impl NativeCachedObject {
         Ok(self.object()?.piece_bytes())
     }
 
-    /// Ranges of pieces that are missing of a range. Where there are none, the file has the bytes.
+    /// Missing ranges of pieces within a range; if there are none, the file has the bytes.
     fn missing(&self, py: Python<'_>, start: u64, stop: u64) -> Result<Vec<(u64, u64)>> {
         let object = self.object()?;
         let missing = detach(py, || object.missing(start..stop))?;
         Ok(missing.iter().map(|one| (one.start, one.end)).collect())
     }
 
-    /// Reserves those pieces of a range that are missing and that nobody else fetches: none where others fetch them all.
+    /// Reserves missing pieces of a range that nobody else is fetching; possibly none.
     fn reserve(&self, py: Python<'_>, start: u64, stop: u64) -> Result<NativeReservation> {
         let object = self.object()?;
         let reservation = detach(py, || object.reserve(start..stop))?;
@@ -377,7 +376,7 @@ impl NativeCachedObject {
         Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Lets it be evicted.
+    /// Allows its eviction.
     fn close(&self) {
         self.object
             .lock()
@@ -386,13 +385,13 @@ impl NativeCachedObject {
     }
 }
 
-/// What a function has to fetch and store.
+/// Pieces that the caller has to fetch and store.
 #[pyclass(frozen)]
 pub(crate) struct NativeReservation(Mutex<Option<Reservation>>);
 
 #[pymethods]
 impl NativeReservation {
-    /// Ranges of bytes.
+    /// Their ranges of bytes.
     #[getter]
     fn ranges(&self) -> Vec<(u64, u64)> {
         let own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -400,7 +399,7 @@ impl NativeReservation {
         ranges.map(|one| (one.start, one.end)).collect()
     }
 
-    /// Stores whole pieces. `crc32c`: their checksum, if somebody vouches for one.
+    /// Stores whole pieces. `crc32c`: a checksum from the sender, if there is one.
     #[pyo3(signature = (offset, bytes, crc32c=None))]
     fn store(
         &self,
@@ -423,7 +422,7 @@ impl NativeReservation {
         })
     }
 
-    /// Gives back what was not stored.
+    /// Releases what was not stored.
     fn close(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }

@@ -1,4 +1,4 @@
-//! The dispatcher of tasks by data, for Python: objects have names, tasks and hosts have numbers.
+//! Data-aware task dispatcher for Python: objects have names, tasks and hosts have numbers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,10 +16,10 @@ impl From<PlacementError> for Error {
     }
 }
 
-/// An object of a task: name, length (0 if unknown), whether its host has it, and other hosts that do.
+/// An object of a task: name, length (0 if unknown), whether its host has it, and other holders.
 type TaskInput = (String, u64, bool, Vec<u32>);
 
-/// Waiting tasks, free slots, and what caches hold.
+/// Waiting tasks, free slots and cache contents.
 #[pyclass(frozen)]
 pub(crate) struct NativeDispatcher(Mutex<DispatcherState>);
 
@@ -75,12 +75,12 @@ impl NativeDispatcher {
         })))
     }
 
-    /// A host with an empty cache; its number.
+    /// Adds a host with an empty cache; returns its number.
     fn add_host(&self, slots: u32, now: f64) -> Result<u32> {
         Ok(self.lock().dispatcher.add_host(slots, nanoseconds(now))?.0)
     }
 
-    /// A host that is gone; its tasks wait again.
+    /// Removes a host; returns its tasks, which wait again.
     fn remove_host(&self, host: u32, now: f64) -> Result<Vec<u64>> {
         let mut state = self.lock();
         let tasks = state
@@ -90,13 +90,13 @@ impl NativeDispatcher {
         Ok(numbers.copied().collect())
     }
 
-    /// Gives a host nothing more, or gives it tasks again.
+    /// Whether the host gets no further tasks.
     fn set_draining(&self, host: u32, is_draining: bool) -> Result<()> {
         let mut state = self.lock();
         Ok(state.dispatcher.set_draining(HostId(host), is_draining)?)
     }
 
-    /// What changed in a host's cache. False: a change before it is missing; all that it has is needed.
+    /// Applies changes of a host's cache. False if an earlier change is missing: send a manifest.
     fn apply_changes(
         &self,
         host: u32,
@@ -120,7 +120,7 @@ impl NativeDispatcher {
         Ok(reply != Reply::SendManifest)
     }
 
-    /// All that a host's cache has; `number`: of the next change.
+    /// Applies a manifest, the whole content of a host's cache; `number`: of the next change.
     fn apply_manifest(&self, host: u32, number: u64, objects: Vec<(String, u64)>) -> Result<()> {
         let mut state = self.lock();
         let objects: Vec<_> = objects
@@ -133,14 +133,14 @@ impl NativeDispatcher {
         Ok(())
     }
 
-    /// Length of an object, where it is known before a cache has it.
+    /// Sets the length of an object before any cache has it.
     fn set_bytes(&self, name: &str, bytes: u64) {
         let mut state = self.lock();
         let object = state.object(name);
         state.dispatcher.set_bytes(object, bytes);
     }
 
-    /// Tasks that wait, each with the objects that it reads; their numbers.
+    /// Adds waiting tasks, each with the objects that it reads; returns their numbers.
     fn admit(&self, tasks: Vec<Vec<String>>, now: f64) -> Vec<u64> {
         let mut state = self.lock();
         let mut admit = |objects: &Vec<String>| {
@@ -155,7 +155,7 @@ impl NativeDispatcher {
         tasks.iter().map(&mut admit).collect()
     }
 
-    /// Tasks for free slots, at most so many: number, host, objects.
+    /// Assigns up to `most` tasks to free slots: number, host, objects.
     fn decide(&self, most: usize, now: f64) -> Vec<(u64, u32, Vec<TaskInput>)> {
         let mut state = self.lock();
         let mut decisions = Vec::new();
@@ -183,7 +183,7 @@ impl NativeDispatcher {
         decisions
     }
 
-    /// Tasks that are done; their slots are free.
+    /// Tasks are finished; frees their slots.
     fn finish(&self, tasks: Vec<u64>, now: f64) -> Result<()> {
         let mut state = self.lock();
         for number in tasks {
@@ -195,20 +195,20 @@ impl NativeDispatcher {
         Ok(())
     }
 
-    /// A task that waits again.
+    /// Puts a task back into the queue.
     fn requeue(&self, task: u64, now: f64) -> Result<()> {
         let mut state = self.lock();
         let task = state.task(task)?;
         Ok(state.dispatcher.requeue(task, nanoseconds(now))?)
     }
 
-    /// When the oldest task stops waiting for a host that has its data; None: none does.
+    /// When the oldest task stops waiting for a host with its data; None if none waits.
     fn next_deadline(&self) -> Option<f64> {
         let deadline = self.lock().dispatcher.next_deadline();
         deadline.map(|deadline| deadline as f64 / 1e9)
     }
 
-    /// Waiting tasks, running ones, and copies of objects.
+    /// Numbers of waiting tasks, running tasks and copies of objects.
     fn counts(&self) -> (usize, usize, usize) {
         let state = self.lock();
         let counts = state.dispatcher.counts();
@@ -216,7 +216,7 @@ impl NativeDispatcher {
         (counts.window + counts.backlog, counts.running, copies)
     }
 
-    /// Hosts that have an object.
+    /// Hosts with an object.
     fn holders(&self, name: &str) -> Vec<u32> {
         let state = self.lock();
         let Some(object) = state.names.get(name) else {

@@ -1,5 +1,4 @@
-//! Data diffusion for `isochrony/cluster`: the cache of a host, the dispatcher that knows what caches hold, and files in
-//! object storage.
+//! Data diffusion for `isochrony/cluster`: a host's cache, the data-aware dispatcher, and files in object storage.
 
 mod cache;
 mod dispatcher;

@@ -1,4 +1,4 @@
-//! Files in object storage, for Python: with the client, the checks and the credentials that stores there are read with.
+//! Files in object storage, read with the client, checks and credentials of stores there.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -11,16 +11,16 @@ use pyo3::prelude::*;
 use crate::errors::{Error, PackageError, Result};
 use crate::interrupt::interruptible;
 
-/// A version: entity tag, whole seconds since 1970 at which it was stored, and length.
+/// A version: entity tag, modification time in whole seconds since 1970, and length.
 type Version = (Option<String>, i64, u64);
 
-/// Schemes of URLs that name stores and files elsewhere.
+/// URL schemes of remote stores and files.
 #[pyfunction]
 pub(crate) fn url_schemes() -> [&'static str; remote::SCHEMES.len()] {
     remote::SCHEMES
 }
 
-/// The version of an object now.
+/// The current version of an object.
 #[pyfunction]
 pub(crate) fn stat_cloud_file(py: Python<'_>, url: &str) -> Result<Version> {
     let found = interruptible(py, u64::MAX, || {
@@ -29,7 +29,7 @@ pub(crate) fn stat_cloud_file(py: Python<'_>, url: &str) -> Result<Version> {
     Ok(as_tuple(found))
 }
 
-/// Stores a local file as an object, once and as a whole; its version.
+/// Uploads a local file as an object, once and whole; returns its version.
 #[pyfunction]
 pub(crate) fn put_cloud_file(py: Python<'_>, url: &str, path: PathBuf) -> Result<Version> {
     let put = interruptible(py, u64::MAX, || {
@@ -43,7 +43,7 @@ fn as_tuple(version: ObjectVersion) -> Version {
     (version.e_tag, version.modified, version.bytes)
 }
 
-/// What Python raises for an error of an object, whose URL is told unless it may hold a secret.
+/// The Python exception of an object's error; includes the URL unless it may hold a secret.
 fn raised(url: &str, error: CloudError) -> Error {
     let (class, code) = match &error {
         CloudError::Missing => ("StorageNotFoundError", "storage_not_found"),
@@ -87,7 +87,7 @@ impl NativeCloudReader {
         })
     }
 
-    /// Fills a buffer as far as there is something; the number of bytes, 0 at the end.
+    /// Fills a buffer as far as data is available; returns the number of bytes, 0 at the end.
     fn readinto(&self, py: Python<'_>, mut buffer: PyReadwriteArray1<'_, u8>) -> Result<usize> {
         let bytes = buffer.as_slice_mut().map_err(PyErr::from)?;
         interruptible(py, u64::MAX, || {

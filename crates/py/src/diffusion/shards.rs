@@ -40,7 +40,7 @@ impl NativeShardCache {
 
 #[pymethods]
 impl NativeShardCache {
-    /// What it has, for a scheduler of tasks.
+    /// Its content, for a task scheduler.
     fn report<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
         let report = detach(py, || {
             self.shards.report(&mut ReportCursor::default()).to_bytes()
@@ -48,7 +48,7 @@ impl NativeShardCache {
         Ok(PyBytes::new(py, &report))
     }
 
-    /// Another host is about to fetch pieces of a shard: it is asked for them from now on.
+    /// Registers another host that is about to fetch pieces of a shard, to ask it for them.
     fn add_source(
         &self,
         store: [u8; 16],
@@ -66,7 +66,7 @@ impl NativeShardCache {
         (self.shards).add_sources(ObjectName::from(&key), vec![address]);
     }
 
-    /// Where bytes of signals came from in this process.
+    /// Sources of signal bytes in this process.
     fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let counts = self.shards.counts();
         let dict = PyDict::new(py);
@@ -79,8 +79,8 @@ impl NativeShardCache {
         Ok(dict)
     }
 
-    /// Lets all be evicted that nobody reads now, and asks peers for nothing more. Until then it and its function hold each
-    /// other, which Python's collector does not see.
+    /// Unpins everything not being read, and asks peers for nothing more. Until then the cache and its function form a
+    /// cycle that Python's collector cannot see.
     fn close(&self, py: Python<'_>) {
         let function = self.peers.as_ref().and_then(|peers| peers.lock().take());
         drop(function);
@@ -88,8 +88,8 @@ impl NativeShardCache {
     }
 }
 
-/// A function of Python that gives blocks of an object: called with its key, its length, ranges that are missing and
-/// addresses of hosts, it gives pairs of an offset and an array of bytes. None: the cache was closed.
+/// A Python function that gives blocks of an object: called with key, length, missing ranges and addresses of hosts, it
+/// gives pairs of an offset and an array of bytes. None once the cache is closed.
 #[derive(Debug)]
 struct PythonPeers(Mutex<Option<Py<PyAny>>>);
 
@@ -131,15 +131,15 @@ impl PieceSource for PythonPeers {
                 let (offset, bytes): (u64, PyReadonlyArray1<'_, u8>) = block?.extract()?;
                 let bytes = bytes.as_slice()?;
                 if !detach(py, || take(offset, bytes)) {
-                    // A generator ends its transfer.
+                    // Ends the generator's transfer.
                     blocks.call_method0("close")?;
                     break;
                 }
             }
             Ok(())
         });
-        // No reason to fail, since the store is read instead. What peers and the cache say is expected; anything else is a
-        // mistake, which must leave a sign.
+        // Not fatal, since the store is read instead. Errors of peers and cache are expected; any other is a bug and is
+        // reported.
         if let Err(error) = fetched {
             attach(|py| {
                 let is_expected = error.is_instance_of::<PyOSError>(py)

@@ -5,12 +5,12 @@ use pyo3::prelude::*;
 
 use crate::errors::{Error, PackageError};
 
-/// What is to be computed of the samples of a window, or of each sample: a recipe, not a value.
+/// A computation on the samples of a window, or on each sample: an expression, not a value.
 ///
-/// Arithmetic, comparisons, ``& | ^ ~``, `abs`, `round`, and NumPy's functions of single values (``np.sqrt(s)``,
-/// ``np.where(s > 0, s, 0)``) work as on an array and give an expression. Reductions (``s.mean()``) give one value a
-/// window; `ewm`, `hysteresis`, `previous` and `counter` follow such values from window to window, and begin anew
-/// after a gap or a clock step. Types are NumPy's (NEP 50). ``==`` is computed too and hashing is by identity.
+/// Arithmetic, comparisons, ``& | ^ ~``, `abs`, `round`, and NumPy's elementwise functions (``np.sqrt(s)``,
+/// ``np.where(s > 0, s, 0)``) work as on an array and give an expression. Reductions (``s.mean()``) give one value per
+/// window; `ewm`, `hysteresis`, `previous` and `counter` carry state from window to window, and restart after a gap or
+/// a clock step. Types are NumPy's (NEP 50). ``==`` gives an expression too, and hashing is by identity.
 ///
 /// Raises:
 ///     isochrony.PlanError: what cannot be computed later: a truth value, an element, a number.

@@ -1,4 +1,4 @@
-//! Methods of arrays, and operations with memory across windows.
+//! Methods of arrays, and stateful operations across windows.
 
 use isochrony_expr::{Memory, Op, Reduction, Unary};
 use isochrony_segment::DType;
@@ -38,7 +38,7 @@ reductions! {
 
 #[pymethods]
 impl Expr {
-    /// The same with integer arithmetic that wraps in the operands' dtype, as NumPy's does.
+    /// The same with integer arithmetic that wraps around in the operands' dtype, as in NumPy.
     fn wrapping(&self) -> Self {
         self.written.wrapping().into()
     }
@@ -68,13 +68,13 @@ impl Expr {
     /// Converted to another dtype. Floats beyond an integer's range give its limits, and NaN zero.
     ///
     /// Parameters:
-    ///     dtype: whatever NumPy takes for one.
+    ///     dtype: anything that NumPy accepts as one.
     fn astype(&self, dtype: &Bound<'_, PyAny>) -> Result<Self> {
         let (dtype, _) = DType::parse(&dtype_text(dtype)?)?;
         apply(Op::Cast(dtype), [self.written.clone()])
     }
 
-    /// Not below `low` and not above `high`.
+    /// Limited to `low` and `high`.
     fn clip(&self, low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> Result<Self> {
         let args = [self.written.clone(), operand(low)?, operand(high)?];
         apply(Op::Clip, args)
@@ -87,7 +87,7 @@ impl Expr {
         apply(Op::Where, args)
     }
 
-    /// Exponentially weighted mean over windows: ``y += alpha * (x - y)``, beginning with the first value.
+    /// Exponentially weighted mean over windows: ``y += alpha * (x - y)``, starting with the first value.
     ///
     /// Parameters:
     ///     alpha: weight of the newest window, above 0, at most 1; a constant.
@@ -102,13 +102,13 @@ impl Expr {
         apply(Op::Memory(Memory::Hysteresis), args)
     }
 
-    /// The value of the window before; `first` where there is none.
+    /// The value of the previous window; `first` if there is none.
     fn previous(&self, first: &Bound<'_, PyAny>) -> Result<Self> {
         let args = [self.written.clone(), operand(first)?];
         apply(Op::Memory(Memory::Previous), args)
     }
 
-    /// How many windows so far, this one included, had a value that is not zero.
+    /// Number of windows so far, this one included, with a non-zero value.
     fn counter(&self) -> Result<Self> {
         apply(Op::Memory(Memory::Counter), [self.written.clone()])
     }

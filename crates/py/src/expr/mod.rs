@@ -1,10 +1,10 @@
-//! `isochrony.Expr`: Python functions of samples, traced.
+//! `isochrony.Expr`: traced Python functions of samples.
 //!
 //! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. Operators, methods and
 //! NumPy functions of it give expressions; the engine runs the result. Nothing is evaluated: what needs a value now
-//! (`if`, `and`, `len`, `float`) is an error that says what to write instead.
+//! (`if`, `and`, `len`, `float`) is an error with the alternative.
 //!
-//! Constants follow NumPy (NEP 50): Python numbers take the dtype of what they meet, NumPy scalars keep theirs.
+//! Constants follow NumPy (NEP 50): Python numbers take the dtype of the other operand, NumPy scalars keep theirs.
 //! Comparison is traced too, so expressions hash by identity.
 
 mod expression;
@@ -74,13 +74,13 @@ fn apply(op: Op, args: impl IntoIterator<Item = NativeExpr>) -> Result<Expr> {
 
 #[pymethods]
 impl Expr {
-    /// The samples themselves: what a plan's functions are called with.
+    /// The samples: the argument of a plan's functions.
     #[staticmethod]
     fn input() -> Self {
         NativeExpr::input().into()
     }
 
-    /// NumPy's functions of single values.
+    /// NumPy's elementwise functions.
     #[pyo3(signature = (ufunc, method, *inputs, **kwargs))]
     fn __array_ufunc__(
         &self,

@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 use super::expression::{Expr, untraceable};
 use crate::errors::Result;
 
-/// A Python number, which takes the dtype of what it meets.
+/// A Python number, which takes the dtype of the other operand.
 fn weak(object: &Bound<'_, PyAny>) -> Result<Option<Scalar>> {
     Ok(Some(if object.is_instance_of::<PyBool>() {
         Scalar::Bool(object.extract()?)

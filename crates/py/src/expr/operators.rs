@@ -101,7 +101,7 @@ impl Expr {
 
 #[pymethods]
 impl Expr {
-    /// Power; an integer to the power of an integer needs a constant, which is not negative.
+    /// Power; an integer power of an integer must be a constant, not negative.
     fn __pow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> Result<Self> {
         match modulo {
             None => self.binary(Binary::Pow, other),
@@ -162,7 +162,7 @@ impl Expr {
         self.unary(Unary::Neg)
     }
 
-    /// The same.
+    /// Itself.
     fn __pos__(slf: Py<Self>) -> Py<Self> {
         slf
     }

@@ -1,4 +1,4 @@
-//! Operations that need values, and what to write instead.
+//! Operations that need values: errors with the alternative.
 
 use isochrony_expr::Expr as NativeExpr;
 use pyo3::prelude::*;

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::errors::{PackageError, Result};
 use crate::expr::Expr;
 
-/// A row whose fields are expressions: ``r.mean``, or ``r["mean"]`` where the name is no Python name.
+/// A row whose fields are expressions: ``r.mean``, or ``r["mean"]`` if the name is not a Python identifier.
 #[pyclass(frozen, module = "isochrony", name = "Row")]
 pub(crate) struct Row {
     fields: Fields,

@@ -1,4 +1,4 @@
-//! NumPy arrays over buffers and buffers over NumPy arrays.
+//! NumPy arrays over buffers, and buffers over NumPy arrays.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::returned::dtype_of;
 use crate::errors::{PackageError, Result};
 
-/// Keeps a buffer alive as the base of a NumPy array.
+/// Base object of a NumPy array, which keeps a buffer alive.
 #[pyclass(frozen, module = "isochrony._native", name = "_ArrayBase")]
 #[derive(Default)]
 pub(super) struct ArrayBase {
@@ -20,9 +20,9 @@ pub(super) struct ArrayBase {
 }
 
 impl ArrayBase {
-    /// Keeps a buffer, if it has none yet.
+    /// Keeps a buffer if it has none.
     pub(super) fn keep(&self, buffer: Buffer) {
-        // An array looks into the one that it has.
+        // The array shows the buffer already kept.
         let _ = self.buffer.set(buffer);
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn view(py: Python<'_>, buffer: Buffer, dtype: DType) -> PyResult<Bou
     unsafe { over(py, buffer, dtype, &mut [len as npy_intp], 0) }
 }
 
-/// A writable array, 1-D or of `columns` columns, that takes memory over.
+/// A writable array, 1-D or with `columns` columns, that takes over the memory.
 pub(crate) fn own(
     py: Python<'_>,
     memory: BufferMut,
@@ -89,7 +89,7 @@ struct GatheredBytes {
 
 impl Owner for GatheredBytes {}
 
-/// As [`own`], for bytes. Leaves out those beyond the last whole row.
+/// Like [`own`], for bytes. Drops those after the last whole row.
 pub(crate) fn gathered(
     py: Python<'_>,
     mut bytes: Vec<u8>,
@@ -131,16 +131,16 @@ pub(super) unsafe fn over<'py>(
     let keeper = Bound::new(py, ArrayBase::default())?;
     let data = buffer.as_ptr();
     keeper.get().keep(buffer);
-    // SAFETY: the caller's; the keeper has the buffer.
+    // SAFETY: by the caller; the keeper has the buffer.
     unsafe { shaped(py, &keeper, data, dtype, shape, None, flags) }
 }
 
 /// An array of the given shape and strides (None: C-contiguous) at `data`, with base `keeper`.
 ///
 /// # Safety
-/// The values that the shape and the strides reach lie in a buffer that lives as long as the array can be reached:
-/// `keeper` has it, or gets it as long as it lives. With `NPY_ARRAY_WRITEABLE` in `flags`, that is the only reference to
-/// owned memory, and no two values share bytes.
+/// The values that shape and strides reach lie in a buffer that lives as long as the array can be reached: `keeper` has
+/// it, or gets it in time. With `NPY_ARRAY_WRITEABLE` in `flags`, that is the only reference to owned memory, and no
+/// two values share bytes.
 pub(super) unsafe fn shaped<'py>(
     py: Python<'py>,
     keeper: &Bound<'py, ArrayBase>,
@@ -228,7 +228,7 @@ pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DTy
     memory_of(array, dtype, copy)
 }
 
-/// An array as it is, if its memory is samples. Most are, and this calls no Python function.
+/// The array itself if its memory is samples. Usually so, and no Python function is called.
 fn usable<'a, 'py>(
     array: &'a Bound<'py, PyAny>,
 ) -> Option<(&'a Bound<'py, PyUntypedArray>, DType)> {

@@ -45,7 +45,7 @@ struct Array {
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// Contents of a capsule. Dropping it calls the producer's release function, unless a consumer took it over.
+/// Content of a capsule. Dropping it calls the producer's release function, unless a consumer took it over.
 struct OwnedSchema(Schema);
 struct OwnedArray(Array);
 
@@ -197,7 +197,7 @@ fn format(dtype: DType) -> &'static CStr {
     }
 }
 
-/// The pair of capsules that `__arrow_c_array__` returns.
+/// The capsules that `__arrow_c_array__` returns.
 pub(crate) fn export(py: Python<'_>, buffer: Buffer, dtype: DType) -> Result<Bound<'_, PyTuple>> {
     let length = buffer.len() / dtype.size();
     let (schema, array) = match dtype {
@@ -219,7 +219,7 @@ pub(crate) fn export(py: Python<'_>, buffer: Buffer, dtype: DType) -> Result<Bou
     Ok(PyTuple::new(py, [schema, array])?)
 }
 
-/// One bit a sample, least significant first.
+/// One bit per sample, least significant first.
 fn packed(bools: &[u8]) -> Result<Buffer> {
     let bits: Vec<u8> = bools
         .chunks(8)

@@ -1,4 +1,4 @@
-//! Calls functions that Numba compiled.
+//! Calls functions compiled by Numba.
 
 use isochrony_segment::DType;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles a function of rows of one dtype; it gives `width` values of another for each.
+    /// Compiles a function of rows of one dtype that gives `width` values of another for each.
     pub(crate) fn new(
         function: &Bound<'_, PyAny>,
         given: DType,
@@ -33,7 +33,7 @@ impl Compiled {
         })
     }
 
-    /// Calls the function over `count` rows of `width` values of `size` bytes, `stride` values apart. None if they
+    /// Calls the function for `count` rows of `width` values of `size` bytes, `stride` values apart. None if they
     /// exceed `values`, or results of `result` bytes exceed `out`.
     pub(crate) fn call(
         &self,

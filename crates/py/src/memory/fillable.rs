@@ -1,4 +1,4 @@
-//! Blocks of memory that Python functions fill through arrays.
+//! Memory blocks that Python functions fill through arrays.
 
 use isochrony_segment::{Buffer, DType};
 use isochrony_tasklets::BlockPool;
@@ -11,17 +11,17 @@ use crate::errors::Result;
 
 pub(crate) struct FillableArray {
     array: Py<PyAny>,
-    /// The same memory, not read while the array can be reached.
+    /// The same memory, not read while the array is reachable.
     block: Buffer,
 }
 
 impl FillableArray {
-    /// A writable 1-D array over a block and its content. A block referenced elsewhere is copied first.
+    /// A writable 1-D array over a block with its content. A shared block is copied first.
     pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
         let len = block.make_mut()?.len() / dtype.size();
         let flags = npyffi::NPY_ARRAY_WRITEABLE;
         // SAFETY: the array has no more bytes than the block, which `make_mut` found to be owned memory with one
-        // reference. The clone here is not looked into before `fill` found that nobody can reach the array.
+        // reference. This clone is read only after `fill` found that the array is unreachable.
         let array = unsafe { over(py, block.clone(), dtype, &mut [len as npy_intp], flags)? };
         Ok(Self {
             array: array.unbind(),
@@ -33,12 +33,12 @@ impl FillableArray {
         self.array.bind(py).clone()
     }
 
-    /// The block; kept arrays still look into it.
+    /// The block; surviving arrays still show it.
     pub(crate) fn into_block(self) -> Buffer {
         self.block
     }
 
-    /// What was filled in. A kept array or view keeps the memory, and the result is a copy.
+    /// The content. If an array or view survives, it keeps the memory and the result is a copy.
     pub(crate) fn fill(self, py: Python<'_>, pool: &BlockPool) -> Result<Buffer> {
         let array = self.array.into_bound(py);
         let object = array.as_ptr().cast::<PyArrayObject>();
@@ -55,8 +55,8 @@ impl FillableArray {
     }
 }
 
-/// The memory of an array that a function gives away: taken over if the array owns it and nothing else refers to it,
-/// else copied to a block of the pool.
+/// The memory of an array that a function returned: taken over if the array owns it and is unreferenced, else copied to
+/// a block of the pool.
 pub(crate) fn take_memory(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
     let returned = ReturnedArray::of(array)?;
     if returned.is_only_holder() {

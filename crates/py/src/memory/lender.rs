@@ -1,8 +1,8 @@
 //! Shows blocks to Python functions as arrays, one after another.
 //!
 //! Creating a NumPy array takes longer than calling the function. So an [`ArrayLender`] shows all blocks in one array,
-//! as memory borrowed without a reference count. An array still referenced after the call (itself, or by a view, a
-//! buffer or a weak reference) keeps the memory that it shows, and the next block gets a new array.
+//! as memory borrowed without a reference count. An array still referenced after the call (itself, or by a view, buffer
+//! or weak reference) keeps its memory, and the next block gets a new array.
 
 use std::ptr;
 
@@ -69,8 +69,8 @@ impl ReusableArray {
     /// An array over a block.
     ///
     /// # Safety
-    /// It is dropped, or its keeper has the buffer, before the borrow of the buffer ends, unless nobody else can reach
-    /// it then.
+    /// It is dropped, or its keeper has the buffer, before the borrow of the buffer ends, unless it is unreachable by
+    /// then.
     unsafe fn new(py: Python<'_>, block: &Block<'_>, layout: Layout) -> PyResult<Self> {
         let (mut shape, mut strides, dimensions) = layout;
         let dtype = block.dtype;
@@ -78,7 +78,7 @@ impl ReusableArray {
         let keeper = Bound::new(py, ArrayBase::default())?;
         let data = block.buffer.as_ptr();
         // SAFETY: the last value of the last row lies in the buffer, as `Block::layout` checked; the array is
-        // read-only; the caller sees to it that the keeper gets the buffer in time.
+        // read-only; the caller ensures that the keeper gets the buffer in time.
         let array = unsafe {
             let shape = &mut shape[..dimensions];
             shaped(py, &keeper, data, dtype, shape, Some(&mut strides), 0)?
@@ -130,7 +130,7 @@ impl ReusableArray {
     /// Points the array at another block that it fits.
     ///
     /// # Safety
-    /// As of `new`; and nobody else can reach the array.
+    /// As for `new`; and nobody else can reach the array.
     unsafe fn show(&self, py: Python<'_>, buffer: &Buffer) {
         let data = buffer.as_ptr().cast_mut().cast();
         // SAFETY: the interpreter is attached and nobody else refers to the array, so nobody reads the field. The block
@@ -164,8 +164,8 @@ struct Loan<'a, 'py> {
 impl Drop for Loan<'_, '_> {
     fn drop(&mut self) {
         let py = self.py;
-        // An unreferenced array is not read before it shows other memory: the garbage collector does not track arrays.
-        // So its memory may go.
+        // An unreferenced array is not read before it shows other memory, since the garbage collector does not track
+        // arrays: its memory may be freed.
         if let Some(kept) = self.lender.view.take_if(|view| !view.is_alone(py)) {
             kept.keeper.get().keep(self.buffer.clone());
         }
@@ -173,7 +173,7 @@ impl Drop for Loan<'_, '_> {
 }
 
 impl ArrayLender {
-    /// Calls `look` with a read-only array over a block, without a copy. A kept array keeps the memory.
+    /// Calls `look` with a read-only array over a block, without a copy. A surviving array keeps the memory.
     pub(crate) fn show<'py, T>(
         &mut self,
         py: Python<'py>,

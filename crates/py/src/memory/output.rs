@@ -1,4 +1,4 @@
-//! NumPy arrays that native code writes results to.
+//! NumPy arrays to which native code writes results.
 
 use std::ffi::c_int;
 
@@ -17,7 +17,7 @@ pub(crate) struct OutputArray<'py> {
 }
 
 impl<'py> OutputArray<'py> {
-    /// None for any other object; `isochrony.values` says what is wrong with it.
+    /// None for any other object; `isochrony.values` reports what is wrong with it.
     pub(crate) fn new(array: &Bound<'py, PyAny>) -> Option<Self> {
         const NEEDED: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS
             | npyffi::NPY_ARRAY_ALIGNED
@@ -33,8 +33,7 @@ impl<'py> OutputArray<'py> {
         usable.then_some(Self { array, dtype })
     }
 
-    /// A new array with undefined content. NumPy allocates it: it asks for large pages, and keeps small blocks for the
-    /// next array.
+    /// A new array with undefined content. NumPy allocates it, since it asks for large pages and caches small blocks.
     pub(crate) fn undefined(py: Python<'py>, len: usize, dtype: DType) -> PyResult<Self> {
         let mut shape = [npy_intp::try_from(len)?];
         // SAFETY: the interpreter is attached. The descriptor is of a built-in type; NewFromDescr steals its reference,

@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 use super::array::PythonOwner;
 use crate::errors::{PackageError, Result};
 
-/// Copied, since keeping an array takes as long, and to release it the thread would have to attach again.
+/// Up to this size arrays are copied: keeping one takes as long, and releasing it needs the thread to attach again.
 const MAX_COPIED_BYTES: usize = 4096;
 
-/// An array that a function returned, of a dtype and shape that can flow in a plan.
+/// An array that a function returned, of a dtype and shape that a plan accepts.
 pub(crate) struct ReturnedArray<'py> {
     pub(crate) dtype: DType,
     pub(crate) rows: usize,
-    /// Values of a row; None: 1-D.
+    /// Values per row; None: 1-D.
     pub(crate) columns: Option<usize>,
     /// C-contiguous, in native byte order.
     array: Bound<'py, PyUntypedArray>,
@@ -93,7 +93,7 @@ impl ReturnedArray<'_> {
 }
 
 impl<'py> ReturnedArray<'py> {
-    /// Converts what was returned. Copies only values that are not C-contiguous in native byte order.
+    /// Converts a returned object. Copies only values that are not C-contiguous in native byte order.
     pub(crate) fn of(result: Bound<'py, PyAny>) -> Result<Self> {
         let py = result.py();
         let mut array = match result.cast_into::<PyUntypedArray>() {
@@ -147,7 +147,7 @@ impl<'py> ReturnedArray<'py> {
         references(self.array.as_any()) == 1
     }
 
-    /// The array owns its memory and nobody else can reach it.
+    /// Whether the array owns its memory and is unreachable elsewhere.
     pub(super) fn is_only_holder(&self) -> bool {
         let (_, flags, _) = self.fields();
         // SAFETY: reads a field of the C struct of an array that lives.
@@ -155,7 +155,7 @@ impl<'py> ReturnedArray<'py> {
         unseen && owns(flags) && self.is_alone()
     }
 
-    /// The values, to be copied at once.
+    /// The values, for an immediate copy.
     pub(super) fn bytes(&self) -> &[u8] {
         let (data, ..) = self.fields();
         if self.len() == 0 {
@@ -166,7 +166,7 @@ impl<'py> ReturnedArray<'py> {
         unsafe { std::slice::from_raw_parts(data, self.len()) }
     }
 
-    /// The part of `memory` that the array is a read-only view of; then no Python object has to be kept.
+    /// The part of `memory` that the array is a read-only view of, for which no Python object need be kept.
     pub(crate) fn part_of(&self, memory: &Buffer) -> Option<Buffer> {
         let (data, flags, _) = self.fields();
         let start = data.addr().checked_sub(memory.as_ptr().addr())?;
@@ -177,7 +177,7 @@ impl<'py> ReturnedArray<'py> {
         memory.slice(start..start.checked_add(self.len())?)
     }
 
-    /// The values, if they are few and not in memory that a holder of the array could change: they are copied.
+    /// The values to copy, if they are few and not in memory that a holder of the array could change.
     pub(crate) fn few(&self) -> Option<&[u8]> {
         let (data, flags, _) = self.fields();
         let len = self.len();
@@ -189,8 +189,8 @@ impl<'py> ReturnedArray<'py> {
         Some(unsafe { std::slice::from_raw_parts(data, len) })
     }
 
-    /// Takes the array over; no copy if nobody can change it any more: it is unreferenced elsewhere, read-only, or owns
-    /// its memory and is made read-only here. A view of writable memory is copied.
+    /// Takes the array over. No copy if nobody can change it: it is unreferenced elsewhere, read-only, or owns its
+    /// memory and is made read-only here. A view of writable memory is copied.
     pub(crate) fn adopt(self) -> Result<Buffer> {
         let (data, flags, base) = self.fields();
         let len = self.len();
@@ -200,7 +200,7 @@ impl<'py> ReturnedArray<'py> {
         let alone = self.is_alone();
         let mut fixed = flags & npyffi::NPY_ARRAY_WRITEABLE == 0 || alone && owns(flags);
         if !fixed && owns(flags) {
-            // Who keeps the array and writes to it gets NumPy's error instead of changing a result.
+            // A later write to the array raises NumPy's error instead of changing a result.
             let setflags = self.array.as_any().call_method1("setflags", (false,));
             setflags?;
             fixed = true;
@@ -208,7 +208,7 @@ impl<'py> ReturnedArray<'py> {
         if let Some(base) = base.filter(|_| alone && !fixed)
             && let Ok(base) = base.cast_into::<PyUntypedArray>()
         {
-            // SAFETY: reads a field of the C struct of an array that lives. Two references: the view's and ours.
+            // SAFETY: reads a field of a live array's C struct. Two references: the view's and ours.
             fixed = owns(unsafe { (*base.as_array_ptr()).fields.flags })
                 && references(base.as_any()) == 2;
         }

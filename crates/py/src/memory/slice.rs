@@ -6,7 +6,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-/// `PySlice::new` of PyO3 0.30 leaks its three integers, 62 bytes each time.
+/// PyO3 0.30's `PySlice::new` leaks its three integers, 62 bytes per call.
 pub(crate) fn slice(py: Python<'_>, start: usize, stop: usize) -> PyResult<Bound<'_, PySlice>> {
     let (start, stop) = (start.into_pyobject(py)?, stop.into_pyobject(py)?);
     // SAFETY: the interpreter is attached and both integers live; null stands for None. The result is a new reference, or

@@ -34,7 +34,7 @@ fn shared(buffer: arrow_buffer::Buffer) -> Result<Buffer> {
     Ok(unsafe { Buffer::from_owner(owner, data, len) })
 }
 
-fn strange(error: &ArrowError) -> Error {
+fn arrow_error(error: &ArrowError) -> Error {
     PackageError::new(
         "PlanError",
         "arrow",
@@ -52,8 +52,7 @@ fn numbers(column: &dyn Array, dtype: DType) -> Result<Buffer> {
     shared(values.slice_with_length(data.offset() * size, data.len() * size))
 }
 
-/// A column without a copy; bools become bytes, lists rows of a matrix. Missing times are NaT, other missing numbers
-/// NaN.
+/// A column without a copy; bools become bytes, lists matrix rows. Missing times are NaT, other missing numbers NaN.
 pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'py, PyAny>> {
     let nulls = column
         .logical_nulls()
@@ -111,7 +110,7 @@ pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'
     }
 }
 
-/// NaN where there is a null. `shape`: of the flags, beside which `values` are.
+/// NaN in place of nulls. `shape`: of the flags for `values`.
 fn or_nan<'py>(
     py: Python<'py>,
     nulls: &NullBuffer,
@@ -135,16 +134,16 @@ fn array_of<'py>(
     Ok(own(py, bytes, DType::Bool, None)?)
 }
 
-/// What `__arrow_c_schema__` gives.
+/// The result of `__arrow_c_schema__`.
 pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &Schema,
 ) -> Result<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| strange(&error))?;
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| arrow_error(&error))?;
     Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?)
 }
 
-/// What `__arrow_c_stream__` gives.
+/// The result of `__arrow_c_stream__`.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     batch: &RecordBatch,

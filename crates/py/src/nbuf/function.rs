@@ -1,7 +1,7 @@
 //! A Python function of records.
 //!
-//! A function gets a record as a read-only memoryview: of memory that Python gave, without a copy; else of a copy per
-//! buffer, as a worker reuses its own memory and Python code may keep a view.
+//! It gets each record as a read-only memoryview: without a copy if Python gave the memory; else of a copy per buffer,
+//! since workers reuse their memory and Python code may keep a view.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,9 +16,9 @@ use crate::memory::slice;
 pub(super) struct Function {
     pub(super) function: Py<PyAny>,
     pub(super) batch: bool,
-    /// Creates a buffer's accumulator; adds it to the stream's.
+    /// Functions that create a buffer's accumulator, and that add it to the stream's.
     pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
-    /// A view of each input that is memory.
+    /// A view of each input in memory.
     pub(super) views: Vec<Option<Py<PyAny>>>,
     pub(super) total: Mutex<Option<Py<PyAny>>>,
 }
@@ -72,8 +72,8 @@ impl Function {
         })
     }
 
-    /// The stream's accumulator, or an initial one. After an error no function is called: its error would hide the
-    /// first.
+    /// The stream's accumulator, or an initial one. After an error no function is called, since its error would hide
+    /// the first.
     pub(super) fn total(&self, py: Python<'_>, complete: bool) -> PyResult<Option<Py<PyAny>>> {
         let total = self.lock().as_ref().map(|total| total.clone_ref(py));
         match (&self.sums, total) {
@@ -112,7 +112,7 @@ impl Function {
     }
 }
 
-/// Writes what a function returned: bytes to output 0, nothing, or for each output one of both.
+/// Writes what a function returned: bytes to output 0, nothing, or for each output either.
 fn put(
     returned: &Bound<'_, PyAny>,
     given: &Bound<'_, PyAny>,

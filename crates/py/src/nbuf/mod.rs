@@ -1,7 +1,7 @@
 //! `isochrony.nbuffer`: streams through Python functions and native processors, on all cores.
 //!
-//! The Python half opens streams; this half owns the run. Workers attach only while they call Python code, never while
-//! they wait for a turn.
+//! The Python half opens streams; this half runs them. Workers attach only to call Python code, never to wait for a
+//! turn.
 
 mod function;
 mod outcome;
@@ -20,7 +20,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::errors::{Error, Result};
 use process::Processor;
 
-/// Checked by Python.
+/// Validated by Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct NBufferOptions {
@@ -68,7 +68,7 @@ impl NBufferOptions {
     }
 }
 
-/// Runs `isochrony.nbuffer`. `outputs` is called for the outputs once nothing else can refuse the run.
+/// Runs `isochrony.nbuffer`. `outputs` creates the outputs once all else is validated.
 #[pyfunction]
 #[pyo3(signature = (inputs, outputs, destinations, processors, function, batch, initial, combine, options, progress))]
 #[allow(clippy::too_many_arguments)] // Called from one place.
@@ -108,13 +108,13 @@ pub(crate) fn nbuffer<'py>(
     }
 }
 
-/// Whether one of these native processors makes output of its own.
+/// Whether one of these native processors has output.
 #[pyfunction]
 pub(crate) fn makes_output(processors: Vec<String>) -> Result<bool> {
     Ok(process::parse(&processors)?.is_some_and(|native| native.makes_output()))
 }
 
-/// Runs detached; checks signals and reports progress meanwhile.
+/// Runs detached; meanwhile checks signals and reports progress.
 fn watched(
     py: Python<'_>,
     options: &Options,

@@ -4,7 +4,7 @@ use isochrony_bytes::{Outcome, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// Results by name of the processor: the hexadecimal text of a digest, else a dict of fields.
+/// Results by processor name: a digest as hexadecimal text, else a dict of fields.
 pub(super) fn results<'py>(
     py: Python<'py>,
     outcomes: &[(String, Outcome)],

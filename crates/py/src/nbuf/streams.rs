@@ -1,4 +1,4 @@
-//! Inputs and outputs that Python gives: memory, descriptors, and `read` or `write` callables.
+//! Inputs and outputs from Python: memory, descriptors, and `read` or `write` callables.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ pub(super) type Source<'py> = (String, String, Bound<'py, PyAny>);
 /// `(name, kind, object)` of an output.
 pub(super) type OutputStream<'py> = (String, String, Bound<'py, PyAny>);
 
-/// The bytes of inputs that are memory, shared with the Python object; None for the others.
+/// The bytes of inputs in memory, shared with the Python object; None for the others.
 pub(super) fn adopt_memory(inputs: &[Source<'_>]) -> Result<Vec<Option<Buffer>>> {
     let adopted = inputs.iter().map(|(_, kind, object)| {
         let is_memory = kind == "memory";
@@ -30,7 +30,7 @@ pub(super) fn adopt_memory(inputs: &[Source<'_>]) -> Result<Vec<Option<Buffer>>>
     adopted.collect()
 }
 
-/// As [`adopt_memory`], as a read-only `memoryview` for Python functions.
+/// Like [`adopt_memory`], as a read-only `memoryview` for Python functions.
 pub(super) fn read_only_views(inputs: &[Source<'_>]) -> Result<Vec<Option<Py<PyAny>>>> {
     let views = inputs.iter().map(|(_, kind, object)| {
         if kind != "memory" {

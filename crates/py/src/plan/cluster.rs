@@ -1,7 +1,7 @@
-//! Plans on the workers of a cluster: the two sides of `isochrony/cluster`, which alone knows the cluster's library.
+//! Plans on workers of a cluster: both sides of `isochrony/cluster`, which alone uses the cluster's library.
 //!
-//! On the client a [`PythonCluster`] is asked for slots. In a worker [`NativeTasks`] is a prepared plan, which its slots
-//! share, and [`NativeTaskRunner`] a slot's thread. Bytes of tasks and results cross the interpreter as `bytes`.
+//! On the client a [`PythonCluster`] provides slots. In a worker [`NativeTasks`] is a prepared plan, which its slots
+//! share, and [`NativeTaskRunner`] a slot's thread. Tasks and results cross the interpreter as `bytes`.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};
 use crate::workers::process_pool;
 
-/// `isochrony.cluster.ClusterRun`, as the scheduler sees it.
+/// `isochrony.cluster.ClusterRun` for the scheduler.
 #[derive(Debug)]
 pub(super) struct PythonCluster {
     run: Py<PyAny>,
@@ -105,7 +105,7 @@ impl TaskCluster for PythonCluster {
     }
 
     fn set_demand(&self, tasks: u64, slot_seconds: Option<f64>) {
-        // A cluster that does not scale is no reason to end the run.
+        // A cluster that cannot scale does not end the run.
         attach(|py| {
             drop(
                 self.run
@@ -115,7 +115,7 @@ impl TaskCluster for PythonCluster {
     }
 
     fn stop(&self) {
-        // It only sets flags; what it could raise would hide the error of the run.
+        // It only sets flags; an exception here would hide the run's error.
         attach(|py| drop(self.run.call_method0(py, "stop")));
     }
 
@@ -184,7 +184,7 @@ impl RemoteSlot for PythonSlot {
     }
 }
 
-/// Exceptions travel pickled.
+/// Pickles exceptions.
 #[derive(Debug)]
 pub(super) struct PickledExceptions;
 
@@ -210,7 +210,7 @@ impl CauseCodec for PickledExceptions {
     }
 }
 
-/// Plans that a worker of a cluster has prepared.
+/// Plans prepared in a worker of a cluster.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeTasks {
     prepared: Arc<PreparedTasks>,
@@ -218,16 +218,16 @@ pub(crate) struct NativeTasks {
     shared: Arc<dyn Any + Send + Sync>,
     processes: Arc<FunctionProcesses>,
     check: Arc<SnapshotCheck>,
-    /// Through which its stores are read.
+    /// Cache through which its stores are read.
     cache: Option<Arc<ShardCache>>,
-    /// Keeps what the plans refer to.
+    /// Keeps the objects that the plans refer to.
     _objects: Vec<Arc<Py<PyAny>>>,
 }
 
 #[pymethods]
 impl NativeTasks {
-    /// Prepares plans as their client did. `text` and `objects`: what `NativePlan.sent_for_tasks` gave there. `threads`: most
-    /// runners. `cache`: of this host, through which their stores are read.
+    /// Prepares plans as their client did. `text` and `objects`: the result of `NativePlan.sent_for_tasks`. `threads`:
+    /// maximum number of runners. `cache`: of this host, through which their stores are read.
     #[new]
     #[pyo3(signature = (text, objects, collects, options, threads, cache=None))]
     fn new(
@@ -297,7 +297,7 @@ impl NativeTasks {
     }
 }
 
-/// The processes of functions, of a prepared plan and its runners: they end with the last of these.
+/// Processes that call functions for a prepared plan and its runners; they end with the last of these.
 struct FunctionProcesses(Arc<ProcessPool>);
 
 impl Drop for FunctionProcesses {
@@ -310,13 +310,13 @@ impl Drop for FunctionProcesses {
 /// A thread of a worker of a cluster.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeTaskRunner {
-    /// None: it is being dropped.
+    /// None while dropped.
     runner: Option<TaskRunner>,
     _processes: Arc<FunctionProcesses>,
 }
 
-/// The instruction set of Fourier transforms in this process, and by how many roundings they differ on another one. All else has
-/// the same bits on each.
+/// The instruction set of Fourier transforms in this process, and the difference in roundings from other ones.
+/// Everything else has the same bits on all.
 #[pyfunction]
 pub(crate) fn _instruction_set() -> (&'static str, f64) {
     (fft_instruction_set(), FFT_ROUNDINGS)
@@ -346,22 +346,22 @@ impl NativeTaskRunner {
         Ok(PyBytes::new(py, &answer))
     }
 
-    /// Ends what it does.
+    /// Stops its work.
     fn stop(&self) {
         self.runner.iter().for_each(TaskRunner::stop);
     }
 }
 
 impl Drop for NativeTaskRunner {
-    /// Waits for the thread, which may need the interpreter to let go of what its operators hold.
+    /// Waits for the thread, which may need the interpreter to release its operators' objects.
     fn drop(&mut self) {
         let runner = self.runner.take();
         attach(|py| detach(py, || drop(runner)));
     }
 }
 
-/// Samples below the end of a snapshot may have been replaced since the last batch; what was appended does not matter. Of
-/// thousands of signals, those are checked that a batch reads.
+/// Whether samples below the end of a snapshot may have been replaced since the last batch; appended ones do not
+/// matter. Of thousands of signals, only those that a batch reads are checked.
 fn snapshot_check(signals: Vec<OpenSnapshot>, prepared: &PreparedTasks) -> Arc<SnapshotCheck> {
     let mut by_id: HashMap<SignalId, Vec<usize>> = HashMap::new();
     for (at, open) in signals.iter().enumerate() {
@@ -385,8 +385,8 @@ fn snapshot_check(signals: Vec<OpenSnapshot>, prepared: &PreparedTasks) -> Arc<S
     })
 }
 
-/// Options that client and workers must have alike: results do not depend on the number of workers, but what is done in tasks
-/// does, where there is only one.
+/// Options that client and workers must share: results do not depend on the number of workers, but the division into
+/// tasks does if there is only one.
 pub(super) fn as_on_cluster(settings: &mut RunOptions<'_>) {
     settings.workers = settings.workers.max(2);
     settings.auto_workers = false;

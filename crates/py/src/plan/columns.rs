@@ -1,4 +1,4 @@
-//! Converts tables, columns and breaks to and from what Python functions of rows take and return.
+//! Converts tables, columns and breaks between plans and Python functions of rows.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::table::NativeTable;
 /// Name, dtype, and width if each row has a list.
 pub(super) type FieldDescription = (String, String, Option<usize>);
 
-/// Rows keep these if a function does not return them.
+/// Kept from the input unless a function returns them.
 const INDEX_FIELDS: [&str; 3] = ["start", "end", "time"];
 
 const TIME_DTYPE: &str = "datetime64[ns]";
@@ -145,7 +145,7 @@ fn bools(values: &Buffer) -> Vec<bool> {
     flags.iter().map(|flag| flag.get()).collect()
 }
 
-/// The columns that a function returned, with index fields of its input where it returned none.
+/// The columns that a function returned, and index fields of its input that it did not return.
 pub(super) fn batch_from_result(
     py: Python<'_>,
     result: &Bound<'_, PyAny>,
@@ -166,7 +166,7 @@ pub(super) fn batch_from_result(
         }
     });
     let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
-    // Not their length: that of a table is its rows.
+    // Not their length: a table's is its number of rows.
     let names = result.call_method0("keys").map_err(raised)?;
     let count = names.try_iter().map_err(raised)?.count();
     if count > columns.len() {

@@ -12,7 +12,7 @@ use super::report::MeasurementFields;
 use crate::errors::Result;
 use crate::expr::Expr;
 
-/// A control of the engine; `isochrony.Control`, its public class, wraps it.
+/// The engine's control; `isochrony.Control`, its public class, wraps it.
 #[pyclass(frozen, module = "isochrony._native")]
 #[derive(Default)]
 pub(crate) struct NativeControl {
@@ -26,8 +26,8 @@ impl NativeControl {
         Self::default()
     }
 
-    /// Gives parameters of a plan's last operator other values, from an index on or (None) at once; functions are traced as
-    /// when it was added.
+    /// Changes parameters of a plan's last operator, from an index on or (None) at once; functions are traced as when
+    /// it was added.
     fn set(
         &self,
         py: Python<'_>,
@@ -71,7 +71,7 @@ impl NativeControl {
         })?)
     }
 
-    /// Whether a branch was added, and has not ended.
+    /// Whether a branch was added and has not ended.
     fn has(&self, branch: PyRef<'_, NativePlan>) -> bool {
         self.control.has(&branch.plan)
     }
@@ -85,7 +85,7 @@ impl NativeControl {
         })?)
     }
 
-    /// Gives a stage another number of replicas.
+    /// Changes the number of replicas of a stage.
     fn set_replicas(&self, py: Python<'_>, stage: usize, replicas: usize) -> Result<()> {
         let control = self.control.clone();
         Ok(crate::interpreter::detach(py, || {
@@ -93,7 +93,7 @@ impl NativeControl {
         })?)
     }
 
-    /// Gives a link another capacity.
+    /// Changes the capacity of a link.
     fn set_link_capacity(&self, py: Python<'_>, link: usize, size: u64) -> Result<()> {
         let control = self.control.clone();
         Ok(crate::interpreter::detach(py, || {
@@ -101,7 +101,7 @@ impl NativeControl {
         })?)
     }
 
-    /// What stages and links did so far.
+    /// Measurements of stages and links so far.
     fn measurement(&self, py: Python<'_>) -> Result<MeasurementFields> {
         let control = self.control.clone();
         let measured = crate::interpreter::detach(py, || control.measurement())?;

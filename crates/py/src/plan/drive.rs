@@ -1,7 +1,7 @@
-//! Feeds that Python code drives: `isochrony.listen` of a sound card or of a SeedLink server.
+//! Feeds driven by Python code: `isochrony.listen` of a sound card or a SeedLink server.
 //!
-//! The Python half has `begin(pusher)` and `stop()`; its threads pass arrays to the pusher. Order, gaps and times are
-//! the engine's.
+//! The Python half has `begin(pusher)` and `stop()`; its threads pass arrays to the pusher. The engine handles order,
+//! gaps and times.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl Driver for PyDriver {
 
     fn stop(&self) {
         let Ok(object) = self.object.get() else {
-            // It is gone already.
+            // The feed has been dropped.
             return;
         };
         attach(|py| {
@@ -57,7 +57,7 @@ impl Driver for PyDriver {
     }
 }
 
-/// Hands arrays to the run of a feed.
+/// Passes arrays to the run of a feed.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativePusher {
     to: Pusher,
@@ -67,7 +67,7 @@ pub(crate) struct NativePusher {
 impl NativePusher {
     /// Pushes a 1-D array of the feed's dtype; `first` is the driver's index of its first sample. `time`: trusted civil
     /// time of the first sample; `taken`: arrival by this machine's clock. With `wait` it waits for room, else an array
-    /// without room is dropped and counted. Returns whether it was taken.
+    /// without room is dropped and counted. Returns whether it was accepted.
     #[pyo3(signature = (samples, first, *, time=None, taken=None, session=0, wait=true))]
     #[allow(clippy::too_many_arguments)] // By name, from Python.
     fn push(
@@ -103,7 +103,7 @@ impl NativePusher {
         self.to.malformed();
     }
 
-    /// Nothing follows.
+    /// Ends the feed.
     fn end(&self) {
         self.to.end();
     }
@@ -117,7 +117,7 @@ impl NativePusher {
 
 #[pymethods]
 impl NativeListener {
-    /// A feed that an object drives; `saved` is a JSON object by which a saved plan names it.
+    /// A feed driven by an object; `saved` is its JSON object in a saved plan.
     #[staticmethod]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn driven(

@@ -40,7 +40,7 @@ impl NativeFollowed {
         Ok(Self { followed })
     }
 
-    /// Counters by name, over all executions.
+    /// Counters by name, of all executions.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         self.followed.counts().named()
     }

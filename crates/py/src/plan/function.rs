@@ -13,7 +13,7 @@ use crate::interpreter::attach;
 #[derive(Clone)]
 pub(super) struct Function {
     pub(super) object: Callable,
-    /// Its name as it is printed.
+    /// Printed name.
     pub(super) shown: String,
     /// `module:name`, if it can be imported.
     pub(super) import: Option<String>,
@@ -31,7 +31,7 @@ impl Function {
             })
     }
 
-    /// Its form in a plan that is sent, with the function beside it.
+    /// Its form in a sent plan, with the function beside it.
     pub(super) fn sent(&self, objects: &mut SentObjects) -> Result<Value, PlanError> {
         let object = self.object.get().map_err(|error| PlanError::Unreadable {
             why: error.to_string(),
@@ -57,8 +57,8 @@ impl Function {
         Self::import_named(saved, "function", imports)
     }
 
-    /// As [`import`](Self::import), for another key. No other code imports what a saved plan names. A sent plan brings
-    /// its function.
+    /// Like [`import`](Self::import), for another key. Only here is code imported that a saved plan names. A sent plan
+    /// brings its functions.
     pub(super) fn import_named(
         saved: &Map<String, Value>,
         key: &str,
@@ -93,7 +93,7 @@ pub(super) fn unitless(stream: StreamId) -> StreamId {
     stream.with_calibration(Calibration::default()).intern()
 }
 
-/// Dtype and width of the values that a function sees; width 0 for samples.
+/// Dtype and width of the values that a function gets; width 0 for samples.
 pub(super) fn seen(port: &PortType, counts: bool) -> Option<(DType, usize)> {
     let (dtype, stream) = (port.dtype()?, port.stream_id()?);
     let dtype = if counts {

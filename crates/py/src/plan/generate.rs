@@ -43,7 +43,7 @@ impl Generator {
             unit,
             start,
         } = self;
-        // With a start, index and rate determine times, so generators with the same start share a grid.
+        // Index and rate determine the times of a start, so generators with the same start share a grid.
         let grid = start.and_then(|start| TimebaseId::grid(start, rate).ok());
         let timebase = grid.unwrap_or(TimebaseId::CIVIL);
         let stream = Stream::new(function.shown.clone(), timebase, rate)

@@ -1,4 +1,4 @@
-//! A part of a plan on another host: its two sides, between which `isochrony/cluster` carries messages as `bytes`.
+//! Part of a plan on another host: both ends, between which `isochrony/cluster` carries messages as `bytes`.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) fn host_arguments(
 
 #[pymethods]
 impl NativeHostInbox {
-    /// Takes a message by its number.
+    /// Adds a message by its number.
     fn push(&self, py: Python<'_>, number: u64, message: &[u8]) -> Result<()> {
         let pushed = detach(py, || self.inbox.push(number, message, &PickledExceptions));
         Ok(pushed.map_err(|error| {
@@ -49,32 +49,32 @@ impl NativeHostInbox {
         })?)
     }
 
-    /// The number up to which messages were read, once it is larger than `after`; None after `wait` seconds, or if no more
-    /// are wanted.
+    /// The number up to which messages were read, once it exceeds `after`; None after `wait` seconds, or if no more are
+    /// needed.
     fn read_after(&self, py: Python<'_>, after: u64, wait: f64) -> Option<u64> {
         let wait = Duration::try_from_secs_f64(wait).unwrap_or_default();
         detach(py, || self.inbox.read_after(after, wait))
     }
 
-    /// Number of the last message that arrived.
+    /// Number of the last message received.
     #[getter]
     fn arrived(&self) -> u64 {
         self.inbox.arrived()
     }
 
-    /// Bytes of all messages that arrived.
+    /// Bytes of all messages received.
     #[getter]
     fn received_bytes(&self) -> u64 {
         self.inbox.bytes()
     }
 
-    /// Most bytes that may be under way.
+    /// Maximum bytes in flight.
     #[getter]
     fn window(&self) -> u64 {
         self.inbox.window()
     }
 
-    /// Whether nothing more is wanted, or follows.
+    /// Whether no more messages are needed or follow.
     fn is_done(&self) -> bool {
         self.inbox.is_done()
     }
@@ -85,7 +85,7 @@ impl NativeHostInbox {
         self.inbox.fail(Box::new(error));
     }
 
-    /// The form of the plan for a new process after its host was lost; None if a source cannot go on.
+    /// The form of the plan for a new process after its host was lost; None if a source cannot resume.
     fn resumed(&self, form: &str) -> Option<String> {
         let form = serde_json::from_str(form).ok()?;
         Some(self.inbox.resumed(&form)?.to_string())
@@ -95,15 +95,15 @@ impl NativeHostInbox {
 /// A plan on the host of its sources.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeHostRun {
-    /// None: it is being dropped.
+    /// None while dropped.
     run: Option<HostRun>,
-    /// Keeps what the plan refers to.
+    /// Keeps the objects that the plan refers to.
     _objects: Vec<Arc<Py<PyAny>>>,
 }
 
 #[pymethods]
 impl NativeHostRun {
-    /// Starts a plan, of the form and the objects that `ClusterRun.open_host` was given. `first`: number of its first message.
+    /// Starts a plan from the form and objects of `ClusterRun.open_host`. `first`: number of its first message.
     #[new]
     fn new(
         py: Python<'_>,
@@ -117,7 +117,7 @@ impl NativeHostRun {
         let shared = RunContext::new(None, Nesting::current());
         let shared: Arc<dyn Any + Send + Sync> = Arc::new(shared);
         let mut settings = options.settings;
-        // In one thread each sample reaches the link before the next is asked for.
+        // With one thread, each sample reaches the link before the next is read.
         (settings.workers, settings.auto_workers, settings.pin) = (1, false, false);
         let context = RunnerContext {
             shared: Some(shared),
@@ -139,7 +139,7 @@ impl NativeHostRun {
         })
     }
 
-    /// The message behind `sent` and its number, if `window` bytes allow it; None after `wait` seconds.
+    /// The message after `sent` and its number, if `window` bytes allow it; None after `wait` seconds.
     fn next<'py>(
         &self,
         py: Python<'py>,
@@ -153,7 +153,7 @@ impl NativeHostRun {
         Some((number, PyBytes::new(py, &message)))
     }
 
-    /// The client has read all messages up to this one; False: what follows it is not kept.
+    /// The client has read all messages up to this one; False if later ones were not kept.
     fn acknowledge(&self, number: u64) -> bool {
         let mut run = self.run.iter();
         run.any(|run| run.buffer().acknowledge(number))
@@ -164,14 +164,14 @@ impl NativeHostRun {
         self.run.iter().all(|run| run.buffer().is_done())
     }
 
-    /// Ends it.
+    /// Stops it.
     fn stop(&self, py: Python<'_>) {
         detach(py, || self.run.iter().for_each(HostRun::stop));
     }
 }
 
 impl Drop for NativeHostRun {
-    /// Waits for the thread, which may need the interpreter to let go of what its operators hold.
+    /// Waits for the thread, which may need the interpreter to release its operators' objects.
     fn drop(&mut self) {
         let run = self.run.take();
         attach(|py| detach(py, || drop(run)));

@@ -1,4 +1,4 @@
-//! Which functions a saved plan may import.
+//! Functions that a saved plan may import.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::owner::ObjectKeeper;
 use super::sent::ReceivedObjects;
 use crate::errors::{PackageError, Result};
 
-/// Importing a module runs its code, and anybody may have written the plan, so the default is none.
+/// Importing a module runs its code, and a plan may come from anyone, so the default is none.
 #[derive(Debug, Clone, Default)]
 pub(super) enum AllowedFunctions {
     #[default]
@@ -63,7 +63,7 @@ impl AllowedFunctions {
 pub(super) struct Imports {
     pub(super) allowed: AllowedFunctions,
     pub(super) kept: ObjectKeeper,
-    /// What came with a plan that was sent.
+    /// Objects sent with a plan.
     pub(super) received: Arc<ReceivedObjects>,
 }
 

@@ -1,4 +1,4 @@
-//! `isochrony.jit`: functions that Numba compiled, called without the interpreter.
+//! `isochrony.jit`: functions compiled by Numba, called without the interpreter.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use crate::memory::Compiled;
 pub(super) struct JitOperator {
     function: Function,
     compiled: Arc<Compiled>,
-    /// Types that it was compiled for.
+    /// Types that it is compiled for.
     input: (DType, usize),
-    /// Results say which windows pass.
+    /// Results select windows.
     filter: bool,
     dtype: DType,
     width: usize,
@@ -32,7 +32,7 @@ pub(super) struct JitOperator {
 }
 
 impl JitOperator {
-    /// Compiles a function for what flows through a port.
+    /// Compiles a function for the type of a port.
     pub(super) fn kept(
         py: Python<'_>,
         function: Function,
@@ -67,7 +67,7 @@ impl JitOperator {
         }))
     }
 
-    /// Reads one of a saved plan, and compiles it for this input.
+    /// Reads a saved plan's function and compiles it for this input.
     pub(super) fn from_saved(
         saved: &Map<String, Value>,
         inputs: &[PortType],
@@ -135,7 +135,7 @@ impl JitOperator {
         let shown = &self.function.shown;
         let message = match self.compiled.call(values.bytes(), sizes, out, row) {
             Some(1) => return Ok(()),
-            // Numba prints an exception and leaves 0; a status s comes as 2 s + 1.
+            // Numba prints an exception and leaves 0; a status s is returned as 2 s + 1.
             Some(0) => {
                 format!("{shown} raised an exception, which Numba has printed; fix the function")
             }

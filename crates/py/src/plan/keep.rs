@@ -19,7 +19,7 @@ fn place(py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<SignalLocation> {
 
 #[pymethods]
 impl NativePlan {
-    /// Keeps what flows in a signal of an open store: "refuse", "overwrite" or "append" to one that exists.
+    /// Stores the plan's output in a signal of an open store: "refuse", "overwrite" or "append" to an existing one.
     fn sink(
         &self,
         py: Python<'_>,
@@ -42,7 +42,7 @@ impl NativePlan {
         self.then_factory(py, SharedFactory::new(SinkFactory::new(target)))
     }
 
-    /// Appends what flows to a signal of an open store.
+    /// Appends the plan's output to a signal of an open store.
     fn append(&self, py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<Self> {
         let target = SignalSink::new(place(py, signal)?, IfExists::Append);
         self.then_factory(py, SharedFactory::new(SinkFactory::new(target)))

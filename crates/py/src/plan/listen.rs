@@ -90,7 +90,7 @@ impl NativeListener {
         })
     }
 
-    /// Where it listens.
+    /// Its address.
     #[getter]
     fn address(&self) -> String {
         self.listener.address().to_string()
@@ -101,7 +101,7 @@ impl NativeListener {
         self.listener.counts().named()
     }
 
-    /// Takes the late samples that were kept: index and civil time (ns since 1970) of the first, and the bytes.
+    /// Removes and returns the late samples kept: index and civil time (ns since 1970) of the first, and the bytes.
     fn take_late<'py>(&self, py: Python<'py>) -> Vec<(i64, Option<i64>, Bound<'py, PyBytes>)> {
         let pieces = self.listener.take_late().into_iter();
         let piece = |late: LateSamples| {
@@ -111,7 +111,7 @@ impl NativeListener {
         pieces.map(piece).collect()
     }
 
-    /// Dtype of the samples, as NumPy names it, in native byte order.
+    /// NumPy dtype of the samples in native byte order.
     #[getter]
     fn dtype(&self) -> String {
         match self.listener.port().dtype() {
@@ -120,7 +120,7 @@ impl NativeListener {
         }
     }
 
-    /// The unit that the sender says its values have; None if it said nothing of its recording.
+    /// The unit stated by the sender; None if it has not described its recording.
     #[getter]
     fn sender_unit(&self) -> Option<String> {
         self.listener.sender_unit()
@@ -150,8 +150,9 @@ impl NativeListener {
 
 #[pymethods]
 impl NativePlan {
-    /// Sends the plan's samples to an address and passes them on. Simulates faults of a network, to test listeners: `loss`
-    /// and `twice` are the probabilities that a frame is dropped or sent twice, `jitter` is its longest delay in seconds.
+    /// Sends the plan's samples to an address and passes them on. Simulates network faults, to test listeners: `loss`
+    /// and `twice` are the probabilities that a frame is dropped or sent twice, `jitter` is its maximum delay in
+    /// seconds.
     #[pyo3(signature = (address, speed, frame, loss, twice, jitter, seed))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn send(

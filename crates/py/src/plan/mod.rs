@@ -1,6 +1,6 @@
 //! Plans: the native half of `isochrony.plan`.
 //!
-//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters: a new one needs no code
+//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters, so a new one needs no code
 //! here. Runs use the calling thread ([`running`]).
 
 use isochrony_flow::{
@@ -86,7 +86,7 @@ impl NativePlan {
         Self { plan, owner }
     }
 
-    /// A plan over this one and others, with their objects and those of `kept`.
+    /// A plan with this one and others as inputs, with their objects and those of `kept`.
     fn of_inputs(
         &self,
         py: Python<'_>,
@@ -135,7 +135,7 @@ impl NativePlan {
 
 #[pymethods]
 impl NativePlan {
-    /// Reads a signal or a selection, on the clock of another signal where one is given.
+    /// Reads a signal or a selection, optionally on the clock of another signal.
     #[staticmethod]
     #[pyo3(signature = (source, segment=None, clock=None, io=None))]
     fn scan(
@@ -165,8 +165,8 @@ impl NativePlan {
         Ok(Plan::scan_part(SharedRecording::new(stored), None, segment).into())
     }
 
-    /// Reads an array, without a copy where it is contiguous. Its first sample has index 0 and a civil time, or an index
-    /// of a signal that was sampled by the same clock.
+    /// Reads an array, without a copy if contiguous. Its first sample has index 0 and a civil time, or an index of a
+    /// signal on the same clock.
     #[staticmethod]
     #[pyo3(signature = (array, rate, unit, segment=None, start=None, clock=None, index=0))]
     #[allow(clippy::too_many_arguments)] // Called by `isochrony.scan` alone.
@@ -210,7 +210,7 @@ impl NativePlan {
         Ok(Plan::scan_part(SharedRecording::new(recording), None, segment).into())
     }
 
-    /// Adds an operator by its name; `params` is a JSON object.
+    /// Adds an operator by name; `params` is a JSON object.
     #[pyo3(signature = (name, params="{}", others=vec![]))]
     fn then(
         &self,
@@ -238,7 +238,7 @@ impl NativePlan {
         self.apply(function.py(), name, params, &others)
     }
 
-    /// Adds an operator to whose parameters, a JSON object, traced functions are added by name, as "fields".
+    /// Adds an operator by name; traced functions are added to its parameters, a JSON object, by name, as "fields".
     fn traced_fields(
         &self,
         name: &str,
@@ -257,7 +257,7 @@ impl NativePlan {
         self.apply(fields.py(), name, params, &[])
     }
 
-    /// What comes out, in words.
+    /// Description of the output.
     #[getter]
     fn port(&self) -> String {
         self.plan.port().to_string()
@@ -269,7 +269,7 @@ impl NativePlan {
         self.plan.port().kind()
     }
 
-    /// Samples from one window to the next; 1 where there are no windows.
+    /// Samples from one window to the next; 1 without windows.
     #[getter]
     fn hop(&self) -> u64 {
         match self.plan.port() {
@@ -278,25 +278,25 @@ impl NativePlan {
         }
     }
 
-    /// Whether rows are spectra of complex samples; None where they are no spectra.
+    /// Whether rows are spectra of complex samples; None if they are not spectra.
     #[getter]
     fn complex_spectra(&self) -> Option<bool> {
         self.plan.complex_spectra()
     }
 
-    /// What frequencies in Hz the values of a row are of; None where rows are no spectra.
+    /// Frequencies in Hz of a row's values; None if rows are not spectra.
     #[getter]
     fn frequencies(&self) -> Option<Vec<f64>> {
         self.plan.frequencies()
     }
 
-    /// The plan as written and as it will run.
+    /// The plan as written and as optimised.
     fn explain(&self, py: Python<'_>) -> String {
-        // It looks at the files of stores, of which a server may take its time.
+        // It reads files of stores, possibly from a slow server.
         crate::interpreter::detach(py, || self.plan.explain())
     }
 
-    /// Costs of operators by themselves, as JSON; kept for predictions if `save`.
+    /// Measures the costs of operators in isolation; returns JSON; `save` keeps them for predictions.
     fn characterise(
         &self,
         py: Python<'_>,
@@ -308,7 +308,7 @@ impl NativePlan {
         (options.samples, options.repeats) = (samples, repeats);
         let costs = crate::interpreter::detach(py, || self.plan.characterise(&options))?;
         if let Some(path) = OperatorCosts::path().filter(|_| save) {
-            // One that cannot be read is replaced.
+            // An unreadable one is replaced.
             let mut known = OperatorCosts::load(&path).unwrap_or_else(|_| OperatorCosts::none());
             for cost in &costs {
                 known.note(MeasuredOperator {
@@ -337,8 +337,8 @@ impl NativePlan {
         Ok(format!("{saved:#}"))
     }
 
-    /// A plan from JSON text, over the stores that it names or over one that is open. Of Python functions it may import
-    /// those of `functions`, as "module:name", or `all_functions`.
+    /// Reads a plan from JSON text, over the stores that it names or one that is open. It may import the Python
+    /// functions in `functions`, as "module:name", or `all_functions`.
     #[staticmethod]
     #[pyo3(signature = (text, store=None, functions=Vec::new(), all_functions=false))]
     fn from_json(
@@ -362,26 +362,26 @@ impl NativePlan {
         Ok(Self::owned(plan, imports.kept.owner(py, [])?))
     }
 
-    /// Type of a window's values as a function sees them, and how many there are: 0 of samples without windows.
+    /// Type and number of a window's values for a function; 0 for samples without windows.
     fn row(&self, counts: bool) -> Option<(&'static str, usize)> {
         let (dtype, width) = function::seen(&self.plan.port(), counts)?;
         Some((dtype.name(), width))
     }
 
-    /// Sample rate of the results in Hz, numerator and denominator; None where they have none.
+    /// Sample rate of the results in Hz, numerator and denominator; None if they have none.
     #[getter]
     fn rate(&self) -> Option<(u64, u64)> {
         let rate = self.plan.port().stream()?.rate;
         Some((rate.num(), rate.den()))
     }
 
-    /// Whether the results are counts, of which a calibration makes values.
+    /// Whether the results are counts with a calibration.
     #[getter]
     fn gives_counts(&self) -> bool {
         BatchEncoder::gives_counts(&self.plan.port())
     }
 
-    /// Names and types of the fields of rows; None where there are none.
+    /// Names and types of the rows' fields; None without rows.
     fn fields(&self) -> Option<Vec<(String, String, Option<usize>)>> {
         match self.plan.port() {
             PortType::Rows { fields, .. } => Some(columns::describe_fields(fields)),
@@ -389,13 +389,13 @@ impl NativePlan {
         }
     }
 
-    /// How many outputs the last operator has.
+    /// Number of outputs of the last operator.
     #[getter]
     fn outputs(&self) -> usize {
         self.plan.outputs()
     }
 
-    /// One of the outputs of the last operator.
+    /// One of the last operator's outputs.
     fn output(&self, py: Python<'_>, output: u16) -> Result<Self> {
         let owner = self.owner.as_ref().map(|owner| owner.clone_ref(py));
         Ok(Self::owned(self.plan.output(output)?, owner))

@@ -1,8 +1,7 @@
 //! Nesting of runs: functions that plans call may run plans.
 //!
-//! A function that runs the plan that calls it, directly or through others, would never end, and each run takes a part
-//! of the thread's stack. So a run knows inside of which functions it is, also in worker threads, and in worker
-//! processes how deep.
+//! A function that runs its own plan, directly or through others, would never end, and each run uses stack. So a run
+//! knows the functions that it is nested in, also in worker threads, and the depth in worker processes.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -15,21 +14,21 @@ use crate::errors::{PackageError, Result};
 /// Each run takes some ten KiB of stack.
 const MAX_DEPTH: usize = 16;
 
-/// Tells a worker process its depth.
+/// Passes the depth to a worker process.
 const DEPTH_VARIABLE: &str = "ISOCHRONY_NESTING";
 
 thread_local! {
-    /// Functions inside of which this thread is.
+    /// Functions that this thread is inside of.
     static CURRENT: RefCell<Option<Arc<Nesting>>> = const { RefCell::new(None) };
 }
 
-/// Functions that called one another through runs, by address, innermost last.
+/// Functions that called each other through runs, by address, innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
     functions: Vec<usize>,
 }
 
-/// This thread is inside of a function until it is dropped.
+/// This thread is inside a function until it is dropped.
 pub(crate) struct NestingGuard(Option<Arc<Nesting>>);
 
 impl Drop for NestingGuard {
@@ -46,15 +45,15 @@ impl Nesting {
             .unwrap_or_default()
     }
 
-    /// One level deeper, inside of a function.
+    /// One level deeper, inside a function.
     pub(crate) fn inside(&self, function: &Arc<Py<PyAny>>) -> Arc<Self> {
         let mut functions = self.functions.clone();
         functions.push(Arc::as_ptr(function).addr());
         Arc::new(Self { functions })
     }
 
-    /// One level deeper, inside of a progress function or signal handler. That may run the plan itself, since its run
-    /// ends before this one continues.
+    /// One level deeper, inside a progress function or signal handler, which may run the plan itself: that run ends
+    /// before this one continues.
     pub(super) fn inside_handler(&self) -> Arc<Self> {
         let mut functions = self.functions.clone();
         // No function has this address.
@@ -62,7 +61,7 @@ impl Nesting {
         Arc::new(Self { functions })
     }
 
-    /// Enters it in this thread, until the guard is dropped.
+    /// Enters it in this thread until the guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> NestingGuard {
         let now = Some(Arc::clone(self));
         NestingGuard(CURRENT.with(|current| current.replace(now)))
@@ -102,10 +101,10 @@ impl Nesting {
     }
 }
 
-/// Depth at which this process was started.
+/// Depth at which this process started.
 fn outside() -> usize {
-    static OUTSIDE: OnceLock<usize> = OnceLock::new();
-    *OUTSIDE.get_or_init(|| {
+    static PROCESS_DEPTH: OnceLock<usize> = OnceLock::new();
+    *PROCESS_DEPTH.get_or_init(|| {
         let text = std::env::var(DEPTH_VARIABLE).unwrap_or_default();
         text.parse().unwrap_or(0)
     })

@@ -1,9 +1,9 @@
 //! Owners of the Python objects that plans refer to, visible to Python's garbage collector.
 //!
-//! Plans of the engine are reference counted, and Python's collector does not see these counts. If a plan kept a
-//! function that refers to the plan's keeper, neither would be freed. So a plan has a weak reference ([`Callable`]),
-//! and an [`Owner`], a Python object to which each later [`NativePlan`](super::NativePlan) refers, keeps the function.
-//! Owners refer to their inputs' owners, so each reference is counted and visited once.
+//! Plans of the engine are reference counted, which Python's collector does not see. If a plan kept a function that
+//! refers to the plan's owner, neither would be freed. So a plan has a weak reference ([`Callable`]), and an [`Owner`],
+//! a Python object to which each later [`NativePlan`](super::NativePlan) refers, keeps the function. Owners refer to
+//! their inputs' owners, so each reference is counted and visited once.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,12 +15,12 @@ use pyo3::prelude::*;
 use crate::interpreter::attach;
 use crate::memory::references;
 
-/// A Python object that a plan refers to and an [`Owner`] keeps.
+/// A Python object that a plan uses and an [`Owner`] keeps.
 #[derive(Clone)]
 pub(crate) struct Callable(Weak<Py<PyAny>>);
 
 impl Callable {
-    /// The object, while a run needs it.
+    /// The object, during a run.
     pub(crate) fn get(&self) -> Result<Arc<Py<PyAny>>, OpError> {
         let message = "the plan was taken apart before it ran; keep it as long as it is needed";
         let gone = || OpErrorKind::Failed(Cause::from(message)).into();
@@ -38,7 +38,7 @@ struct KeptObjects {
 }
 
 impl ObjectKeeper {
-    /// Returns the plan's reference to the object.
+    /// Keeps an object; returns the plan's reference to it.
     pub(crate) fn keep(&self, object: Py<PyAny>) -> Callable {
         let object = Arc::new(object);
         let callable = Callable(Arc::downgrade(&object));
@@ -90,7 +90,7 @@ impl Owner {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // Only attached threads take these locks, and only briefly.
         if let Ok(objects) = self.objects.try_lock() {
-            // A run shares it (`Owner::objects_of`), so it is not this owner's alone.
+            // A run may share it (`Owner::objects_of`).
             let own = objects
                 .iter()
                 .filter(|object| Arc::strong_count(object) == 1);
@@ -104,7 +104,7 @@ impl Owner {
     }
 
     fn __clear__(&self) {
-        // Without the locks: dropping may run Python code.
+        // Without the locks, since dropping may run Python code.
         let objects = self.objects.lock().map(|mut all| std::mem::take(&mut *all));
         let others = self.others.lock().map(|mut all| std::mem::take(&mut *all));
         drop((objects, others));
@@ -121,8 +121,8 @@ impl Owner {
 
     /// All objects that owners and their owners keep.
     ///
-    /// A run holds these from start to end, and takes and drops them while attached: if operators changed the counts
-    /// during a collection, the collector would see inconsistent numbers.
+    /// A run holds them from start to end, and takes and drops them while attached: if operators changed counts during
+    /// a collection, the collector would see inconsistent numbers.
     pub(crate) fn objects_of<'a>(
         py: Python<'_>,
         owners: impl IntoIterator<Item = &'a Py<Self>>,

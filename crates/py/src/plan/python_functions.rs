@@ -12,13 +12,13 @@ use super::{NativePlan, columns, generate};
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg};
 
-/// Function, how it is shown, import name.
+/// Function, printed name, import name.
 type NamedFunction = (Py<PyAny>, String, Option<String>);
 
 #[pymethods]
 impl NativePlan {
-    /// Adds an operator that calls a Python function: "filter", "map" or "each". `fields` are those of rows that a map
-    /// of rows gives; `state` and `on_break` are functions, with their names and import names.
+    /// Adds an operator that calls a Python function: "filter", "map" or "each". `fields` are the result's, for a map
+    /// of rows; `state` and `on_break` are functions with their names and import names.
     #[pyo3(signature = (how, function, shown, import_name=None, dtype=None, width=1, counts=false, on_workers="auto", sequential=false, fields=None, state=None, on_break=None))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn python(
@@ -62,7 +62,7 @@ impl NativePlan {
         self.of_inputs(py, plan, &[], &kept)
     }
 
-    /// Adds an operator that is a Python class; `factory` makes it for each run, `params` are what it is saved with.
+    /// Adds an operator that is a Python class; `factory` creates it for each run, `params` are saved.
     #[pyo3(signature = (factory, shown, import_name=None, params=None, others=vec![]))]
     fn operator(
         &self,
@@ -81,7 +81,7 @@ impl NativePlan {
         self.of_inputs(py, plan, &others, &kept)
     }
 
-    /// Adds an operator that Numba compiles: a filter where no dtype is given.
+    /// Adds an operator compiled by Numba: a filter unless a dtype is given.
     #[pyo3(signature = (function, shown, import_name=None, dtype=None, width=1, counts=false))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn jit(
@@ -103,7 +103,7 @@ impl NativePlan {
         self.of_inputs(py, plan, &[], &kept)
     }
 
-    /// Reads what a function's iterators make.
+    /// Reads what a function's iterators yield.
     #[staticmethod]
     #[pyo3(signature = (function, shown, import_name, dtype, rate, unit, start=None, segment=None))]
     #[allow(clippy::too_many_arguments)] // Called from one place.

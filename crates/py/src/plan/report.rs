@@ -1,4 +1,4 @@
-//! The report of a run: on request a dict with the fields of the dataclasses in `isochrony/report.py`.
+//! The report of a run: on request a dict with the fields of `isochrony/report.py`.
 
 use isochrony_flow::{
     BranchReport, ChangeReport, LinkReport, PlanWorkerReport, ProcessReport, Report,
@@ -6,7 +6,7 @@ use isochrony_flow::{
 };
 use pyo3::prelude::*;
 
-/// A report that nobody has asked for yet: most callers of `collect` do not.
+/// A report, converted on request: most callers of `collect` ignore it.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeReport(Report);
 
@@ -166,7 +166,7 @@ impl From<&StageMeasurement> for MeasurementFields {
     }
 }
 
-/// `isochrony.tuning.TuningReport`; with decisions and the bottleneck in words, too.
+/// `isochrony.tuning.TuningReport`, with decisions and bottleneck as text.
 fn tuning_json(tuning: &TuningReport) -> String {
     let decisions = tuning.decisions.iter().map(ToString::to_string);
     serde_json::json!({
@@ -177,7 +177,7 @@ fn tuning_json(tuning: &TuningReport) -> String {
     .to_string()
 }
 
-/// `isochrony.report.ChangeReport`; its parameters as JSON.
+/// `isochrony.report.ChangeReport`, with parameters as JSON.
 #[derive(IntoPyObject)]
 struct ChangeFields {
     operator: &'static str,

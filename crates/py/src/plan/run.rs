@@ -12,8 +12,7 @@ use crate::errors::Result;
 
 #[pymethods]
 impl NativePlan {
-    /// Runs this plan and others as one and gathers what comes out of each. `progress` is called with samples done and in
-    /// all.
+    /// Runs this plan and others as one and returns their results. `progress` is called with samples done and in total.
     #[pyo3(signature = (others=vec![], options=None, progress=None))]
     fn collect<'py>(
         &self,
@@ -34,7 +33,7 @@ impl NativePlan {
         Ok((objects.collect::<Result<_>>()?, report.into()))
     }
 
-    /// Runs this plan and others as one and drops what comes out.
+    /// Runs this plan and others as one and drops the results.
     #[pyo3(signature = (others=vec![], options=None, progress=None))]
     fn run(
         &self,
@@ -54,7 +53,7 @@ impl NativePlan {
     }
 }
 
-/// Notes how well a plan was predicted that was run by itself.
+/// Records how well a plan run alone was predicted.
 fn check_prediction(plans: &[Plan], report: &Report) {
     if let [plan] = plans {
         plan.check_prediction(report);

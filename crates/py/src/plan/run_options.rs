@@ -16,7 +16,7 @@ use crate::errors::Result;
 /// `isochrony.run_options.RunOptions`.
 #[derive(Default)]
 pub(crate) struct PythonRunOptions {
-    /// Plain values; the run sets references.
+    /// Plain values; references are set by the run.
     pub(super) settings: RunOptions<'static>,
     pub(super) control: Option<Py<NativeControl>>,
     /// `isochrony.cluster.ClusterRun`.
@@ -54,7 +54,7 @@ impl TuningRequest {
 impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {
     type Error = PyErr;
 
-    /// Settings are read by name, so that a new one needs nothing here.
+    /// Settings are read by name, so a new one needs no code here.
     fn extract(options: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let settings = options.getattr("settings")?.cast_into::<PyDict>()?;
         Ok(Self {
@@ -91,7 +91,7 @@ fn setting(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     })
 }
 
-/// The options with which a run would begin, defaults included, as JSON; `control`: whether there is one.
+/// The options with which a run would begin, defaults included, as JSON; `control`: whether it has one.
 #[pyfunction(name = "_effective_options")]
 pub(crate) fn effective_options(options: PythonRunOptions) -> Result<String> {
     let settings = serde_json::to_value(options.settings);

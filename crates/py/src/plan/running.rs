@@ -1,8 +1,7 @@
 //! Executes plans in the calling thread and polls the interpreter meanwhile.
 //!
 //! Python calls signal handlers only in the main thread, while it is attached. An execution is detached, so its
-//! [`Watch`] attaches from time to time to handle signals and report progress; an exception of either ends the
-//! execution.
+//! [`Watch`] attaches at intervals to handle signals and report progress; an exception of either ends the execution.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,12 +20,12 @@ use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
 use crate::workers::process_pool;
 
-/// Attaching takes longer if another thread runs Python code: it releases the interpreter only every 5 ms.
+/// Attaching takes longer than this if another thread runs Python code, which releases the interpreter only every 5 ms.
 const MAX_ATTACH_WAIT: Duration = Duration::from_millis(1);
-/// Polls skipped then, so that waiting takes a twentieth of the execution and polls are still less than 100 ms apart.
+/// Polls skipped then, so that waiting takes a twentieth of the execution and polls stay less than 100 ms apart.
 const SKIPPED_POLLS: u32 = 2;
 
-/// Shared by the operators of a run that call Python.
+/// Shared by a run's operators that call Python.
 pub(crate) struct RunContext {
     processes: Option<Arc<ProcessPool>>,
     nesting: Arc<Nesting>,
@@ -51,7 +50,7 @@ impl RunContext {
     }
 }
 
-/// Runs plans as one. Also returns the reports of its worker processes. `owners` own what the plans refer to.
+/// Runs plans as one; also returns the reports of its worker processes. `owners` own the plans' objects.
 pub(super) fn execute<'a, T: Send>(
     py: Python<'_>,
     plans: &[Plan],
@@ -102,7 +101,7 @@ pub(super) fn execute<'a, T: Send>(
     let (ran, processes) = detach(py, || {
         let ran = run(plans, &options);
         let ended = processes.map(|processes| processes.close());
-        // From here on it does not hold up the interpreter's end.
+        // From here on it does not delay the interpreter's end.
         drop(ends);
         (ran, ended.unwrap_or_default())
     });
@@ -117,11 +116,11 @@ pub(super) fn execute<'a, T: Send>(
 /// Handles signals and reports progress, in the calling thread.
 struct InterpreterPoll {
     progress: Option<Py<PyAny>>,
-    /// Runs that progress functions and signal handlers begin are inside of this one.
+    /// Contains the runs of progress functions and signal handlers.
     nesting: Arc<Nesting>,
     done: Progress,
     polls_to_skip: AtomicU32,
-    /// Whether there is anything to poll for. Unset before the first poll.
+    /// Whether polling is needed. Unset before the first poll.
     is_needed: OnceLock<bool>,
     raised: Mutex<Option<PyErr>>,
 }
@@ -143,7 +142,7 @@ impl InterpreterPoll {
                 self.polls_to_skip.store(SKIPPED_POLLS, Ordering::Relaxed);
             }
             if self.is_needed.get().is_none() {
-                // They are handled in the main thread only.
+                // Only the main thread handles them.
                 let is_needed = self.progress.is_some() || in_main_thread(py)?;
                 let _ = self.is_needed.set(is_needed);
             }

@@ -33,14 +33,13 @@ pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value
         _ => Err(PackageError::new(
             "PlanError",
             "parameter",
-            format!("parameters of {operator} are no object; give them by name"),
+            format!("parameters of {operator} are not an object; give them by name"),
         )
         .into()),
     }
 }
 
-/// All operators that a saved plan may name. Those that write find their targets in `store`, or in the stores that they
-/// name.
+/// All operators that a saved plan may name. Those that write use `store`, or the stores that they name.
 fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
@@ -73,8 +72,8 @@ fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
         })
 }
 
-/// Reads a plan, over the stores that it names or over an open one. `imports` keeps what it refers to, and has what came with
-/// one that was sent.
+/// Reads a plan, over the stores that it names or an open one. `imports` keeps its objects, and has what was sent with
+/// it.
 pub(super) fn read_plan(
     text: &str,
     store: Option<&Arc<OpenStore>>,
@@ -83,7 +82,7 @@ pub(super) fn read_plan(
     read(text, store, imports, Plan::from_json)
 }
 
-/// Plans that were sent together.
+/// Reads plans that were sent together.
 pub(super) fn read_plans(text: &str, imports: &Imports) -> Result<Vec<Plan>> {
     read(text, None, imports, Plan::several_from_json)
 }

@@ -1,4 +1,4 @@
-//! Plans in pickles: what they are sent with, as Python objects.
+//! Plans in pickles, and the Python objects sent with them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) enum ReceivedObject {
     Python(Py<PyAny>),
 }
 
-/// All that came with a plan, which names it by places.
+/// Objects sent with a plan, which refers to them by position.
 #[derive(Default)]
 pub(super) struct ReceivedObjects(Vec<ReceivedObject>);
 
@@ -104,7 +104,7 @@ impl ReceivedObjects {
             let Some(start) = start else {
                 return Ok(segment.clone());
             };
-            // Numbers of grids belong to one process.
+            // Grid numbers are local to a process.
             let mut stream = segment.stream().clone();
             stream.timebase =
                 TimebaseId::grid(start, stream.rate).map_err(|_| unreadable("a time"))?;
@@ -144,14 +144,14 @@ fn unreadable(what: &str) -> PlanError {
     }
 }
 
-/// How [`NativePlan::sent`] marks an object.
+/// Marks an object in [`NativePlan::sent`].
 const SIGNAL: &str = "signal";
 const SAMPLES: &str = "samples";
 const PYTHON: &str = "python";
 
 #[pymethods]
 impl NativePlan {
-    /// The same plans of signals as they are now, whatever is appended later.
+    /// The same plans with snapshots of their signals, whatever is appended later.
     #[staticmethod]
     fn at_snapshots(py: Python<'_>, plans: Vec<PyRef<'_, Self>>) -> Result<Vec<Self>> {
         let owners: Vec<_> = plans
@@ -184,8 +184,8 @@ impl NativePlan {
         Ok((form.to_string(), listed(py, objects)?))
     }
 
-    /// The same of several plans for a process that executes their tasks only; what writes, or is called in this thread, stays
-    /// here.
+    /// Likewise for several plans and a process that only executes their tasks; operators that write, or run in this
+    /// thread, stay here.
     #[staticmethod]
     fn sent_for_tasks<'py>(
         py: Python<'py>,
@@ -206,7 +206,7 @@ impl NativePlan {
         Ok((form.to_string(), listed(py, objects)?))
     }
 
-    /// The plan that another process, or this one, sent.
+    /// Reads a plan sent by another process or this one.
     #[staticmethod]
     fn received(
         py: Python<'_>,
@@ -242,13 +242,13 @@ pub(super) fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, P
 /// Plans that were sent together.
 pub(super) struct ReceivedPlans {
     pub(super) plans: Vec<Plan>,
-    /// Owner of the Python objects that they refer to.
+    /// Owner of their Python objects.
     pub(super) owner: Option<Py<Owner>>,
-    /// Of all signals that they read.
+    /// Snapshots of all signals that they read.
     pub(super) signals: Vec<OpenSnapshot>,
 }
 
-/// The plans of a form for tasks, and the objects that came with it.
+/// The plans of a form for tasks, with the objects sent.
 pub(super) fn received_for_tasks(
     py: Python<'_>,
     text: &str,
@@ -274,7 +274,7 @@ pub(super) fn received_for_tasks(
     })
 }
 
-/// The plan of a form, and the owner of the Python objects that it refers to.
+/// The plan of a form, and the owner of its Python objects.
 pub(super) fn received_part(
     py: Python<'_>,
     form: &str,
@@ -292,7 +292,7 @@ pub(super) struct OpenSnapshot {
     pub(super) snapshot: SignalSnapshot,
 }
 
-/// What reads the form of plans that came with these objects.
+/// Reader for the form of plans sent with these objects.
 fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {
     let objects = objects
         .into_iter()
@@ -300,7 +300,7 @@ fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {
             SIGNAL => {
                 let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
                 let (shared, signal) = decoded(&bytes, opening)?;
-                // Recordings of different snapshots differ, also where one store shows both.
+                // Recordings of different snapshots differ, even of one store.
                 let commit = SignalSnapshot::from_bytes(bytes.as_bytes())?.sequence();
                 Ok(ReceivedObject::Signal {
                     signal,

@@ -1,7 +1,7 @@
 //! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
 //!
 //! The engine builds record batches ([`BatchEncoder`]). `isochrony.table_files.TableFile` writes them; they cross
-//! through Arrow's stream interface without a copy, and the thread attaches once a batch.
+//! Arrow's stream interface without a copy, and the thread attaches once per batch.
 
 use std::sync::Arc;
 
@@ -135,7 +135,7 @@ impl Drop for TableOut {
         if !self.finished {
             attach(|py| {
                 if let Err(error) = self.file.call_method0(py, "abandon") {
-                    // The run has failed and says why.
+                    // The run has failed already and reports why.
                     error.write_unraisable(py, None);
                 }
             });

@@ -1,4 +1,4 @@
-//! Traces functions: calls them once with expressions as arguments.
+//! Traces functions by calling them once with expressions.
 
 use isochrony_flow::PortType;
 use pyo3::prelude::*;
@@ -9,8 +9,8 @@ use crate::expr::row::Row;
 use crate::expr::{Expr, traced};
 
 impl NativePlan {
-    /// Traces a function: of the samples of a window or of a row, with an argument for each input. `wrap`: integers
-    /// wrap.
+    /// Traces a function of the samples of a window or of a row, with an argument per input. `wrap`: integers wrap
+    /// around.
     pub(super) fn trace(
         &self,
         name: &str,

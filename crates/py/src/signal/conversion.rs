@@ -1,6 +1,6 @@
-//! `Signal.time_of` and `Signal.index_of`: between indices and civil time, one at a time or whole arrays.
+//! `Signal.time_of` and `Signal.index_of`: conversions between indices and civil time, of one value or of arrays.
 //!
-//! Arrays are converted in blocks that fit the cache; `isochrony.times` says what they may hold.
+//! Arrays are converted in blocks that fit the cache; `isochrony.times` validates them.
 
 use std::ops::Range;
 
@@ -109,7 +109,7 @@ impl IndexArrays {
         let Some(in_gap) = &mut self.in_gap else {
             return;
         };
-        // Samples marked as invalid are a gap that the clock does not know.
+        // Samples marked as invalid are a gap unknown to the clock.
         let marked = |at: &IndexAt| signal.gaps().at(at.index).is_some();
         for (out, at) in in_gap.bytes_mut()[first..].iter_mut().zip(found) {
             *out = (at.in_gap || marked(at)).into();
@@ -117,7 +117,7 @@ impl IndexArrays {
     }
 }
 
-/// An array of int64 of the same shape; if `flagged` an array of bool, too, that tells which times lie in a gap.
+/// An array of int64 of the same shape; if `flagged`, also an array of bool: whether a time lies in a gap.
 fn indices_of<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
@@ -174,7 +174,7 @@ fn many(
             if *count == i64::MIN {
                 let position = first + position;
                 let message =
-                    format!("NaT at position {position} is no time; drop missing times first");
+                    format!("NaT at position {position} is not a time; drop missing times first");
                 return Err(PackageError::new("TimeError", "not_a_time", message).into());
             }
             times.push(instant(*count, unit)?);
@@ -201,7 +201,7 @@ fn instant(count: i64, (num, den): (i64, i64)) -> Result<Fixed> {
     Ok(time.ok_or(overflow)?)
 }
 
-/// As [`times_of`]; None where the signal or a run concerned knows no civil time.
+/// Like [`times_of`]; None if the signal or one of the runs has no civil time.
 pub(crate) fn times_if_known<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
@@ -233,11 +233,11 @@ impl Signal {
     ///     index: any whole number, or an array of them of any shape.
     ///
     /// Returns:
-    ///     A `Time`, exact to 2**-32 ns, which remembers its run, is flagged inside a gap and says how far off it may be.
-    ///     For an array: the times as datetime64[ns] of the same shape, rounded to the nearest nanosecond.
+    ///     A `Time`, exact to 2**-32 ns, with its run, a flag if inside a gap, and its uncertainty. For an array: the
+    ///     times as datetime64[ns] of the same shape, rounded to the nearest nanosecond.
     ///
     /// Raises:
-    ///     isochrony.StoreError: the signal knows no civil time.
+    ///     isochrony.StoreError: the signal has no civil time.
     ///     isochrony.TimeError: outside the years 1678 to 2262, for an array.
     ///
     /// >>> import isochrony as iso, numpy as np, tempfile
@@ -267,20 +267,21 @@ impl Signal {
     /// index.
     ///
     /// Parameters:
-    ///     time: a time; one that `time_of` gave remembers its run. Or an array of datetime64 of any unit and shape, or
-    ///         a sequence of times. Whole numbers of nanoseconds are `array.view("datetime64[ns]")`.
-    ///     round: "nearest", "floor", "ceil", or "exact" (an error unless a sample has that time). Times of an array are
-    ///         rounded to nanoseconds already, which sample times need not be: "nearest" is the way back.
-    ///     prefer: run to take where two cover the time: "first", "last" or the id of a run.
-    ///     flagged: also tell whether the time lies in a gap, where no sample has the index.
+    ///     time: a time; one from `time_of` has its run. Or an array of datetime64 of any unit and shape, or a sequence
+    ///         of times. Whole numbers of nanoseconds are `array.view("datetime64[ns]")`.
+    ///     round: "nearest", "floor", "ceil", or "exact" (an error unless a sample has that time). Times of an array
+    ///         are rounded to nanoseconds already, but sample times need not be: use "nearest" for them.
+    ///     prefer: run to use if two cover the time: "first", "last" or the id of a run.
+    ///     flagged: also return whether the time lies in a gap.
     ///
     /// Returns:
     ///     An int; for many times an int64 array of their shape. Inside a gap: interpolated between its ends. With
     ///     `flagged` a pair: the index, and a bool; for many times two arrays.
     ///
     /// Raises:
-    ///     isochrony.TimeError: ambiguous after a backward clock step and no `prefer`; not on a sample with "exact"; NaT.
-    ///     isochrony.StoreError: the signal knows no civil time.
+    ///     isochrony.TimeError: ambiguous after a backward clock step and no `prefer`; not on a sample with "exact";
+    ///         NaT.
+    ///     isochrony.StoreError: the signal has no civil time.
     ///
     /// >>> import isochrony as iso, numpy as np, tempfile
     /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")

@@ -1,4 +1,4 @@
-//! `isochrony.ClockCorrection`: a signal's clock, compared with a better one after it was recorded.
+//! `isochrony.ClockCorrection`: corrects a signal's clock after recording, by a better one.
 
 use isochrony_store::{ClockComparison, CorrectionOptions, RecordedAt};
 use isochrony_time::{Fixed, RunId, TimebaseKind};
@@ -35,7 +35,7 @@ impl ClockCorrection {
         self.correction.run().map(|run| run.0)
     }
 
-    /// Whether it was removed when it was looked up: it is kept for its points.
+    /// Whether it was removed; it is kept for its points.
     #[getter]
     fn removed(&self) -> bool {
         self.correction.is_removed()
@@ -47,9 +47,9 @@ impl ClockCorrection {
         TimebaseFit::of_correction(self.correction.fit().clone())
     }
 
-    /// The points as they were given, a `Table`: "from" is an index, or ns since 1970 by the signal's own clock where
-    /// "from_time" is true; "civil_ns" is the true time, "to" what the other clock counted, "uncertainty_ns" NaN where none
-    /// was stated; "outlier" where the fit leaves the point out. Columns with "_frac" are in 2**-32.
+    /// The points as given, a `Table`: "from" is an index, or ns since 1970 by the signal's own clock if "from_time" is
+    /// true; "civil_ns" is the true time, "to" the other clock's count, "uncertainty_ns" NaN if none was stated;
+    /// "outlier" is true for points that the fit ignores. Columns with "_frac" are in 2**-32.
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let points: Vec<ClockComparison> = self.correction.comparisons().collect();
@@ -84,8 +84,8 @@ impl ClockCorrection {
             .call1((columns,))?)
     }
 
-    /// Takes the correction out of force: times are as if it had never been made, or as an earlier one says. Its points
-    /// stay stored. Durable with the next `Store.commit`.
+    /// Removes the correction: times are as without it, or as by an earlier one. Its points stay stored. Durable with
+    /// the next `Store.commit`.
     ///
     /// Raises:
     ///     isochrony.StoreError: a store open for reading (also PermissionError).
@@ -116,7 +116,7 @@ impl ClockCorrection {
     }
 }
 
-/// Where a signal's clock was: a number is an index, all else a time that this clock told.
+/// A position on a signal's clock: a number is an index, anything else a time of this clock.
 fn recorded_at(value: &Bound<'_, PyAny>) -> Result<RecordedAt> {
     let number = value.py().import("numbers")?.getattr("Number")?;
     match value.is_instance(&number)? {
@@ -127,28 +127,28 @@ fn recorded_at(value: &Bound<'_, PyAny>) -> Result<RecordedAt> {
 
 #[pymethods]
 impl Signal {
-    /// Corrects the clock after recording, by points at which it was compared with a better one: a log of GPS fixes, the
-    /// skew of an ocean-bottom recorder when it came back, triggers that another recorder saw, too. All that converts
-    /// times goes by it at once, and durably from the next `Store.commit` on. No sample, stamp or checksum changes, and
-    /// `ClockCorrection.remove()` takes it back. What is appended later is placed by the recorder's own clock, as before.
+    /// Corrects the clock after recording, by points at which it was compared with a better one: a log of GPS fixes,
+    /// the skew of an ocean-bottom recorder on recovery, triggers that two recorders saw. All conversions of times use
+    /// it at once, and durably from the next `Store.commit` on. No sample, stamp or checksum changes, and
+    /// `ClockCorrection.remove()` undoes it. Later appends are still placed by the recorder's own clock.
     ///
     /// Parameters:
-    ///     points: pairs (where this clock was, true time), in order. The first is an index, whole or not, or a time as
-    ///         this clock told it, without earlier corrections. A third part is the half-width in seconds that holds the
-    ///         true time; with `to`, in units of that timebase.
-    ///     to: a signal or timebase that the second values count, such as another recorder with a good clock. None: civil
-    ///         time. Its times are taken as they are now; correct its clock first.
-    ///     run: id of the run to correct, in a signal whose clock stepped: each clock has a correction of its own.
-    ///     uncertainty: of all points that state none. None: as they scatter, which takes five of them.
-    ///     shape: "line" or "pieces"; None: a line if one goes through all points but outliers.
-    ///     wander: how far the rate may differ, beyond the points and between those of pieces, from what they show: a share
-    ///         of it. None: 1e-6.
+    ///     points: pairs (position on this clock, true time), in order. The first is an index, whole or not, or a time
+    ///         of this clock without earlier corrections. A third part is the half-width in seconds that holds the true
+    ///         time; with `to`, in units of that timebase.
+    ///     to: signal or timebase of the second values, such as another recorder with a good clock. None: civil time.
+    ///         Its present times are used; correct its clock first.
+    ///     run: id of the run to correct, if the signal's clock stepped: each clock has its own correction.
+    ///     uncertainty: of all points that state none. None: estimated from their scatter, which needs five points.
+    ///     shape: "line" or "pieces"; None: a line if one fits all points except outliers.
+    ///     wander: relative change of the rate that is possible beyond the points, and between those of pieces. None:
+    ///         1e-6.
     ///
     /// Returns:
-    ///     The `ClockCorrection`; its `fit` says the shape, the residual and which points are outliers.
+    ///     The `ClockCorrection`; its `fit` has shape, residual and outliers.
     ///
     /// Raises:
-    ///     isochrony.TimeError: points that make no clock, as for `Timebase.fit`.
+    ///     isochrony.TimeError: points that give no clock, as for `Timebase.fit`.
     ///     isochrony.StoreError: no civil time yet; several clocks and no `run`; a store open for reading.
     ///
     /// >>> import isochrony as iso, numpy as np, tempfile
@@ -214,7 +214,7 @@ impl Signal {
                 to: Some(number_arg(&point.to)?),
             })
         })?;
-        // The numbers of signals mean something within their store.
+        // Numbers of signals are local to their store.
         let to = other.filter(|other| own.follower.shared.store.shows(other));
         let options = CorrectionOptions {
             run: run.map(RunId),
@@ -229,8 +229,8 @@ impl Signal {
         })
     }
 
-    /// All corrections of the clock, removed ones too, in the order in which they were made: the latest that is not removed
-    /// is in force for the runs that it corrects.
+    /// All corrections of the clock, with removed ones, in order of creation: the latest that is not removed applies to
+    /// its runs.
     ///
     /// Returns:
     ///     A list of `ClockCorrection`.

@@ -59,7 +59,7 @@ impl Counts {
 
 #[pymethods]
 impl Signal {
-    /// The same samples raw: `signal.counts[a:b]` is an array of `dtype` without a copy.
+    /// The samples as stored: `signal.counts[a:b]` is an array of `dtype` without a copy.
     ///
     /// Raises:
     ///     isochrony.GapError: a slice across a gap or a clock step.

@@ -1,4 +1,4 @@
-//! `isochrony.Events`: what happened in a signal.
+//! `isochrony.Events`: events of a signal.
 
 use isochrony_store::{EventRow, Signal as StoreSignal};
 use pyo3::exceptions::PyIndexError;
@@ -14,7 +14,7 @@ use crate::signal::key::resolve_key;
 use crate::store::pickling::{Opening, decoded, encoded};
 use crate::time::{Time, TimeArg};
 
-/// Something that happened in a signal: import provenance, a discontinuity, an annotation of yours. It can be pickled.
+/// Something that happened in a signal: import provenance, a discontinuity, a user's annotation. It can be pickled.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Event {
     row: EventRow,
@@ -29,7 +29,7 @@ impl Event {
         self.row.id
     }
 
-    /// What kind, `snake_case` by convention.
+    /// Its kind, `snake_case` by convention.
     #[getter]
     fn kind(&self) -> &str {
         &self.row.kind
@@ -47,7 +47,7 @@ impl Event {
         self.row.end
     }
 
-    /// Civil time of `start`; None if the signal knows no civil time.
+    /// Civil time of `start`; None if the signal has no civil time.
     #[getter]
     fn time(&self) -> Result<Option<Time>> {
         Ok(match self.signal.empirical()? {
@@ -95,7 +95,7 @@ type Row = (u64, i64, i64, String, String);
 /// Arguments of [`_unpickled_event`].
 type PickledEvent<'py> = (Bound<'py, PyBytes>, Opening, Row);
 
-/// A pickled event, in its signal as it was shown.
+/// Restores a pickled event of a signal's snapshot.
 #[pyfunction]
 pub(crate) fn _unpickled_event(
     snapshot: &Bound<'_, PyBytes>,
@@ -169,7 +169,7 @@ impl Events {
         })?)
     }
 
-    /// The events that touch a stretch, a list.
+    /// The events that overlap a range, a list.
     ///
     /// Parameters:
     ///     key: slice, span, run or selection.
@@ -249,7 +249,7 @@ fn place(signal: &StoreSignal, at: &Bound<'_, PyAny>) -> Result<i64> {
 
 #[pymethods]
 impl Signal {
-    /// What happened in it: a sequence of `Event` with `add`, `remove` and `find`.
+    /// Its events: a sequence of `Event` with `add`, `remove` and `find`.
     #[getter]
     fn events(slf: Py<Self>) -> Events {
         Events { signal: slf }

@@ -1,4 +1,4 @@
-//! Where signals and selections begin and end in time, and one value by its position.
+//! Start, end and duration of signals and selections, and single values by position.
 
 use isochrony_segment::SigSeg;
 use isochrony_store::{Selection as StoreSelection, StoreError};
@@ -12,7 +12,7 @@ use crate::signal::segment::Segment;
 use crate::signal::selection::Selection;
 use crate::time::{Time, seconds};
 
-/// Earliest and latest civil time of the selected indices, gaps included; None where no civil time is known.
+/// Earliest and latest civil time of the selected indices, gaps included; None without civil time.
 fn extent(selection: &StoreSelection) -> Result<Option<(Time, Time)>> {
     let signal = selection.signal();
     let mut extent: Option<(Time, Time)> = None;
@@ -56,7 +56,7 @@ fn duration<'py>(py: Python<'py>, selection: &StoreSelection) -> Result<Bound<'p
     Ok(seconds(py, bits)?)
 }
 
-/// Refuses iteration, by which some mean values and some segments.
+/// Refuses iteration, which could mean values or segments.
 fn not_iterable(what: &str) -> PackageError {
     let message = format!(
         "iterating over a {what} is refused, since it could mean values or segments: iterate over {what}.segments, or \
@@ -67,7 +67,7 @@ fn not_iterable(what: &str) -> PackageError {
 
 #[pymethods]
 impl Selection {
-    /// Earliest civil time of the selected indices, gaps included; None where none is known, or nothing is selected.
+    /// Earliest civil time of the selected indices, gaps included; None without civil time or samples.
     ///
     /// Returns:
     ///     An `isochrony.Time`, or None. Edges: that of the first index, in a gap too.
@@ -86,7 +86,7 @@ impl Selection {
         Ok(extent(&self.selection)?.map(|(start, _)| start))
     }
 
-    /// Civil time at which the latest of the selected samples ends; None where `start_time` is.
+    /// Civil time at which the last selected sample ends; None where `start_time` is.
     ///
     /// Returns:
     ///     An `isochrony.Time`, or None. Edges: one sample period after the last index, in a gap too.
@@ -105,8 +105,8 @@ impl Selection {
         Ok(extent(&self.selection)?.map(|(_, end)| end))
     }
 
-    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; where civil time is unknown, those
-    /// that the selected indices take at the nominal rate.
+    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; without civil time, the nominal
+    /// duration of the selected indices.
     ///
     /// Returns:
     ///     A `fractions.Fraction`, exact.
@@ -128,10 +128,10 @@ impl Selection {
     /// The value at a position of `values()`, which counts from 0 at the first selected index; negative: from the end.
     ///
     /// Returns:
-    ///     A NumPy scalar in the unit: of the signal's dtype where it is uncalibrated, else float64 (complex128).
+    ///     A NumPy scalar in the unit: of the signal's dtype if it is uncalibrated, else float64 (complex128).
     ///
     /// Raises:
-    ///     isochrony.StoreTypeError: the position is no whole number, as a slice.
+    ///     isochrony.StoreTypeError: the position is not a whole number, such as a slice.
     ///     isochrony.StoreIndexError: it is outside the selection.
     ///     isochrony.GapError: there is no sample.
     ///
@@ -194,7 +194,7 @@ fn at_position(py: Python<'_>, selection: &StoreSelection, position: i64) -> Res
 
 #[pymethods]
 impl Signal {
-    /// Earliest civil time of the signal; None where none is known, or there are no samples. `duration` has an example.
+    /// Earliest civil time of the signal; None without civil time or samples. `duration` has an example.
     ///
     /// Returns:
     ///     An `isochrony.Time`, or None.
@@ -218,8 +218,8 @@ impl Signal {
         self.pick(py, None, Default::default())?.end_time()
     }
 
-    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; where civil time is unknown, those
-    /// that the indices take at the nominal rate.
+    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; without civil time, the nominal
+    /// duration of the indices.
     ///
     /// Returns:
     ///     A `fractions.Fraction`, exact.
@@ -238,7 +238,7 @@ impl Signal {
         self.pick(py, None, Default::default())?.duration(py)
     }
 
-    /// The gap-free segments, in index order; none spans a gap or a clock step. No samples are copied.
+    /// The contiguous segments, in index order, split at gaps and clock steps. No samples are copied.
     ///
     /// Returns:
     ///     A list of `Segment`; empty without samples.
@@ -257,13 +257,13 @@ impl Signal {
         self.pick(py, None, Default::default())?.segments(py)
     }
 
-    /// Civil times of all indices, gaps included, in step with `values()`; `Selection.times` has an example.
+    /// Civil times of all indices, gaps included, one per element of `values()`; `Selection.times` has an example.
     ///
     /// Returns:
     ///     A new array, shape (n,), datetime64[ns], rounded to the nanosecond. Edges: those of `values()`.
     ///
     /// Raises:
-    ///     isochrony.StoreError: the signal knows no civil time.
+    ///     isochrony.StoreError: the signal has no civil time.
     ///     isochrony.TimeError: outside the years 1678 to 2262.
     fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.pick(py, None, Default::default())?.times(py)

@@ -1,4 +1,4 @@
-//! `isochrony.Signal`: ranges reserved and filled in any order; reading ahead.
+//! `isochrony.Signal`: reserved ranges, filled in any order; reading ahead.
 
 use isochrony_store::Selection as StoreSelection;
 use pyo3::prelude::*;
@@ -12,14 +12,14 @@ use crate::signal::selection::Selection;
 
 #[pymethods]
 impl Signal {
-    /// Lengthens the signal by samples that are written later, in any order, with `fill` or by tasklets. Until then they
-    /// are a gap.
+    /// Extends the signal by samples to be written later, in any order, with `fill` or by tasklets. Until then they are
+    /// a gap.
     ///
     /// Parameters:
     ///     samples: how many, above zero.
     ///
     /// Returns:
-    ///     The `Gap` that they are.
+    ///     Their `Gap`.
     ///
     /// >>> import isochrony as iso, tempfile
     /// >>> with iso.open(tempfile.mkdtemp() + "/sums.iso", "x") as store:
@@ -35,16 +35,16 @@ impl Signal {
         Ok(Gap::new(gap, &self.get(py)?))
     }
 
-    /// Writes samples where there is a gap so far, as `reserve` leaves one. Visible at once here, durable with the next
-    /// `Store.commit`; whole or not at all. Threads may fill ranges that do not overlap.
+    /// Writes samples into a gap, such as one from `reserve`. Visible at once here, durable with the next
+    /// `Store.commit`; all or nothing. Threads may fill ranges that do not overlap.
     ///
     /// Parameters:
     ///     index: of the first sample.
     ///     samples: as for `append`.
     ///
     /// Raises:
-    ///     isochrony.StoreError: a sample is there already (also FileExistsError), a range outside the signal (IndexError),
-    ///         and as `append`.
+    ///     isochrony.StoreError: a sample exists already (also FileExistsError), a range outside the signal
+    ///         (IndexError), and as `append`.
     fn fill(
         &self,
         py: Python<'_>,
@@ -59,13 +59,13 @@ impl Signal {
     }
 }
 
-/// Asks the system to read samples into the page cache, so that they are there when they are needed. Does not wait for them.
+/// Asks the system to read samples into the page cache before they are needed. Does not wait.
 ///
 /// Parameters:
-///     samples: a selection or a signal. What is asked for beyond the memory that is free drives out what came before.
+///     samples: a selection or a signal. Beyond the free memory, later samples evict earlier ones.
 ///
 /// Returns:
-///     For how many bytes was asked: gaps, sealed signals and stretches that other programs wrote are left out.
+///     Number of bytes requested, without gaps, sealed signals and ranges written by other programs.
 ///
 /// >>> import isochrony as iso, numpy as np, tempfile
 /// >>> with iso.open(tempfile.mkdtemp() + "/water.iso", "x") as store:

@@ -11,8 +11,8 @@ impl Signal {
     /// An `xarray.DataArray` over "time" with gaps as NaN.
     ///
     /// Parameters:
-    ///     gaps: "nan" keeps an element for every index and puts NaN in gaps; "drop" leaves gap indices out.
-    ///     chunks: samples a Dask chunk; None: backed by Dask if it is installed, else loaded; 0: loaded.
+    ///     gaps: "nan" keeps an element for every index, NaN in gaps; "drop" omits gap indices.
+    ///     chunks: samples per Dask chunk; None: backed by Dask if it is installed, else loaded; 0: loaded.
     ///     overlap: as in `select`.
     ///
     /// Returns:
@@ -29,10 +29,10 @@ impl Signal {
         forward(slf.as_any(), "to_xarray", options)
     }
 
-    /// An ObsPy `Stream`: one trace a gap-free segment, with exact start times.
+    /// An ObsPy `Stream`: one trace per contiguous segment, with exact start times.
     ///
     /// Parameters:
-    ///     masked: one trace a run instead, its gaps masked.
+    ///     masked: one trace per run instead, with gaps masked.
     ///     counts: raw samples instead of values in the unit.
     ///
     /// Raises:
@@ -45,7 +45,7 @@ impl Signal {
         forward(slf.as_any(), "to_obspy", options)
     }
 
-    /// A picture of the signal with its gaps; see `isochrony.plots.plot`, whose other parameters it takes.
+    /// Plots the signal with its gaps; takes the other parameters of `isochrony.plots.plot`.
     #[pyo3(signature = (*stretch, **options))]
     fn plot<'py>(
         slf: &Bound<'py, Self>,

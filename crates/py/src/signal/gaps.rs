@@ -1,4 +1,4 @@
-//! `isochrony.Gaps`: where a signal has no samples.
+//! `isochrony.Gaps`: ranges of a signal without samples.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::time::Time;
 
 /// Consecutive indices without samples, within one run.
 ///
-/// The length on the index is address space; `duration` is how long the gap lasted.
+/// `length` is in indices; `duration` is how long the gap lasted.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Gap {
     pub(crate) gap: isochrony_store::state::Gap,
@@ -51,21 +51,21 @@ impl Gap {
         self.gap.end()
     }
 
-    /// Civil time at which the last sample before the gap ends; None if the signal knows no civil time.
+    /// Civil time at which the last sample before the gap ends; None if the signal has no civil time.
     #[getter]
     fn start_time(&self) -> Result<Option<Time>> {
         let times = self.signal.gap_times(self.gap)?;
         Ok(times.map(|times| Time::civil(times.start)))
     }
 
-    /// Civil time of the first sample after the gap; None if the signal knows no civil time.
+    /// Civil time of the first sample after the gap; None if the signal has no civil time.
     #[getter]
     fn end_time(&self) -> Result<Option<Time>> {
         let times = self.signal.gap_times(self.gap)?;
         Ok(times.map(|times| Time::civil(times.end)))
     }
 
-    /// How long the gap lasted, a `Fraction` of seconds; None if the signal knows no civil time.
+    /// How long the gap lasted, a `Fraction` of seconds; None if the signal has no civil time.
     #[getter]
     fn duration<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         let Some(times) = self.signal.gap_times(self.gap)? else {
@@ -77,7 +77,7 @@ impl Gap {
         )?))
     }
 
-    /// What was recorded last before the gap, a `GapEdge`: the file, where an importer told it, and the last stamp.
+    /// The recording before the gap, a `GapEdge`: the file, if an importer gave it, and the last stamp.
     #[getter]
     fn before(&self) -> Result<GapEdge> {
         Ok(isochrony_ingest::gap_edges(&self.signal, self.gap)
@@ -85,7 +85,7 @@ impl Gap {
             .into())
     }
 
-    /// What was recorded first after the gap, a `GapEdge`: the file, where an importer told it, and its stamp.
+    /// The recording after the gap, a `GapEdge`: the file, if an importer gave it, and its stamp.
     #[getter]
     fn after(&self) -> Result<GapEdge> {
         Ok(isochrony_ingest::gap_edges(&self.signal, self.gap)
@@ -113,12 +113,12 @@ impl Gap {
 /// The recording on one side of a gap.
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct GapEdge {
-    /// Path of the file below the folder that was imported; None if samples were appended by a program.
+    /// Path of the file below the imported folder; None if a program appended the samples.
     source: Option<String>,
-    /// The stamp as the source gave it, by its own clock: before a gap the last one, after it that of the first sample.
-    /// None if there is none.
+    /// The stamp as the source gave it, on its own clock: the last one before the gap, or that of the first sample
+    /// after it. None if there is none.
     stamp: Option<Time>,
-    /// Width in seconds of the interval from `stamp` on that holds the true time; None without a stamp.
+    /// Width in seconds of the interval from `stamp` that holds the true time; None without a stamp.
     resolution: Option<f64>,
     /// Index of the stamped sample; None without a stamp.
     stamp_index: Option<i64>,
@@ -150,13 +150,13 @@ impl From<isochrony_ingest::GapEdge> for GapEdge {
     }
 }
 
-/// The gaps of a signal or of a selection, in index order: a sequence that makes its items when asked for.
+/// The gaps of a signal or of a selection, in index order: a sequence that creates items on access.
 ///
 /// `numpy.asarray(gaps)` gives starts and lengths, shape (n, 2), int64.
 #[pyclass(frozen, sequence, module = "isochrony")]
 pub(crate) struct Gaps {
     signal: Signal,
-    /// Gaps cut to a selection; else positions in the signal's table.
+    /// Gaps cut to a selection, or positions in the signal's table.
     items: Items,
 }
 
@@ -198,7 +198,7 @@ impl Gaps {
 
 #[pymethods]
 impl Gaps {
-    /// Indices without samples in all.
+    /// Total number of indices without samples.
     #[getter]
     fn missing(&self) -> i64 {
         match &self.items {
@@ -290,7 +290,6 @@ impl Gaps {
     }
 }
 
-/// Makes one gap after the other.
 #[pyclass(frozen, module = "isochrony._native", name = "_GapIterator")]
 struct GapIterator {
     gaps: Py<Gaps>,

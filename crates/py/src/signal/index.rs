@@ -1,4 +1,4 @@
-//! Indices among the arguments of a call.
+//! Indices as arguments.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use pyo3::types::{PyBool, PyInt, PySlice};
 
 use crate::errors::{PackageError, Result};
 
-/// An integer, but no bool.
+/// An integer, but not a bool.
 pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
-    // Looking up a missing attribute is slow: rule out the commonest other key.
+    // Looking up a missing attribute is slow: rule out the most common other key first.
     if object.is_instance_of::<PySlice>() {
         return false;
     }
@@ -34,7 +34,7 @@ pub(crate) fn as_index(object: &Bound<'_, PyAny>) -> Result<i64> {
     })
 }
 
-/// The range of one index of an axis of that length; negative ones count from the end.
+/// The range of one index on an axis of that length; negative ones count from the end.
 pub(crate) fn single(object: &Bound<'_, PyAny>, length: i64) -> Result<Range<i64>> {
     let index = as_index(object)?;
     let index = if index < 0 {

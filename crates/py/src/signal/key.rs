@@ -1,4 +1,4 @@
-//! Keys of a signal: what may stand in brackets, or name a range elsewhere.
+//! Keys of a signal: objects in brackets, or arguments that name a range.
 
 use isochrony_store::Signal;
 use pyo3::intern;
@@ -60,7 +60,7 @@ pub(crate) fn resolve_slice(
     length: i64,
     slice: &Bound<'_, PySlice>,
 ) -> Result<KeyRange> {
-    // As in Python: negative counts from the end; ends are clamped.
+    // As in Python: negative ones count from the end; ends are clamped.
     let length = isize::try_from(length).unwrap_or(isize::MAX);
     if let Ok(indices) = slice.indices(length)
         && indices.step == 1
@@ -107,7 +107,7 @@ fn civil_range(signal: &Signal, span: &Span) -> Result<KeyRange> {
         .into());
     };
     let (least, most) = ends.fold(first, |have, run| (have.0.min(run.0), have.1.max(run.1)));
-    // An open end is never on the wrong side of the other.
+    // An open end never lies on the wrong side of the other.
     let start = range
         .start
         .take()

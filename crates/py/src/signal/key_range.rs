@@ -7,10 +7,10 @@ use isochrony_time::Fixed;
 
 #[derive(Clone)]
 pub(crate) enum KeyRange {
-    /// Indices of the signal itself.
+    /// Indices of this signal.
     Index(Range<i64>),
     Civil(Range<Fixed>),
-    /// Samples of that signal, by whose times others are selected.
+    /// A range of another signal, whose times select samples.
     OfSignal(Box<Signal>, Range<i64>),
 }
 

@@ -21,13 +21,13 @@ const MEASURES: [(&str, Measure); 5] = [
     ("count", Measure::Count),
 ];
 
-/// One number for each bucket of a signal's samples, read like a signal; made by `Signal.level`.
+/// One value per bucket of a signal's samples, read like a signal; made by `Signal.level`.
 ///
 /// Index `i` stands for samples `i * bucket` up to `(i + 1) * bucket` of the signal and for the time of the first of
-/// them; there are full buckets only. A bucket without any sample is a gap; one whose samples have no finite value
-/// (NaN, infinite) is no gap, and its value is NaN, its count 0. A bucket across a clock step counts the samples of both
-/// runs. `level[i]` is one value in the signal's unit, `level[a:b]` (indices or times) or `level[isochrony.span(...)]`
-/// a `LevelSelection`. It follows its signal.
+/// them; only full buckets exist. A bucket without samples is a gap; one without finite values (NaN, infinite) is no
+/// gap, and its value is NaN, its count 0. A bucket across a clock step counts the samples of both runs. `level[i]` is
+/// one value in the signal's unit, `level[a:b]` (indices or times) or `level[isochrony.span(...)]` a `LevelSelection`.
+/// It follows its signal.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Level {
     signal: Py<Signal>,
@@ -42,7 +42,7 @@ impl Level {
         Ok(self.signal.get().get(py)?.decimated(self.level_index)?)
     }
 
-    /// The buckets of a key; None: all. Where clock runs overlap in time, those of the run that was stored first.
+    /// The buckets of a key; None: all. If runs overlap in time, those of the run stored first.
     fn select(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>) -> Result<LevelSelection> {
         let level = self.decimated(py)?;
         let key_range = match key {
@@ -71,7 +71,7 @@ impl Level {
 
 #[pymethods]
 impl Level {
-    /// The signal that it is a level of.
+    /// The signal of this level.
     #[getter]
     fn signal(&self, py: Python<'_>) -> Py<Signal> {
         self.signal.clone_ref(py)
@@ -83,7 +83,7 @@ impl Level {
         self.bucket
     }
 
-    /// The statistic of each bucket's samples that its values are: "min", "max", "mean", "std" or "count".
+    /// The statistic of each bucket: "min", "max", "mean", "std" or "count".
     #[getter]
     fn measure(&self) -> &'static str {
         self.name
@@ -98,7 +98,7 @@ impl Level {
         })
     }
 
-    /// Buckets a second, nominally: a float that knows its exact ratio.
+    /// Nominal buckets per second: a float with its exact ratio.
     #[getter]
     fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(rate_object(py, self.decimated(py)?.rate()?)?)
@@ -116,7 +116,7 @@ impl Level {
         Ok(self.decimated(py)?.end_index())
     }
 
-    /// Number of buckets that hold samples; the others are gaps.
+    /// Number of buckets with samples; the others are gaps.
     #[getter]
     fn sample_count(&self, py: Python<'_>) -> Result<i64> {
         let level = self.decimated(py)?;
@@ -134,7 +134,7 @@ impl Level {
         Ok(self.decimated(py)?.time_of(as_index(index)?)?.into())
     }
 
-    /// Bucket of a civil time, by the times of first samples: "floor" is the bucket that holds it. The parameters and
+    /// Bucket of a civil time, by the times of first samples: "floor" is the bucket that contains it. Parameters and
     /// errors are those of `Signal.index_of`; `index_of(time_of(i)) == i`.
     #[pyo3(signature = (time, *, round=None, prefer=None))]
     fn index_of(
@@ -213,7 +213,7 @@ impl Level {
 
 #[pymethods]
 impl Signal {
-    /// Buckets, in samples, of the levels that `level` can read, finest first: those no longer than the signal.
+    /// Buckets, in samples, of the levels that `level` can read, finest first: those not longer than the signal.
     #[getter]
     fn levels<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
         let signal = self.get(py)?;
@@ -221,11 +221,11 @@ impl Signal {
         Ok(PyTuple::new(py, buckets.collect::<Vec<_>>())?)
     }
 
-    /// The signal at a coarser scale, to read like a signal: one number per bucket of samples, from stored views where
-    /// there are some. Only finite samples count; those of complex signals by their magnitude.
+    /// The signal at a coarser scale, read like a signal: one value per bucket of samples, from stored views if
+    /// available. Only finite samples count; those of complex signals by their magnitude.
     ///
     /// Parameters:
-    ///     bucket: samples a bucket, one of `levels`.
+    ///     bucket: samples per bucket, one of `levels`.
     ///     measure: "mean", "min", "max", "std" (population standard deviation) or "count" (of finite samples).
     ///
     /// Returns:

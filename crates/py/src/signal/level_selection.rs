@@ -1,4 +1,4 @@
-//! `isochrony.LevelSelection`: consecutive buckets of a level, lazily.
+//! `isochrony.LevelSelection`: consecutive buckets of a level, read lazily.
 
 use std::ops::Range;
 
@@ -13,12 +13,12 @@ use crate::interrupt::interruptible;
 use crate::memory;
 use crate::signal::conversion::civil_times;
 
-/// Values of consecutive buckets, lazily; made by `level[...]`.
+/// Values of consecutive buckets, read lazily; made by `level[...]`.
 ///
 /// `numpy.asarray(selection)` gives float64 values in the unit, shape (n,), of a selection without gaps.
 ///
 /// Raises:
-///     isochrony.GapError: an array was asked for across a gap.
+///     isochrony.GapError: an array was requested across a gap.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct LevelSelection {
     pub(crate) level: Decimated,
@@ -39,7 +39,7 @@ impl LevelSelection {
     /// One value in the unit per selected bucket, `fill` in gaps.
     ///
     /// Parameters:
-    ///     fill: value for buckets without samples. Buckets with samples but no finite one are NaN, whatever it is.
+    ///     fill: value for buckets without samples. Buckets with samples but no finite one are NaN.
     ///
     /// Returns:
     ///     A new 1-D array of float64, gaps included.
@@ -51,7 +51,7 @@ impl LevelSelection {
         let bytes = self.len() as u64 * 32;
         let values = interruptible(py, bytes, || {
             let mut out = Vec::new();
-            // Gaps are filled: it may be far longer than what is stored.
+            // With gaps filled, it may be far longer than what is stored.
             out.try_reserve_exact(self.len())
                 .map_err(|_| StoreError::TooLarge {
                     what: "one array for this selection",
@@ -71,10 +71,11 @@ impl LevelSelection {
         Ok(PyArray1::from_vec(py, values).into_any())
     }
 
-    /// Civil times of the selected buckets' first samples, in step with `values()`: datetime64[ns], to the nearest.
+    /// Civil times of the selected buckets' first samples, one per element of `values()`: datetime64[ns], to the
+    /// nearest.
     ///
     /// Raises:
-    ///     isochrony.StoreError: the signal knows no civil time.
+    ///     isochrony.StoreError: the signal has no civil time.
     fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         civil_times(py, &self.parts, |start, out| {
             Ok(self.level.civil_grid_ns(start, out)?)
@@ -96,7 +97,7 @@ impl LevelSelection {
         Ok(memory::own(py, memory, DType::I64, Some(2))?)
     }
 
-    /// Ranges `(start, end)` of buckets that are selected, gaps included, one or more a run.
+    /// Selected ranges `(start, end)` of buckets, gaps included, one or more per run.
     #[getter]
     fn ranges(&self) -> Vec<(i64, i64)> {
         self.parts
@@ -105,7 +106,7 @@ impl LevelSelection {
             .collect()
     }
 
-    /// Selected buckets that have samples.
+    /// Number of selected buckets with samples.
     #[getter]
     fn sample_count(&self) -> i64 {
         let missing = |part: &Range<i64>| -> i64 {

@@ -1,4 +1,4 @@
-//! Signals and what belongs to them: selections, segments, gaps, runs, events, levels; reading and writing.
+//! Signals: selections, segments, gaps, runs, events, levels; reading and writing.
 
 pub(crate) mod conversion;
 pub(crate) mod corrections;

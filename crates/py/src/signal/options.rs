@@ -21,7 +21,7 @@ pub(crate) struct SignalOptions<'py> {
     pub(crate) overwrite: bool,
 }
 
-/// NumPy dtype, scalar type or text; else an error of the package.
+/// NumPy dtype, scalar type or text; anything else is an error of the package.
 pub(crate) fn dtype_text(object: &Bound<'_, PyAny>) -> Result<String> {
     Ok(match object.extract::<String>() {
         Ok(text) => text,

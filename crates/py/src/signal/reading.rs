@@ -19,17 +19,17 @@ use crate::time::{TimeArg, rate_object};
 
 /// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
 ///
-/// Indices count from 0 in the order of storing and include gaps. `signal[a:b]` with indices or times, or
-/// `signal[isochrony.span(...)]`, is a lazy `Selection`, and so is `signal[timebase[a:b]]` by any `Timebase`. As
-/// everywhere in Python, negative indices count from the end and a slice is cut to what there is. `signal[i]` is one
-/// value in the signal's unit.
+/// Indices count from 0 in storage order and include gaps. `signal[a:b]` with indices or times, or
+/// `signal[isochrony.span(...)]`, is a lazy `Selection`, and so is `signal[timebase[a:b]]` by any `Timebase`. As in
+/// Python, negative indices count from the end and slices are clamped. `signal[i]` is one value in the signal's unit.
 ///
-/// A signal follows its store: what this process appends shows at once, what another process commits shows after
+/// A signal follows its store: this process's appends are visible at once, commits of other processes after
 /// `refresh()`.
 ///
-/// It can be pickled, also into other processes: there it is read-only and shows the same end, gaps and times until
-/// `refresh()`, whatever is appended meanwhile. If samples below that end were replaced, or the store is gone, unpickling is
-/// refused. Stamps and events are those that the store has by then. Commit before you pickle a signal that you write.
+/// It can be pickled, also into other processes: there it is read-only and keeps its end, gaps and times until
+/// `refresh()`, whatever is appended meanwhile. If samples below that end were replaced, or the store is gone,
+/// unpickling fails. Stamps and events are those of the store at that time. Commit before pickling a signal that you
+/// write.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Signal {
     pub(crate) follower: Follower,
@@ -49,7 +49,7 @@ impl Signal {
         Ok(Self { follower, writer })
     }
 
-    /// Read-only, fixed until its store is refreshed.
+    /// Read-only, and fixed until its store is refreshed.
     pub(crate) fn snapshot(shared: &Arc<OpenStore>, signal: StoreSignal) -> Self {
         Self {
             follower: Follower::new(shared, signal, false),
@@ -89,14 +89,14 @@ impl Signal {
         Ok(self.get(py)?.name().to_owned())
     }
 
-    /// NumPy dtype of the raw samples as they are read.
+    /// NumPy dtype of the raw samples as read.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let name = self.get(py)?.dtype().name();
         Ok(py.import("numpy")?.call_method1("dtype", (name,))?)
     }
 
-    /// How samples are stored: the name of `dtype`, or "complex_int16" of pairs of int16 that are read as complex64.
+    /// Stored type of samples: the name of `dtype`, or "complex_int16" for pairs of int16 read as complex64.
     #[getter]
     fn stored_dtype(&self, py: Python<'_>) -> Result<&'static str> {
         Ok(self.get(py)?.format().name())
@@ -120,19 +120,19 @@ impl Signal {
         Ok(self.get(py)?.calibration().offset())
     }
 
-    /// Nominal sample rate in Hz: a float that knows its exact ratio. The true rate of each clock is in `runs()`.
+    /// Nominal sample rate in Hz: a float with its exact ratio. The true rate of each clock is in `runs()`.
     #[getter]
     fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(rate_object(py, self.get(py)?.rate())?)
     }
 
-    /// Where there are no samples: a sequence of `Gap`, made as it is asked for.
+    /// Ranges without samples: a sequence of `Gap`, created on access.
     #[getter]
     fn gaps(&self, py: Python<'_>) -> Result<Gaps> {
         Ok(Gaps::of(self.get(py)?))
     }
 
-    /// Samples that exist, without gaps.
+    /// Number of samples, gaps excluded.
     #[getter]
     fn sample_count(&self, py: Python<'_>) -> Result<i64> {
         Ok(self.get(py)?.sample_count())
@@ -150,7 +150,7 @@ impl Signal {
         Ok(self.get(py)?.end_index())
     }
 
-    /// Compression of a sealed signal, "zstd" or "blosc"; empty while it grows.
+    /// Compression of a sealed signal, "zstd" or "blosc"; empty while it can grow.
     #[getter]
     fn codec(&self, py: Python<'_>) -> Result<String> {
         Ok(self.get(py)?.codec().to_owned())
@@ -162,11 +162,11 @@ impl Signal {
         crate::interpreter::detach(py, || runs(&signal))
     }
 
-    /// Whether a stretch is one piece: inside the signal, no gap, no clock step. Logarithmic in the number of gaps.
+    /// Whether a range is within the signal, without gap or clock step. Takes O(log n) for n gaps.
     ///
     /// Parameters:
-    ///     start: index or time; or a span, slice, range of any timebase, run or selection, also of another signal, and no
-    ///         `end`.
+    ///     start: index or time; or a span, slice, range of any timebase, run or selection, also of another signal,
+    ///         without `end`.
     ///     end: index or time after the last sample.
     #[pyo3(signature = (start, end=None))]
     fn contiguous(
@@ -180,7 +180,7 @@ impl Signal {
         Ok(signal.contiguous(asked.span())?)
     }
 
-    /// Whether a stretch lies between the signal's ends; the parameters are those of `contiguous`.
+    /// Whether a range lies within the signal; the parameters are those of `contiguous`.
     #[pyo3(signature = (start, end=None))]
     fn in_bounds(
         &self,
@@ -193,7 +193,7 @@ impl Signal {
         Ok(signal.in_bounds(asked.span())?)
     }
 
-    /// A lazy selection, as `signal[key]`, with a choice where runs overlap in civil time.
+    /// A lazy selection like `signal[key]`, with a choice for runs that overlap in civil time.
     ///
     /// Parameters:
     ///     key: slice, span, range of any timebase, run, gap or selection; None: all.
@@ -208,7 +208,7 @@ impl Signal {
         self.pick(py, key, self::overlap(overlap)?)
     }
 
-    /// Takes in what another process committed; whether there was anything.
+    /// Adopts commits of other processes; returns whether there were any.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
         crate::interpreter::detach(py, || self.follower.refresh())
     }
@@ -273,14 +273,14 @@ impl Signal {
 
 #[pymethods]
 impl Selection {
-    /// The signal, as it was when the selection was made.
+    /// The signal as of the selection.
     #[getter(signal)]
     fn signal_object(&self) -> Signal {
         Signal::snapshot(&self.shared, self.signal().clone())
     }
 }
 
-/// The one-sample segment at an index, which may count from the end.
+/// The one-sample segment at an index; negative ones count from the end.
 pub(crate) fn one(
     signal: &StoreSignal,
     key: &Bound<'_, PyAny>,
@@ -289,7 +289,7 @@ pub(crate) fn one(
     segment_of(key.py(), &signal.select(at)?)
 }
 
-/// `start` and `end` as one stretch; or `start` alone, which then names all of it.
+/// The range from `start` to `end`, or that of `start` alone.
 pub(crate) fn between(
     signal: &StoreSignal,
     start: &Bound<'_, PyAny>,
@@ -299,7 +299,7 @@ pub(crate) fn between(
         return resolve_key(signal, Some(start));
     };
     if is_index(start) && is_index(end) {
-        // Not clamped: the caller asks about these ends.
+        // Not clamped, since the question is about these ends.
         return Ok(crate::signal::key_range::KeyRange::Index(
             as_index(start)?..as_index(end)?,
         ));

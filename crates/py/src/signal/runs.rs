@@ -1,4 +1,4 @@
-//! `isochrony.Run`: one clock between two clock steps.
+//! `isochrony.Run`: samples of one clock, between two clock steps.
 
 use isochrony_store::{Signal, op::RunReason};
 use isochrony_time::MeanRate;
@@ -7,21 +7,21 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 use crate::time::Time;
 
-/// One clock between two clock steps; may contain gaps.
+/// Samples of one clock, between two clock steps; may contain gaps.
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct Run {
-    /// Unique in the signal, in order of storing.
+    /// Unique in the signal, in storage order.
     pub(crate) id: u32,
     /// First index.
     pub(crate) start: i64,
     /// One past the last index.
     pub(crate) end: i64,
-    /// Samples in it, without gaps.
+    /// Number of samples, gaps excluded.
     pub(crate) sample_count: i64,
     /// Why the run began: "first", "backward_step", "overlap", "late", "requested", "resumed" or
     /// "leap_second".
     pub(crate) reason: &'static str,
-    /// Mean sample rate in Hz over all of the run, gaps left out, as its stamps tell; None without civil time.
+    /// Mean sample rate in Hz of the run, gaps excluded, from its stamps; None without civil time.
     pub(crate) rate: Option<f64>,
     /// Half-width in Hz of the interval around `rate` that holds the true mean in 99 % of cases or more; None without
     /// civil time.

@@ -10,16 +10,16 @@ use crate::integer::IntegerArg;
 use crate::memory;
 use crate::time::{RateArg, Time, rate_object};
 
-/// Samples of one stream at consecutive indices; shares its memory and never changes.
+/// Samples of one stream at consecutive indices, in shared and immutable memory.
 ///
-/// Taking a part of a segment and joining adjacent ones copy no samples. `numpy.asarray(segment)` gives values in
-/// the segment's unit: without a copy where the calibration is the identity (scale 1, offset 0) and the samples lie in
-/// one buffer, otherwise as float64 (complex128 for complex samples). `counts` is always raw. Views are read-only and
-/// keep their memory alive by themselves. A segment is pickled with its samples.
+/// Slicing a segment and joining adjacent ones copy no samples. `numpy.asarray(segment)` gives values in the segment's
+/// unit: without a copy if the calibration is the identity (scale 1, offset 0) and the samples lie in one buffer,
+/// otherwise as float64 (complex128 for complex samples). `counts` is always raw. Views are read-only and keep their
+/// memory alive. A segment is pickled with its samples.
 ///
 /// Parameters:
-///     samples: 1-D array of bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128. Its memory
-///         is used as it is, unless it is strided or of non-native byte order; do not write to it afterwards, or pass
+///     samples: 1-D array of bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128. Its
+///         memory is shared unless it is strided or of non-native byte order; do not write to it afterwards, or pass
 ///         `copy=True`.
 ///     start: index of the first sample.
 ///     rate: nominal sample rate in Hz.
@@ -116,8 +116,7 @@ impl Segment {
         self.seg.len()
     }
 
-    /// Civil time of the first sample; None for a segment that came from no signal, or where that has no civil time, as in
-    /// a run that was never stamped.
+    /// Civil time of the first sample; None if the segment is of no signal or its run has no civil time.
     #[getter]
     fn time(&self) -> Option<Time> {
         self.time
@@ -154,7 +153,7 @@ impl Segment {
         self.seg.stream().calibration.offset()
     }
 
-    /// Nominal sample rate in Hz, a float that knows its exact ratio.
+    /// Nominal sample rate in Hz, a float with its exact ratio.
     #[getter]
     fn rate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         rate_object(py, self.seg.stream().rate)
@@ -179,8 +178,8 @@ impl Segment {
     /// The samples in `unit`.
     ///
     /// Returns:
-    ///     A read-only array, shape (n,): the counts themselves where the calibration is the identity (scale 1, offset
-    ///     0), else float64 (complex128 for complex samples).
+    ///     A read-only array, shape (n,): the counts themselves if the calibration is the identity (scale 1, offset 0),
+    ///     else float64 (complex128 for complex samples).
     ///
     /// >>> import isochrony as iso, numpy as np
     /// >>> segment = iso.Segment(np.array([2, 4], "i2"), rate=100, scale=0.5)
@@ -190,7 +189,7 @@ impl Segment {
         values(py, &self.seg)
     }
 
-    /// The raw samples, one read-only 1-D array a buffer; copies nothing.
+    /// The raw samples, one read-only 1-D array per buffer; no copies.
     fn buffers<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for buffer in self.seg.buffers() {
@@ -199,15 +198,15 @@ impl Segment {
         Ok(list)
     }
 
-    /// The samples with indices `start` up to `end`; copies none.
+    /// The samples from index `start` up to `end`; no copies.
     ///
     /// Raises:
-    ///     isochrony.SegmentIndexError: a range that reaches outside.
+    ///     isochrony.SegmentIndexError: a range outside the segment.
     fn subseg(&self, start: IntegerArg<i64>, end: IntegerArg<i64>) -> Result<Self> {
         Ok(self.seg.subseg(start.0..end.0)?.into())
     }
 
-    /// This segment and `next`, which must be of the same stream and start where this one ends; copies no samples.
+    /// This segment and `next`, which must be of the same stream and start at its end; no copies.
     ///
     /// Raises:
     ///     isochrony.SegmentError: segments that are not adjacent, or of different streams.
@@ -228,7 +227,7 @@ impl Segment {
         }
     }
 
-    /// The same samples in one aligned buffer: itself if they are, else one copy.
+    /// The same samples in one aligned buffer: itself if possible, else one copy.
     fn materialise(&self, py: Python<'_>) -> Result<Self> {
         let seg = crate::interpreter::detach(py, || self.seg.materialise())?;
         Ok(Self {
@@ -252,7 +251,7 @@ impl Segment {
         array_as_requested(values(py, &self.seg)?, shared, dtype, copy)
     }
 
-    /// The values for another library (PyTorch, JAX, CuPy) by DLPack; read-only, no copy where `numpy.asarray` has none.
+    /// The values for another library (PyTorch, JAX, CuPy) by DLPack; read-only, no copy if `numpy.asarray` needs none.
     #[pyo3(signature = (**options))]
     fn __dlpack__<'py>(
         &self,
@@ -267,7 +266,7 @@ impl Segment {
         (1, 0)
     }
 
-    /// The values for Arrow; no copy of numbers that lie in one buffer. Complex ones are lists of two.
+    /// The values for Arrow; numbers in one buffer are not copied. Complex ones are lists of two.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -332,7 +331,7 @@ pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     }
 }
 
-/// Calibrated samples; not copied if the calibration is the identity.
+/// Calibrated samples; copied unless the calibration is the identity.
 pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
     if seg.stream().calibration.is_identity() {
         return counts(py, seg);
@@ -340,7 +339,7 @@ pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     counts(py, &crate::interpreter::detach(py, || seg.to_physical())?)
 }
 
-/// What `__array__` returns: `array` as `dtype`, copied or not as NumPy asks. `shared`: no copy was made on the way.
+/// The result of `__array__`: `array` as `dtype`, copied or not as NumPy requests. `shared`: no copy was made so far.
 pub(crate) fn array_as_requested<'py>(
     array: Bound<'py, PyAny>,
     shared: bool,

@@ -1,4 +1,4 @@
-//! How segments are pickled: by value.
+//! Pickles segments by value.
 
 use isochrony_segment::{Calibration, SigSeg, Stream};
 use isochrony_time::TimebaseId;
@@ -11,7 +11,7 @@ use crate::time::{RateArg, Time, rate_object};
 
 /// Name, timebase, rate, unit, scale and offset of a stream.
 type StreamFields<R> = (String, u32, R, String, f64, f64);
-/// Arguments of [`_unpickled_segment`]. NumPy pickles the samples, without a copy where the protocol allows.
+/// Arguments of [`_unpickled_segment`]. NumPy pickles the samples, without a copy if the protocol allows.
 type PickledSegment<'py> = (
     Bound<'py, PyAny>,
     i64,
@@ -24,7 +24,7 @@ impl Segment {
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, PickledSegment<'py>)> {
         let stream = self.seg.stream();
         let calibration = &stream.calibration;
-        // Timebases that no store has mean something in this process only.
+        // Timebases of no store are local to this process.
         let timebase = match stream.timebase.is_of_process() {
             true => TimebaseId::CIVIL,
             false => stream.timebase,
@@ -45,7 +45,7 @@ impl Segment {
     }
 }
 
-/// A pickled segment.
+/// Restores a pickled segment.
 #[pyfunction]
 #[pyo3(signature = (samples, start, stream, time))]
 pub(crate) fn _unpickled_segment(

@@ -15,17 +15,17 @@ use crate::signal::segment::{Segment, array_as_requested, values};
 use crate::store::handle::OpenStore;
 use crate::time::Time;
 
-/// Samples of a signal, lazily: nothing is read before `segments`, `values` or an array are asked for.
+/// Samples of a signal, read lazily: nothing is read until `segments`, `values` or an array are requested.
 ///
-/// `numpy.asarray(selection)` gives the samples of a gap-free selection in the signal's unit, shape (n,): read-only
-/// and without a copy where the signal is uncalibrated and the samples lie in one buffer, else float64 (complex128).
-/// Across a gap or a clock step that is an error which names it: iterate over `segments`, or ask for
-/// `values(fill=...)`. `selection[i]` is the value at position i of `values()`; iterate over `segments`.
+/// `numpy.asarray(selection)` gives the samples of a gap-free selection in the signal's unit, shape (n,): read-only and
+/// without a copy if the signal is uncalibrated and the samples lie in one buffer, else float64 (complex128). Across a
+/// gap or a clock step that is an error that names it: iterate over `segments`, or use `values(fill=...)`.
+/// `selection[i]` is the value at position i of `values()`; iterate over `segments`.
 ///
-/// It can be pickled as its signal can.
+/// It can be pickled like its signal.
 ///
 /// Raises:
-///     isochrony.GapError: an array was asked for across a gap or a clock step.
+///     isochrony.GapError: an array was requested across a gap or a clock step.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Selection {
     pub(crate) selection: isochrony_store::Selection,
@@ -80,7 +80,7 @@ pub(crate) fn time_of_first(
 
 #[pymethods]
 impl Selection {
-    /// The gap-free segments, in the order of the selection; none spans a gap or a clock step. No samples are copied.
+    /// The contiguous segments, in selection order, split at gaps and clock steps. No samples are copied.
     #[getter]
     pub(crate) fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
         interruptible(py, bytes_to_wait_for(self.signal().is_remote(), 0), || {
@@ -95,13 +95,13 @@ impl Selection {
         Gaps::listed(self.signal().clone(), self.selection.gaps().collect())
     }
 
-    /// Samples that exist in the selection.
+    /// Number of selected samples, gaps excluded.
     #[getter]
     fn sample_count(&self) -> i64 {
         self.selection.sample_count()
     }
 
-    /// Index ranges `(start, end)` that are selected, gaps included, one or more a run.
+    /// Selected index ranges `(start, end)`, gaps included, one or more per run.
     #[getter]
     fn ranges(&self) -> Vec<(i64, i64)> {
         let parts = self.selection.parts().iter();
@@ -125,7 +125,7 @@ impl Selection {
     /// The raw samples of a gap-free selection.
     ///
     /// Returns:
-    ///     A read-only array, shape (n,), of the signal's dtype; no copy where the samples lie in one buffer.
+    ///     A read-only array, shape (n,), of the signal's dtype; no copy if the samples lie in one buffer.
     ///
     /// Raises:
     ///     isochrony.GapError: the selection covers a gap or a clock step.
@@ -144,7 +144,7 @@ impl Selection {
     /// True where a selected index has a sample.
     ///
     /// Returns:
-    ///     A new array, shape (n,), of bool. Edges: those of `values()`, beside which it stands.
+    ///     A new array, shape (n,), of bool. Edges: those of `values()`.
     ///
     /// >>> import isochrony as iso, numpy as np, tempfile
     /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
@@ -178,13 +178,13 @@ impl Selection {
         )?)
     }
 
-    /// Civil times of the selected indices, gaps included, in step with `values()`.
+    /// Civil times of the selected indices, gaps included, one per element of `values()`.
     ///
     /// Returns:
     ///     A new array, shape (n,), datetime64[ns], rounded to the nanosecond. Edges: those of `values()`.
     ///
     /// Raises:
-    ///     isochrony.StoreError: the signal knows no civil time.
+    ///     isochrony.StoreError: the signal has no civil time.
     ///     isochrony.TimeError: outside the years 1678 to 2262.
     ///
     /// >>> import isochrony as iso, numpy as np, tempfile
@@ -227,7 +227,7 @@ impl Selection {
         forward(slf.as_any(), "to_obspy", options)
     }
 
-    /// Whether another process can open it and read the same: it is not scratch, and committed.
+    /// Whether another process can read the same: it is committed, and not scratch.
     fn _is_committed(&self) -> bool {
         let signal = self.signal();
         self.scratch.is_none() && !self.shared.store.has_pending_in(signal)

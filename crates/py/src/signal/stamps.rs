@@ -1,4 +1,4 @@
-//! Stamps and fitted pieces of a signal as tables of Python.
+//! Stamps and fitted pieces of a signal as Python tables.
 
 use isochrony_store::state::SignalState;
 use numpy::PyArray1;

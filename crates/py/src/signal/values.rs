@@ -12,7 +12,7 @@ use crate::memory::{OutputArray, adopt};
 use crate::signal::Signal;
 use crate::signal::selection::Selection;
 
-/// `fill=`, whose default no caller can give: None has a meaning.
+/// `fill=` with a default that callers cannot give, since None has a meaning.
 pub(crate) struct FillArg<'py>(Option<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for FillArg<'py> {
@@ -23,10 +23,10 @@ impl<'py> FromPyObject<'_, 'py> for FillArg<'py> {
     }
 }
 
-/// How many times faster samples are converted than the work is for which `interruptible` starts a thread.
-const FAST: u64 = 4;
+/// Samples are converted so many times faster than the work for which `interruptible` starts a thread.
+const CONVERSION_SPEED_RATIO: u64 = 4;
 
-/// How values are asked for.
+/// Arguments of `values`.
 struct Request<'a, 'py> {
     fill: FillArg<'py>,
     dtype: Option<&'a Bound<'py, PyAny>>,
@@ -35,7 +35,7 @@ struct Request<'a, 'py> {
 }
 
 impl<'py> Request<'_, 'py> {
-    /// The number for gaps in the commonest case, a new array of double precision: Python need not be called.
+    /// Fast path, without calling Python: the fill number of a new array of double precision.
     fn plain_fill(&self) -> Option<f64> {
         if self.dtype.is_some() || self.out.is_some() || self.counts {
             return None;
@@ -91,7 +91,7 @@ impl Selection {
                 limit: isize::MAX as u128,
             }
         })?;
-        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / FAST);
+        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / CONVERSION_SPEED_RATIO);
         if let Some(out) = array.samples_mut::<f64>() {
             interruptible(py, wait, || {
                 Ok(selection.values_into(Fill::Value(fill), out)?)
@@ -104,7 +104,7 @@ impl Selection {
     }
 }
 
-/// The method `values` of a class, of whose objects a function makes selections.
+/// The method `values` of a class whose objects a function converts to selections.
 macro_rules! values_method {
     ($(#[$doc:meta])* $class:ty, $selection:ident) => {
         #[pymethods]
@@ -134,15 +134,16 @@ values_method! {
     /// One value per selected index, gaps included, in one array. Time between runs takes no space.
     ///
     /// Parameters:
-    ///     fill: what stands in gaps; a NaN that was recorded is a sample and stays. A number (of complex samples a real
-    ///         one stands in both parts). None: a gap is an error. "ffill": the last sample before the gap.
-    ///         "interpolate": a straight line from the sample before the gap to the one behind it. Neither looks across
-    ///         a clock step or outside the selection: a gap at an end of those is NaN, of integers an error. Default:
+    ///     fill: value for gaps; a recorded NaN is a sample and stays. A number (for complex samples a real one is used
+    ///         for both parts). None: a gap is an error. "ffill": the last sample before the gap. "interpolate": a
+    ///         straight line from the sample before the gap to the one after it. Neither crosses a clock step or the
+    ///         selection's ends: a gap there is NaN, of integers an error. Default:
     ///         NaN; of an integer dtype, which has none, a gap is an error.
     ///     dtype: of the result: a bool, integer, float or complex dtype, of complex samples a complex one; default:
-    ///         float64 (complex128). Rounded to the nearest, ties to even; what an integer dtype cannot hold is an error.
-    ///     out: a 1-D array of that many elements to write to, contiguous and in native byte order; its dtype is that of
-    ///         the result. After an error or Ctrl-C its content is undefined.
+    ///         float64 (complex128). Rounded to the nearest, ties to even; a value that an integer dtype cannot hold is
+    ///         an error.
+    ///     out: a 1-D array of that many elements to write to, contiguous and in native byte order; its dtype is that
+    ///         of the result. After an error or Ctrl-C its content is undefined.
     ///     counts: the samples as stored, by default in the signal's dtype, instead of values in its unit.
     ///
     /// Returns:
@@ -150,7 +151,7 @@ values_method! {
     ///
     /// Raises:
     ///     isochrony.GapError: a gap that `fill` does not fill.
-    ///     isochrony.OptionError: a `fill`, `dtype` or `out` that cannot be used; the message says why.
+    ///     isochrony.OptionError: an unusable `fill`, `dtype` or `out`; the message says why.
     ///     isochrony.StoreValueError: a value that the integer dtype cannot hold.
     ///     isochrony.StoreMemoryError: more than can be allocated.
     ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C.
@@ -185,10 +186,10 @@ fn whole_selection<'py>(signal: &Bound<'py, Signal>) -> Result<Bound<'py, Select
 
 #[pymethods]
 impl Selection {
-    /// Writes values, or counts, to an array that `isochrony.values` has checked.
+    /// Writes values or counts to an array that `isochrony.values` has checked.
     ///
-    /// `value`: one element of the array's dtype: for "value", and for "ffill" and "interpolate" at edges. None: a gap
-    /// there is an error.
+    /// `value`: one element of the array's dtype: for "value", and for "ffill" and "interpolate" at edges. None: such a
+    /// gap is an error.
     fn _read(
         &self,
         py: Python<'_>,
@@ -205,7 +206,7 @@ impl Selection {
         let value = value.map(|(buffer, _)| buffer);
         let dtype = array.dtype();
         let bytes = out.len()?.saturating_mul(dtype.size()) as u64;
-        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / FAST);
+        let wait = bytes_to_wait_for(self.signal().is_remote(), bytes / CONVERSION_SPEED_RATIO);
         macro_rules! read {
             ($type:ty, $into:ident, $fill:expr) => {{
                 let fill = $fill;

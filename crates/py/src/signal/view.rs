@@ -16,20 +16,20 @@ use crate::signal::Signal;
 use crate::signal::key::resolve_key;
 use crate::time::option;
 
-/// What a plot of a stretch of a signal shows: statistics of consecutive columns, each exact for the samples
-/// `start..end` that it names. All are 1-D arrays, one entry a column; values are in the signal's unit.
+/// Plot data of a signal's range: statistics of consecutive columns, each exact for its samples `start..end`. All are
+/// 1-D arrays, one entry per column; values are in the signal's unit.
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct View {
     /// First index of each column, int64.
     start: Py<PyAny>,
     /// Index after the last of each column, int64.
     end: Py<PyAny>,
-    /// Civil time at which each column begins, whole ns since 1970, int64; without civil time from index 0 at the
-    /// nominal rate.
+    /// Civil time at which each column begins, whole ns since 1970, int64; without civil time, counted from index 0 at
+    /// the nominal rate.
     time_ns: Py<PyAny>,
     /// Civil time at which each column ends, likewise.
     end_ns: Py<PyAny>,
-    /// Least finite value, float64; NaN where there is none.
+    /// Least finite value, float64; NaN if there is none.
     min: Py<PyAny>,
     /// Greatest finite value, likewise.
     max: Py<PyAny>,
@@ -39,13 +39,13 @@ pub(crate) struct View {
     std: Py<PyAny>,
     /// Finite samples, uint64.
     count: Py<PyAny>,
-    /// Part of the column's indices that lies in gaps, 0 to 1, float64.
+    /// Fraction of the column's indices in gaps, 0 to 1, float64.
     gap_fraction: Py<PyAny>,
     /// Id of each column's run, uint32.
     run: Py<PyAny>,
     /// Unit of the values; empty if unknown.
     unit: String,
-    /// Samples in a stored bucket that was used; 1 if all came from samples.
+    /// Samples per stored bucket used; 1 if all came from samples.
     bucket: i64,
 }
 
@@ -62,12 +62,12 @@ impl View {
 
 #[pymethods]
 impl Signal {
-    /// Minimum, maximum, mean and deviation of a stretch in about `pixels` columns, at a cost that does not depend on
-    /// how long the stretch is. Gaps are never filled: see `gap_fraction`.
+    /// Minimum, maximum, mean and deviation of a range in about `pixels` columns, at a cost independent of the range's
+    /// length. Gaps are never filled: see `gap_fraction`.
     ///
     /// Parameters:
     ///     key: slice, span, run or selection; None: all.
-    ///     pixels: columns, 1 to 1,000,000; a few more or fewer may come.
+    ///     pixels: columns, 1 to 1,000,000; the result may have a few more or fewer.
     ///
     /// Raises:
     ///     isochrony.StoreError: `pixels` out of range; complex samples whose calibration has an offset.
@@ -90,8 +90,8 @@ impl Signal {
         describe(py, &signal, view)
     }
 
-    /// Compresses the samples: the signal is rewritten whole, and the new array takes the old one's place at once.
-    /// Any Zarr reader reads it on; to append, `unseal` first.
+    /// Compresses the samples: the signal is rewritten and the new array replaces the old one atomically. Any Zarr
+    /// reader can read it; to append, `unseal` first.
     ///
     /// Parameters:
     ///     codec: "zstd", "zstd:LEVEL", "blosc", "blosc:COMPRESSOR" or "blosc:COMPRESSOR:LEVEL".
@@ -100,10 +100,10 @@ impl Signal {
     ///     Bytes of the raw samples and bytes stored now.
     ///
     /// Raises:
-    ///     isochrony.StoreError: no such codec (also ValueError), a store open for reading (PermissionError), a full disk
-    ///         (OSError); the signal is then as it was.
-    ///     KeyboardInterrupt: Ctrl-C is looked for between shards of at most 64 MiB of samples. The signal is then as it
-    ///         was, or sealed if that was done; `codec` tells. Pending changes are committed in any case.
+    ///     isochrony.StoreError: no such codec (also ValueError), a store open for reading (PermissionError), a full
+    ///         disk (OSError); the signal is then unchanged.
+    ///     KeyboardInterrupt: Ctrl-C is checked between shards of at most 64 MiB of samples. The signal is then
+    ///         unchanged, or sealed if that was complete; see `codec`. Pending changes are committed in any case.
     #[pyo3(signature = (codec="zstd"))]
     fn seal(&self, py: Python<'_>, codec: &str) -> Result<(u64, u64)> {
         let codec = codec.parse()?;
@@ -113,7 +113,7 @@ impl Signal {
         Ok((sealed.raw_bytes, sealed.stored_bytes))
     }
 
-    /// Writes a sealed signal's samples as plain ones again, so that it can grow.
+    /// Decompresses a sealed signal, so that it can grow again.
     fn unseal(&self, py: Python<'_>) -> Result<()> {
         let name = self.get(py)?.name().to_owned();
         let store = &self.follower.shared.store;
@@ -121,8 +121,7 @@ impl Signal {
         Ok(())
     }
 
-    /// Sizes in bytes: "samples" (as raw samples), "stored" (what the file system keeps for them), "codec" ("raw" if not
-    /// sealed).
+    /// Sizes in bytes: "samples" (raw), "stored" (on disk), "codec" ("raw" if not sealed).
     fn sizes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let name = self.get(py)?.name().to_owned();
         // A name may contain wildcards; then list all.
@@ -197,26 +196,25 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
     PyArray1::from_vec(py, values).into_any().unbind()
 }
 
-/// Looks for damage in a store: checksums, tables, files, metadata, views.
+/// Checks a store for damage: checksums, tables, files, metadata, views.
 ///
 /// Parameters:
 ///     path: the store's folder; it need not open.
-///     signal: only signals that fit this pattern; None: all.
-///     repair: mend what can be mended. Samples that nothing holds any more become a gap with an event
-///         "samples_lost".
-///     deep: read every sample to compare checksums; False looks at files and tables only.
+///     signal: only signals that match this pattern; None: all.
+///     repair: repair what can be repaired. Lost samples become a gap with an event "samples_lost".
+///     deep: read every sample to compare checksums; False checks files and tables only.
 ///
 /// Returns:
-///     A dict: "signals" looked at, "bytes" of samples that were compared with a checksum, how many samples were
-///     "unchecked" because there is none for them (not closed or checkpointed since they were appended; 0 unless
-///     `deep`), and "damage": for each its "code", "path", "signal", "range" of indices with its civil "start" and
-///     "end" (None where unknown), "what" is wrong, how to "mend" it, and whether it was "repaired". "lost": what a
-///     repair gave up, with "signal", "range", "samples", "start", "end", "reason". "verdict": "sound", "damaged",
-///     "repaired" (all of it, and nothing lost) or "lost".
+///     A dict: number of "signals" checked, "bytes" of samples compared with a checksum, number of "unchecked" samples
+///     without a checksum (not closed or checkpointed since they were appended; 0 unless `deep`), and "damage": for
+///     each its "code", "path", "signal", "range" of indices with its civil "start" and "end" (None where unknown),
+///     "what" is wrong, how to "mend" it, and whether it was "repaired". "lost": what a repair could not restore, with
+///     "signal", "range", "samples", "start", "end", "reason". "verdict": "sound", "damaged", "repaired" (all of it,
+///     and nothing lost) or "lost".
 ///
 /// Raises:
-///     isochrony.StoreError: no store there, or it cannot be written to for the repair.
-///     KeyboardInterrupt: within a tenth of a second of Ctrl-C, but for a repair, which goes on to its end.
+///     isochrony.StoreError: no store there, or it cannot be written for the repair.
+///     KeyboardInterrupt: within a tenth of a second of Ctrl-C, except for a repair, which runs to its end.
 #[pyfunction]
 #[pyo3(signature = (path, *, signal=None, repair=false, deep=true))]
 pub(crate) fn verify<'py>(
@@ -245,7 +243,7 @@ pub(crate) fn verify<'py>(
     let last = after.as_ref().unwrap_or(&before);
     let same =
         |a: &Finding, b: &Finding| (a.code, &a.path, &a.range) == (b.code, &b.path, &b.range);
-    // Damage that the repair met, such as a full disk, remains.
+    // Damage that the repair caused or found, such as a full disk, remains.
     let new = last.findings.iter();
     let new = new.filter(|one| !before.findings.iter().any(|finding| same(one, finding)));
     for finding in before.findings.iter().chain(new) {
@@ -288,14 +286,14 @@ pub(crate) fn verify<'py>(
     Ok(report)
 }
 
-/// Commits of a store that were acknowledged and that its redo log has no more. A store that is open for reading shows its
-/// signals as they were before these.
+/// Acknowledged commits of a store that its redo log no longer has. A store open for reading shows its signals without
+/// them.
 ///
 /// Parameters:
 ///     path: the store's folder.
 ///
 /// Returns:
-///     For each the signal's name and what is wrong; nothing while a writer is at work.
+///     For each the signal's name and what is wrong; nothing while a writer is active.
 ///
 /// Raises:
 ///     isochrony.StoreError: the store cannot be opened.

@@ -46,7 +46,7 @@ impl Signal {
         }
     }
 
-    /// Converts samples to the signal's dtype, or says how to.
+    /// Converts samples to the signal's dtype; if it cannot, the error says how.
     pub(crate) fn samples(
         &self,
         py: Python<'_>,
@@ -62,16 +62,16 @@ impl Signal {
     }
 }
 
-/// Where appended samples went.
+/// Placement of appended samples.
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct Appended {
     /// Index of the first sample.
     index: i64,
     /// Number of samples.
     samples: i64,
-    /// Id of the run that they belong to.
+    /// Id of their run.
     run: u32,
-    /// What their stamp meant: "first", "contiguous", "gap", "backward_step", "leap_second", "outlier" or "lock".
+    /// Meaning of their stamp: "first", "contiguous", "gap", "backward_step", "leap_second", "outlier" or "lock".
     placement: &'static str,
     /// Why they began a run; None if they did not.
     new_run: Option<&'static str>,
@@ -108,8 +108,8 @@ impl From<isochrony_store::Appended> for Appended {
     }
 }
 
-/// A stamp. Without `resolution` a time is exact to what its type and digits can say, a microsecond at the coarsest: a
-/// person who writes `00:00:07` means the second's beginning.
+/// A stamp. Without `resolution` a time is as exact as its type and digits, but at least to a microsecond: a person who
+/// writes `00:00:07` means the second's beginning.
 pub(crate) fn stamp(
     at: &Bound<'_, PyAny>,
     resolution: Option<&Bound<'_, PyAny>>,
@@ -133,27 +133,27 @@ pub(crate) fn stamp(
 
 #[pymethods]
 impl Signal {
-    /// Appends raw samples, which follow on the last ones or, with a stamp, after a gap; where the clock stepped back
+    /// Appends raw samples, which follow the last ones or, with a stamp, may follow a gap; after a backward clock step
     /// they begin a run. Visible at once here, durable with the next `Store.commit`.
     ///
     /// Parameters:
     ///     samples: 1-D, of the signal's dtype or one that converts to it without loss.
-    ///     at: civil time of the first sample; None: they follow on without pause.
-    ///     resolution: seconds; the true time lies in [at, at + resolution). None: as exact as `at` can say, a
-    ///         microsecond at the coarsest.
-    ///     leap: the source says that a leap second came since the last stamp: a time that repeats by a second then
-    ///         begins a run for that reason, and counts as no backward step.
-    ///     cast: take other dtypes, too, rounded to the nearest, ties to even. What the signal's dtype cannot hold (NaN in
+    ///     at: civil time of the first sample; None: they follow without pause.
+    ///     resolution: seconds; the true time lies in [at, at + resolution). None: the precision of `at`, a microsecond
+    ///         at the coarsest.
+    ///     leap: the source reports a leap second since the last stamp: a time that repeats by a second then begins a
+    ///         run for that reason, and is no backward step.
+    ///     cast: accept other dtypes, rounded to the nearest, ties to even. What the signal's dtype cannot hold (NaN in
     ///         integers, numbers out of range, imaginary parts) is an error, and nothing is appended.
     ///
     /// Returns:
-    ///     Where the samples went, and what the stamp meant.
+    ///     Where the samples are, and what the stamp meant.
     ///
     /// Raises:
-    ///     isochrony.StoreError: another dtype (also TypeError), a number that does not fit (ValueError, with its place), a
-    ///         store open for reading (PermissionError), a full disk (OSError).
-    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. The samples are then appended as a whole (it came
-    ///         too late) or not at all: `end_index` tells. The store goes on as if the call had not been made.
+    ///     isochrony.StoreError: another dtype (also TypeError), a number that does not fit (ValueError, with its
+    ///         place), a store open for reading (PermissionError), a full disk (OSError).
+    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. Either all samples are appended (it came too late)
+    ///         or none: see `end_index`. The store remains usable.
     #[pyo3(signature = (samples, *, at=None, resolution=None, leap=false, cast=false))]
     fn append(
         &self,
@@ -184,7 +184,7 @@ impl Signal {
     ///
     /// Parameters:
     ///     seconds: how long it lasts, above zero, to the nearest sample of the running rate; or
-    ///     samples: how many samples are missing, above zero.
+    ///     samples: number of missing samples, above zero.
     #[pyo3(signature = (*, seconds=None, samples=None))]
     fn append_gap(
         &self,
@@ -209,7 +209,7 @@ impl Signal {
         Ok(Gap::new(gap, &self.get(py)?))
     }
 
-    /// Begins a run: the clock of what follows has nothing to do with that of what came before, but for its rate.
+    /// Begins a run: the clock of later samples is unrelated to the previous one, except for its rate.
     ///
     /// Returns:
     ///     The run's id.
@@ -219,10 +219,10 @@ impl Signal {
     }
 }
 
-/// Where late samples went.
+/// Placement of late samples.
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct Backfilled {
-    /// "filled" a gap, "late" run of their own, "appended" behind the end, or "duplicate" and not stored again.
+    /// "filled" a gap, "late" run of their own, "appended" at the end, or "duplicate", not stored again.
     placement: &'static str,
     /// Index of the first sample.
     index: i64,
@@ -266,8 +266,8 @@ impl Backfilled {
 
 #[pymethods]
 impl Signal {
-    /// Stores late samples: into the gap at their time, whose rest stays a gap; else as a run of their own; behind the
-    /// end if that is where they belong. What is stored already is never changed.
+    /// Stores late samples: into the gap at their time, whose rest stays a gap; at the end if they belong there; else
+    /// as a run of their own. Stored samples never change.
     ///
     /// Parameters:
     ///     samples: 1-D, as for `append`.
@@ -303,13 +303,13 @@ impl Signal {
     /// Marks stored samples as invalid: they become a gap.
     ///
     /// Parameters:
-    ///     start: index or time; or a span, slice or selection, and no `end`. Or many stretches at once, which is much
-    ///         faster than one by one: an int64 array of shape (n, 2) of first indices and numbers of samples, as
-    ///         `numpy.asarray(signal.gaps)` gives them.
+    ///     start: index or time; or a span, slice or selection, without `end`. Or many ranges at once, which is much
+    ///         faster: an int64 array of shape (n, 2) of first indices and numbers of samples, like
+    ///         `numpy.asarray(signal.gaps)`.
     ///     end: index or time after the last sample.
     ///
     /// Raises:
-    ///     isochrony.StoreError: a stretch outside the signal (also IndexError); of many, those before it are marked.
+    ///     isochrony.StoreError: a range outside the signal (also IndexError); earlier ones of several are marked.
     #[pyo3(signature = (start, end=None))]
     fn mark_invalid(
         &self,
@@ -330,11 +330,11 @@ impl Signal {
         Ok(())
     }
 
-    /// Overwrites stored samples. In a scratch signal where they lie; elsewhere in a copy that takes their place at the
-    /// commit, so that views handed out before keep what they show.
+    /// Overwrites stored samples: in a scratch signal in place, elsewhere in a copy that replaces them at the commit,
+    /// so that existing views do not change.
     ///
     /// Parameters:
-    ///     index: of the first sample; the stretch may cover no gap.
+    ///     index: of the first sample; the range may contain no gap.
     ///     samples: 1-D, as for `append`.
     fn write(
         &self,
@@ -349,7 +349,7 @@ impl Signal {
         })?)
     }
 
-    /// States the unit of the values and how counts become values; no sample changes.
+    /// Sets the unit of the values and their relation to counts; samples do not change.
     ///
     /// Parameters:
     ///     unit: empty if unknown.
@@ -384,7 +384,7 @@ fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range
         .collect())
 }
 
-/// Index ranges of a stretch given as one key or as two ends.
+/// Index ranges of one key or of two ends.
 pub(crate) fn ranges(
     signal: &isochrony_store::Signal,
     start: &Bound<'_, PyAny>,

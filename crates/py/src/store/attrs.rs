@@ -14,7 +14,7 @@ fn mapping<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 #[pymethods]
 impl Signal {
-    /// User attributes: a mapping of text to JSON values that writes itself back, durable with the next commit; see
+    /// User attributes: a mapping of text to JSON values that stores each change, durable with the next commit; see
     /// `isochrony.attributes.Attributes`.
     #[getter]
     fn attrs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -36,9 +36,9 @@ impl Signal {
 
 #[pymethods]
 impl Store {
-    /// User attributes of the store itself: a mapping of text to JSON values that writes itself back. They are no part of
-    /// commits: a change is on disk when the assignment returns, and seen by every reader from then on. They lie in the
-    /// root `zarr.json`, where every Zarr program finds them. The key "isochrony" is ours.
+    /// User attributes of the store: a mapping of text to JSON values that stores each change. They are no part of
+    /// commits: a change is on disk and visible to all readers when the assignment returns. They lie in the root
+    /// `zarr.json`, where every Zarr program finds them. The key "isochrony" is reserved.
     ///
     /// >>> import isochrony as iso, tempfile
     /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")

@@ -14,32 +14,32 @@ use crate::interrupt::interruptible;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Makes a consistent copy of a store, or brings an earlier one up to date. Another process may write to the store
-/// meanwhile: the copy holds all signals as of one commit.
+/// Makes a consistent copy of a store, or updates an earlier one. Another process may write to the store meanwhile: the
+/// copy holds all signals as of one commit.
 ///
-/// Only what the copy lacks is copied, and each full chunk of samples is compared with its checksum first. The copy is a
-/// store of the same identity; `verify` and any Zarr reader find it whole after every backup. One that is interrupted
-/// leaves the copy as it was, or, if more than 256 MB were to be copied, one that does not open until the next backup has
-/// finished it. Saved journals of tasklets are not copied. In object storage readers see the state before until the copy's
-/// MANIFEST is replaced, which is done last; what changes is made in the folder that TMPDIR names, which needs up to 1 GB.
+/// Only what the copy lacks is copied, and each full chunk of samples is compared with its checksum first. The copy is
+/// a store of the same identity; `verify` and any Zarr reader find it whole after every backup. An interrupted one
+/// leaves the copy unchanged or, if more than 256 MB were to be copied, one that does not open until the next backup
+/// has finished it. Saved journals of tasklets are not copied. In object storage, readers see the previous state until
+/// the copy's MANIFEST is replaced last; changes are staged in the folder of TMPDIR, which needs up to 1 GB.
 ///
 /// Parameters:
 ///     path: the store's folder or URL.
-///     dest: the copy's folder, or its URL in object storage (s3://, gs://, az://): missing, empty, or an earlier copy of
-///         this store that nobody wrote to.
-///     signals: a pattern or several, as for `Store.keys`: only signals that fit one are copied, and others that the copy
-///         has stay there as they are. None: all.
-///     progress: called with bytes copied, bytes to copy, and twice 0; None: nobody is told.
+///     dest: the copy's folder, or its URL in object storage (s3://, gs://, az://): missing, empty, or an earlier copy
+///         of this store without other changes.
+///     signals: a pattern or several, as for `Store.keys`: only matching signals are copied; others of the copy stay.
+///         None: all.
+///     progress: called with bytes copied, bytes to copy, and twice 0; None: no calls.
 ///
 /// Returns:
-///     A dict: the "sequence" number of the commit that the copy holds, its "signals", "copied_bytes" and "kept_bytes" of
-///     samples, how many signals were "removed" from it, and "failed": signals that could not be read, with the reason;
-///     the copy holds those as it did before.
+///     A dict: the "sequence" number of the copy's commit, its "signals", "copied_bytes" and "kept_bytes" of samples,
+///     how many signals were "removed" from it, and "failed": unreadable signals with the reason, which are unchanged
+///     in the copy.
 ///
 /// Raises:
-///     isochrony.StoreError: no store there, or `dest` is something else; disk full: run it again to go on.
-///     KeyboardInterrupt: within a tenth of a second of Ctrl-C; run it again to go on.
-///     What `progress` raises: at once, as Ctrl-C does.
+///     isochrony.StoreError: no store there, or `dest` is something else; disk full: run it again to continue.
+///     KeyboardInterrupt: within a tenth of a second of Ctrl-C; run it again to continue. Exceptions of `progress`: at
+///         once, like Ctrl-C.
 #[pyfunction]
 #[pyo3(signature = (path, dest, *, signals=None, progress=None))]
 pub(crate) fn backup<'py>(
@@ -52,7 +52,7 @@ pub(crate) fn backup<'py>(
     run(py, &path, &dest, signals, progress.as_ref())
 }
 
-/// Patterns of names, as they come from Python.
+/// Name patterns from Python.
 #[derive(FromPyObject)]
 pub(crate) enum Patterns {
     One(String),
@@ -90,14 +90,14 @@ pub(crate) fn run<'py>(
     let done: Result<BackupReport> = {
         let raised = &mut raised;
         let work = move || {
-            let mut told = Instant::now();
+            let mut last_report = Instant::now();
             let mut tell = |now: &Progress| {
                 let (done, total) = (now.done(), now.total().unwrap_or(0));
                 let Some(progress) = progress else { return };
-                if raised.is_some() || (done < total && told.elapsed() < PROGRESS_INTERVAL) {
+                if raised.is_some() || (done < total && last_report.elapsed() < PROGRESS_INTERVAL) {
                     return;
                 }
-                told = Instant::now();
+                last_report = Instant::now();
                 let called = attach(|py| progress.call1(py, (done, total, 0, 0)).map(drop));
                 *raised = called.err();
                 if raised.is_some() {
@@ -116,12 +116,12 @@ pub(crate) fn run<'py>(
     for (name, reason) in &report.failed {
         failed.append((name, reason))?;
     }
-    let told = PyDict::new(py);
-    told.set_item("sequence", report.sequence)?;
-    told.set_item("signals", report.signals)?;
-    told.set_item("copied_bytes", report.copied_bytes)?;
-    told.set_item("kept_bytes", report.kept_bytes)?;
-    told.set_item("removed", report.removed)?;
-    told.set_item("failed", failed)?;
-    Ok(told)
+    let result = PyDict::new(py);
+    result.set_item("sequence", report.sequence)?;
+    result.set_item("signals", report.signals)?;
+    result.set_item("copied_bytes", report.copied_bytes)?;
+    result.set_item("kept_bytes", report.kept_bytes)?;
+    result.set_item("removed", report.removed)?;
+    result.set_item("failed", failed)?;
+    Ok(result)
 }

@@ -15,7 +15,8 @@ impl Store {
     /// Makes all changes since the last commit durable, all or none.
     ///
     /// Parameters:
-    ///     publish: show them to other Zarr readers at once, else within a second. Isochrony's readers see them anyway.
+    ///     publish: show them to other Zarr readers at once, else within a second. Isochrony's readers see them at
+    ///         once.
     ///
     /// Returns:
     ///     The commit's number.
@@ -40,21 +41,21 @@ impl Store {
         self.shared.store.has_pending()
     }
 
-    /// Takes in what another process committed since; whether there was anything. Signals follow.
+    /// Adopts commits of other processes; returns whether there were any. Signals follow.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
         let wait = bytes_to_wait_for(self.shared.store.is_remote(), 0);
         interruptible(py, wait, || self.shared.refresh())
     }
 
-    /// Writes all tables and starts a new log; happens by itself at closing and when the log grows long.
+    /// Writes all tables and starts a new log; automatic at closing and when the log is long.
     fn checkpoint(&self, py: Python<'_>) -> Result<()> {
         Ok(crate::interpreter::detach(py, || {
             self.shared.store.checkpoint()
         })?)
     }
 
-    /// Makes a consistent copy of what is committed, or brings an earlier one up to date: `isochrony.backup` of this
-    /// store, which has the details.
+    /// Makes a consistent copy of all commits, or updates an earlier one: `isochrony.backup` of this store, which has
+    /// the details.
     ///
     /// Parameters:
     ///     dest: the copy's folder or URL: missing, empty, or an earlier copy of this store.
@@ -75,7 +76,7 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> Result<Bound<'py, PyDict>> {
         let path = self.shared.store.path();
-        // For the error of a closed store.
+        // Gives the error of a closed store.
         self.shared.store.sequence()?;
         crate::store::backup::run(py, path, &dest, signals, progress.as_ref())
     }

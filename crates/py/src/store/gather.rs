@@ -13,22 +13,23 @@ use crate::time::{RateArg, TimeArg, option};
 
 #[pymethods]
 impl Store {
-    /// Channels x time on one grid of civil time: grid point k lies at the span's start plus k / rate. A channel has a
-    /// value where its signal has samples, NaN elsewhere. Nothing is filtered: a grid coarser than a signal aliases.
+    /// An array of channels x time on one grid of civil time: grid point k lies at the span's start plus k / rate. A
+    /// channel has a value where its signal has samples, else NaN. No filter is applied: a grid coarser than a signal
+    /// aliases.
     ///
     /// Parameters:
     ///     pattern: as in `find`, or a list of names.
     ///     span: `isochrony.span(start, end)`, or a pair of times.
-    ///     rate: grid points a second.
+    ///     rate: grid points per second.
     ///     method: "nearest" sample, up to half a sample period away, or "linear" between two.
-    ///     xarray: give an `xarray.DataArray` with coordinates "channel" and "time" instead.
+    ///     xarray: return an `xarray.DataArray` with coordinates "channel" and "time".
     ///
     /// Returns:
-    ///     float64, shape (channels, points), in each signal's unit; rows in the order of the names.
+    ///     float64, shape (channels, points), in each signal's unit; rows in order of names.
     ///
     /// Raises:
-    ///     isochrony.StoreError: nothing fits the pattern, a signal without civil time or of complex samples, or more
-    ///         than memory holds.
+    ///     isochrony.StoreError: nothing matches the pattern, a signal without civil time or with complex samples, or
+    ///         insufficient memory.
     ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C.
     #[pyo3(signature = (pattern, span, *, rate, method="nearest", xarray=false))]
     fn gather<'py>(

@@ -1,7 +1,8 @@
 //! Open stores, and signals that follow them.
 //!
-//! A Rust `Signal` is a snapshot; a Python signal follows its store. Appends of this process show at once, commits of
-//! others after `refresh`. [`Follower`] checks at each access for a newer state: some ten nanoseconds, and no file.
+//! A Rust `Signal` is a snapshot; a Python signal follows its store. Appends of this process are visible at once,
+//! commits of others after `refresh`. [`Follower`] checks at each access for a newer state, which takes some ten
+//! nanoseconds and reads no file.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,19 +17,19 @@ use crate::store::pickling::SnapshotCache;
 
 pub(crate) struct OpenStore {
     pub(crate) store: isochrony_store::Store,
-    /// Refreshes that changed something.
+    /// Number of refreshes with changes.
     epoch: AtomicU64,
     shown: AtomicU64,
     /// Key in [`OPENINGS`].
     number: u64,
     pub(crate) snapshots: SnapshotCache,
-    /// The process that opened the store: a forked child's changes are refused, so it has none to lose.
+    /// The process that opened the store: changes of a forked child are refused, so it has none to lose.
     process: u32,
     warned: AtomicBool,
 }
 
-/// Open stores by number. A signal unpickled in the process that pickled it (as Dask does) belongs to the same opening,
-/// and shows uncommitted changes.
+/// Open stores by number. A signal unpickled in the process that pickled it (as Dask does) uses the same opening, and
+/// shows uncommitted changes.
 static OPENINGS: Mutex<Option<HashMap<u64, Weak<OpenStore>>>> = Mutex::new(None);
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
@@ -55,17 +56,17 @@ impl OpenStore {
     }
 
     pub(crate) fn all() -> Vec<Arc<Self>> {
-        // Dropped by the caller: the last reference to one takes it out of the table.
+        // The caller drops them: the last reference to one removes it from the table.
         openings(|all| all.values().filter_map(Weak::upgrade).collect())
     }
 
-    /// The opening through which a signal is seen, if it has not been dropped.
+    /// The opening of a signal, if it still exists.
     pub(crate) fn showing(signal: &Signal) -> Option<Arc<Self>> {
         let mut all = Self::all().into_iter();
         all.find(|shared| shared.store.shows(signal))
     }
 
-    /// Warns of changes that nobody will commit, once.
+    /// Warns once of changes that will not be committed.
     pub(crate) fn warn_of_uncommitted(&self, py: Python<'_>) {
         if self.process == std::process::id()
             && let Some(message) = uncommitted::message(&self.store)
@@ -79,11 +80,11 @@ impl OpenStore {
         self.number
     }
 
-    /// Takes in commits of other processes; returns whether anything is new to signals.
+    /// Adopts commits of other processes; returns whether signals change.
     pub(crate) fn refresh(&self) -> Result<bool> {
         let mut changed = self.store.refresh()?;
         if !self.store.is_writable() {
-            // Plans refresh the shared reader too, without showing it here.
+            // Plans refresh the shared reader too, without updating this.
             let sequence = self.store.sequence()?;
             changed |= self.shown.swap(sequence, Ordering::AcqRel) != sequence;
         }
@@ -96,7 +97,7 @@ impl OpenStore {
 
 impl Drop for OpenStore {
     fn drop(&mut self) {
-        // At exit open ones have been warned of.
+        // Open ones were reported at exit.
         if self.store.has_pending() && !crate::interpreter::is_closing() {
             crate::interpreter::attach(|py| self.warn_of_uncommitted(py));
         }
@@ -117,7 +118,7 @@ struct CachedSignal {
 pub(crate) struct Follower {
     pub(crate) shared: Arc<OpenStore>,
     seen: Mutex<CachedSignal>,
-    /// This process may change it, so check each time, not only after a refresh.
+    /// This process may change it, so each access checks, not only a refresh.
     live: bool,
 }
 
@@ -131,13 +132,13 @@ impl Follower {
         }
     }
 
-    /// Takes in what was committed; whether there was anything.
+    /// Adopts commits; returns whether there were any.
     pub(crate) fn refresh(&self) -> Result<bool> {
         let is_new = self.shared.refresh()?;
         if self.live {
             return Ok(is_new);
         }
-        // An unpickled one may be behind a store that has nothing new.
+        // An unpickled one may be older than a store without new commits.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(seen.signal.refresh()? || is_new)
     }
@@ -160,8 +161,8 @@ impl Follower {
             seen.epoch = epoch;
             Ok(seen.signal.clone())
         };
-        // A reader may load tables. The lock is released before the thread attaches again: lock and interpreter cannot
-        // deadlock.
+        // A reader may load tables. The lock is released before the thread attaches again, so lock and interpreter
+        // cannot deadlock.
         if stale {
             crate::interpreter::detach(py, update)
         } else {

@@ -1,4 +1,4 @@
-//! Importing: the session that importers written in Python feed.
+//! The import session for importers written in Python.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,8 +14,8 @@ use crate::signal::options::whole_ns;
 use crate::store::Store;
 use crate::time::{RateArg, fixed};
 
-/// An import into a store: takes in blocks of samples from any importer, places them by their stamps, recognises what is
-/// known, duplicate or late, keeps provenance, and commits. Made by `Store.ingest`.
+/// An import into a store: accepts blocks of samples from any importer, places them by their stamps, detects known,
+/// duplicate and late ones, records provenance, and commits. Made by `Store.ingest`.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Ingest {
     session: Mutex<Option<Session>>,
@@ -37,7 +37,7 @@ impl Ingest {
     }
 }
 
-/// What blocks say of their signal.
+/// The properties of a block's signal.
 fn spec(
     signal: &str,
     dtype: DType,
@@ -75,32 +75,33 @@ fn finished() -> Error {
 
 #[pymethods]
 impl Ingest {
-    /// Whether a source was imported whole before and is unchanged, so that it can be skipped.
+    /// Whether a source was imported whole and is unchanged, so that it can be skipped.
     ///
     /// Parameters:
-    ///     source: how provenance names it, such as its absolute path.
+    ///     source: its name in the provenance, such as its absolute path.
     ///     size: bytes.
-    ///     mtime_ns: time of its last change, ns since 1970.
+    ///     mtime_ns: modification time, ns since 1970.
     fn known(&self, py: Python<'_>, source: &str, size: u64, mtime_ns: i64) -> Result<bool> {
         self.with(py, |session| session.known(source, size, Some(mtime_ns)))
     }
 
-    /// Takes in consecutive samples of one signal, which is created if it does not exist. Blocks of a signal come in
-    /// order of time; late ones fill their gap or become a run.
+    /// Adds consecutive samples of one signal, which is created if it does not exist. Blocks of a signal come in time
+    /// order; late ones fill their gap or become a run.
     ///
     /// Parameters:
     ///     signal: its name.
-    ///     samples: 1-D array of a dtype that signals can have, at least one; not kept.
+    ///     samples: 1-D array of a dtype that signals can have, at least one; copied.
     ///     rate: nominal rate in Hz, as for `Store.create`.
-    ///     start: when the first was taken, as whole ns since 1970 and a fraction in 2**-32 ns; None: they follow on.
+    ///     start: time of the first sample, as whole ns since 1970 and a fraction in 2**-32 ns; None: they follow the
+    ///         last ones.
     ///     resolution: width of the stamp's last digit, likewise; None: the stamp is exact.
     ///     unit: of the values.
     ///     scale: units per count.
     ///     offset: value of zero counts, in the unit.
-    ///     source: what provenance names.
+    ///     source: its name in the provenance.
     ///     attrs: attributes of the signal, set when it is created.
-    ///     leap: the source says that a leap second came since the signal's last stamp: time that repeats is then no
-    ///         backward step.
+    ///     leap: the source reports a leap second since the signal's last stamp: time that repeats is then no backward
+    ///         step.
     ///
     /// Raises:
     ///     isochrony.IsochronyError: the block does not fit the signal, or the store cannot be written.
@@ -144,19 +145,19 @@ impl Ingest {
         })
     }
 
-    /// Takes in consecutive blocks of one signal, each with a stamp of its own, as `block` does one after the other.
+    /// Adds consecutive blocks of one signal, each with a stamp, like `block` for each.
     ///
     /// Parameters:
     ///     signal, rate, unit, scale, offset, source, attrs: as for `block`.
-    ///     samples: those of all blocks, one after the other.
-    ///     counts: int64 array, how many of them each block has.
-    ///     starts: int64 array, when the first of each was taken, ns since 1970.
+    ///     samples: those of all blocks in order.
+    ///     counts: int64 array, number of samples of each block.
+    ///     starts: int64 array, time of each block's first sample, ns since 1970.
     ///     resolution_ns: width of the stamps' last digit.
-    ///     leap: as for `block`, of the first of them.
+    ///     leap: as for `block`, of the first block.
     ///
     /// Raises:
-    ///     isochrony.IsochronyError: a block does not fit the signal, or the store cannot be written; blocks before it are
-    ///         in. Counts and starts do not fit the samples.
+    ///     isochrony.IsochronyError: a block does not fit the signal, or the store cannot be written; earlier blocks
+    ///         are stored. Counts and starts do not fit the samples.
     #[pyo3(signature = (signal, samples, counts, starts, *, rate, resolution_ns, unit=None, scale=1.0, offset=0.0,
                         source="", attrs=None, leap=false))]
     #[allow(clippy::too_many_arguments)]
@@ -210,12 +211,12 @@ impl Ingest {
         })
     }
 
-    /// Says that all blocks of a source are in, which is when they may be committed; `known` tells it from then on.
+    /// Reports that all blocks of a source were given, so that they may be committed; `known` includes it from now on.
     fn done(&self, py: Python<'_>, source: &str, size: u64, mtime_ns: i64) -> Result<()> {
         self.with(py, |session| session.done(source, size, Some(mtime_ns)))
     }
 
-    /// Says that a source cannot be imported; the summary reports it.
+    /// Reports that a source cannot be imported; it is in the summary.
     fn reject(&self, py: Python<'_>, source: &str, reason: &str) -> Result<()> {
         let problem = Problem {
             path: source.to_owned(),
@@ -228,7 +229,7 @@ impl Ingest {
         })
     }
 
-    /// Says what of a source that is done was not imported, although the rest was; the summary reports it.
+    /// Reports a part of a finished source that was not imported; it is in the summary.
     fn report(&self, py: Python<'_>, source: &str, reason: &str) -> Result<()> {
         let problem = Problem {
             path: source.to_owned(),
@@ -241,7 +242,7 @@ impl Ingest {
         })
     }
 
-    /// Commits all sources that are done, also a last block that waited for its successor's stamp.
+    /// Commits all finished sources, with a last block that waited for its successor's stamp.
     fn commit(&self, py: Python<'_>) -> Result<()> {
         self.with(py, Session::commit)
     }
@@ -250,8 +251,9 @@ impl Ingest {
     ///
     /// Returns:
     ///     The summary: a dict with "signals" (each with name, samples, added, gaps, runs, rate, rate_uncertainty,
-    ///     nominal_rate, unit, start, end), "files", "skipped", "duplicates", "bytes", "seconds", "cancelled", "problems" (path and reason) and
-    ///     "kept" (for each problem, whether samples of that file are in the store all the same).
+    ///     nominal_rate, unit, start, end), "files", "skipped", "duplicates", "bytes", "seconds", "cancelled",
+    ///     "problems" (path and reason) and "kept" (for each problem, whether samples of that file are stored
+    ///     nevertheless).
     fn finish<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let summary = crate::interpreter::detach(py, || -> Result<Summary> {
             let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
@@ -286,7 +288,7 @@ pub(crate) fn describe<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Boun
     let kept = PyList::empty(py);
     for problem in &summary.problems.list {
         kept.append(problem.is_kept())?;
-        // Rust's options are fields; Python's are keywords.
+        // Options are fields in Rust and keywords in Python.
         let reason = problem.reason.replace("partial = true", "partial=True");
         problems.append((&problem.path, reason))?;
     }
@@ -333,12 +335,12 @@ impl Store {
     ///
     /// Parameters:
     ///     gap_slip: seconds that a stamp may be off before it is a gap or a clock step; None: from the stamps.
-    ///     alpha: weight of the past in the running estimate of the rate, above 0 and at most 1.
-    ///     initial_rate: Hz, as for `Store.create`: a better guess of the true rate than the nominal one, for gaps that come
-    ///         before the stamps have told it; None: nominal.
+    ///     alpha: weight of the past in the rate estimate, above 0 and at most 1.
+    ///     initial_rate: Hz, as for `Store.create`: a better estimate of the true rate than the nominal one, for gaps
+    ///         before the stamps have determined it; None: nominal.
     ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample;
     ///         None: 30 days.
-    ///     value_jump: a larger difference, in the signal's unit, between blocks that follow on becomes an event.
+    ///     value_jump: a larger difference, in the signal's unit, between adjacent blocks gives an event.
     #[pyo3(signature = (*, gap_slip=None, alpha=None, initial_rate=None, max_gap=None, value_jump=None))]
     fn ingest(
         &self,

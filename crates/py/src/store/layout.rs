@@ -7,12 +7,12 @@ use crate::errors::Result;
 /// What the paths of a folder of recordings mean.
 ///
 /// Parameters:
-///     template: path below the folder with fields in braces, such as
-///         `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`; the fields other than time, joined by `/`, name
-///         the signal.
+///     template: path below the folder with fields in braces, like
+///         `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`; the fields other than time, joined by `/`, name the
+///         signal.
 ///
 /// Raises:
-///     isochrony.ImportRefusedError: not a template; the message names the field at fault.
+///     isochrony.ImportRefusedError: an invalid template; the message names the field.
 ///
 /// >>> from isochrony._native import Layout
 /// >>> Layout("{station}/p_{epoch}.raw").match("stn_10/p_1267401600.raw")
@@ -34,11 +34,11 @@ impl Layout {
     /// Reads the path of a file below the folder, with `/` between components.
     ///
     /// Returns:
-    ///     Signal name (empty if the template has no name fields), and the time of the first sample with its resolution,
-    ///     both in ns, as a pair; None in place of the pair where the template tells no time.
+    ///     Signal name (empty if the template has no name fields), and the time of the first sample with its
+    ///     resolution, both in ns, as a pair; None instead of the pair if the template has no time.
     ///
     /// Raises:
-    ///     isochrony.ImportRefusedError: the path does not fit the template; the message says where.
+    ///     isochrony.ImportRefusedError: the path does not match the template; the message says where.
     #[pyo3(name = "match")]
     fn read(&self, path: &str) -> Result<(String, Option<(i64, i64)>)> {
         let found = self.layout.read(path)?;

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::errors::{PackageError, Result};
 use crate::interrupt::interruptible;
 
-/// Strategy, state of the cache, and predicted seconds: low, median, high.
+/// Strategy, cache state, and predicted seconds: low, median, high.
 type PredictionFields = (String, &'static str, (f64, f64, f64));
 
 /// Measures this machine and the disk of a folder.
@@ -26,7 +26,7 @@ pub(crate) fn calibrate_machine(
         bytes,
         repeats,
     };
-    // Long enough for Ctrl-C to matter.
+    // Takes long enough for Ctrl-C to matter.
     interruptible(
         py,
         u64::MAX,
@@ -40,7 +40,7 @@ pub(crate) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Where the profile of this user is kept.
+/// Path of this user's profile.
 #[pyfunction]
 pub(crate) fn machine_profile_path() -> Option<PathBuf> {
     Profile::path()
@@ -61,7 +61,7 @@ fn place(path: Option<PathBuf>) -> Result<PathBuf> {
     })
 }
 
-/// Keeps a profile, with the disks that the one kept before knows besides; gives its path.
+/// Saves a profile, merged with other disks of the saved one; returns its path.
 #[pyfunction]
 #[pyo3(signature = (text, path=None))]
 pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<PathBuf> {
@@ -75,7 +75,7 @@ pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<
     Ok(path)
 }
 
-/// The profile that is kept; None if there is none.
+/// The saved profile; None if there is none.
 #[pyfunction]
 #[pyo3(signature = (path=None))]
 pub(crate) fn load_machine_profile(path: Option<PathBuf>) -> Result<Option<String>> {
@@ -83,7 +83,7 @@ pub(crate) fn load_machine_profile(path: Option<PathBuf>) -> Result<Option<Strin
     Ok(found.map(|profile| profile.to_json()))
 }
 
-/// Seconds that reading and summarising so many bytes of a type takes by each strategy on the disk that was measured last.
+/// Predicted seconds to read and summarise bytes of a type, per strategy, on the last measured disk.
 #[pyfunction]
 pub(crate) fn predict_scan(text: &str, bytes: f64, dtype: &str) -> Result<Vec<PredictionFields>> {
     let profile = parse(text, Path::new("given"))?;

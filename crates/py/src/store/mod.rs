@@ -30,13 +30,13 @@ use crate::time::{RateArg, TimeArg};
 
 /// A folder of signals, open for reading or for writing; made by `isochrony.open`.
 ///
-/// A mapping from names to signals, sorted by name. `store[name]` also finds saved plans; `in`, `get`, `keys` and iteration
-/// know signals only. As a context manager it commits and closes at the end; after an exception it closes as last
-/// committed. One that is dropped, or still open when the program ends, loses what was not committed, and warns of it with
-/// `isochrony.UncommittedWarning`. One process writes; any number read meanwhile and `refresh()` to follow.
+/// A mapping from names to signals, sorted by name. `store[name]` also finds saved plans; `in`, `get`, `keys` and
+/// iteration know signals only. As a context manager it commits and closes at the end; after an exception it closes
+/// without a commit. If it is dropped, or still open when the program ends, uncommitted changes are lost, with an
+/// `isochrony.UncommittedWarning`. One process writes; any number of readers `refresh()` to follow.
 ///
-/// A store that is open for reading can be pickled, also into other processes: there it shows the same signals with the
-/// same ends until `refresh()`. A writer is refused.
+/// A store that is open for reading can be pickled, also into other processes: there it shows the same signals and ends
+/// until `refresh()`. A store open for writing is refused.
 #[pyclass(frozen, mapping, module = "isochrony")]
 pub(crate) struct Store {
     pub(crate) shared: Arc<OpenStore>,
@@ -53,7 +53,7 @@ impl Store {
 
 #[pymethods]
 impl Store {
-    /// The folder: a `Path`. Of a store at a URL the URL: a str, which no `Path` keeps as it is.
+    /// The folder, a `Path`; the URL, a str, of a remote store, since a `Path` would change it.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let path = self.shared.store.path();
@@ -63,7 +63,7 @@ impl Store {
         }
     }
 
-    /// What it was opened for: "r", "r+", "a" or "x".
+    /// Mode: "r", "r+", "a" or "x".
     #[getter]
     fn mode(&self) -> &'static str {
         match self.shared.store.mode() {
@@ -92,14 +92,14 @@ impl Store {
         Ok(self.shared.store.uuid()?)
     }
 
-    /// Whether only the last checkpoint can be shown: the writer crashed before the machine restarted, and this process
+    /// Whether only the last checkpoint is visible: the writer crashed before the machine restarted, and this process
     /// may not repair the store.
     #[getter]
     fn is_stale(&self) -> bool {
         self.shared.store.is_stale()
     }
 
-    /// Names of all signals, or of those that fit a pattern as in `find`, sorted. No signal is opened for it.
+    /// Sorted names of all signals, or of those that match a pattern as in `find`. Opens no signal.
     #[pyo3(signature = (pattern=None))]
     fn keys(&self, pattern: Option<&str>) -> Result<Vec<String>> {
         Ok(match pattern {
@@ -139,13 +139,13 @@ impl Store {
         Ok(Some(Bound::new(py, self.signal(py, name)?)?.into_any()))
     }
 
-    /// Signals whose name fits a pattern: `*` and `?` and `[a-z]` inside a component, `**` for any number of them. So
-    /// `find("**")` gives all, and `find("*")` those with no `/` in their names.
+    /// Signals whose name matches a pattern: `*`, `?` and `[a-z]` within a component, `**` for any number of
+    /// components. So `find("**")` gives all, and `find("*")` those without `/` in their names.
     ///
-    /// Warns with `isochrony.NoMatchWarning`, which says what fits, if nothing does and the store has signals.
+    /// If nothing matches and the store has signals, warns with `isochrony.NoMatchWarning`, which suggests a pattern.
     ///
     /// Raises:
-    ///     isochrony.StoreError: not a pattern.
+    ///     isochrony.StoreError: an invalid pattern.
     fn find(slf: &Bound<'_, Self>, pattern: &str) -> Result<Vec<Signal>> {
         let (py, this) = (slf.py(), slf.get());
         let names = this.shared.store.find(pattern)?;
@@ -160,7 +160,7 @@ impl Store {
         let py = slf.py();
         match slf.get().signal(py, name) {
             Ok(signal) => Ok(Bound::new(py, signal)?.into_any()),
-            // A saved plan of that name; if there is none, the signal's error, which suggests the nearest name.
+            // A saved plan of that name; else the signal's error, which suggests the nearest name.
             Err(error) => {
                 let plans = saved_plans(slf);
                 match plans {
@@ -196,14 +196,14 @@ impl Store {
     ///
     /// Parameters:
     ///     name: components joined by `/`; a signal cannot contain another.
-    ///     dtype: bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128, in NumPy's spellings; or
-    ///         "ci16" (complex int16): pairs of int16, which are read as complex64.
+    ///     dtype: bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128, in NumPy's
+    ///         spellings; or "ci16" (complex int16): pairs of int16, read as complex64.
     ///     rate: nominal rate in Hz: a number, a Fraction, text such as "44100000/1001", or (samples, seconds).
     ///     unit: of the values.
     ///     start: civil time of the first sample, taken as exact; None: unknown until a stamp is given.
     ///     scale: units per count; None: 1. Without `scale` and `offset`, counts are values.
     ///     offset: value of zero counts, in the unit; None: 0.
-    ///     alpha: weight of the past in the running estimate of the rate, above 0 and at most 1.
+    ///     alpha: weight of the past in the rate estimate, above 0 and at most 1.
     ///     gap_slip: seconds that a stamp may be off before it is a gap or a step; None: from the stamps.
     ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample;
     ///         None: 30 days.
@@ -214,8 +214,8 @@ impl Store {
     ///     The signal, ready for `append`.
     ///
     /// Raises:
-    ///     isochrony.StoreError: the name is taken (also FileExistsError) or refused, an option is outside its range, or
-    ///         the store is open for reading (PermissionError).
+    ///     isochrony.StoreError: the name is taken (also FileExistsError) or refused, an option is outside its range,
+    ///         or the store is open for reading (PermissionError).
     #[pyo3(signature = (name, *, dtype, rate, unit="", start=None, scale=None, offset=None, alpha=None, gap_slip=None,
                         max_gap=None, attrs=None, overwrite=false))]
     #[allow(clippy::too_many_arguments)] // A Python constructor: all but one by name.
@@ -254,8 +254,8 @@ impl Store {
         Signal::writing(&self.shared, writer)
     }
 
-    /// A temporary signal that no one else sees and that vanishes with its last reference; its samples may be
-    /// overwritten in place. The parameters are those of the same names of `create`.
+    /// A temporary signal that is visible only here and vanishes with its last reference; its samples may be
+    /// overwritten in place. Parameters are as in `create`.
     #[pyo3(signature = (*, dtype, rate, unit="", start=None, scale=None, offset=None))]
     #[allow(clippy::too_many_arguments)]
     fn scratch<'py>(
@@ -287,7 +287,7 @@ impl Store {
         Signal::temporary(&self.shared, scratch)
     }
 
-    /// Gives a signal another name; signals that were looked up before follow.
+    /// Renames a signal; existing signal objects follow.
     fn rename(&self, py: Python<'_>, name: &str, to: &str) -> Result<()> {
         Ok(crate::interpreter::detach(py, || {
             self.shared.store.rename(name, to)
@@ -302,7 +302,7 @@ impl Store {
     /// Closes the store; views of its samples stay valid. Closing again does nothing.
     ///
     /// Parameters:
-    ///     commit: commit what is pending first; False forgets it.
+    ///     commit: commit pending changes first; False discards them.
     #[pyo3(signature = (*, commit=true))]
     fn close(&self, py: Python<'_>, commit: bool) -> Result<()> {
         let store = &self.shared.store;

@@ -14,14 +14,14 @@ use crate::time::option;
 /// Opens a store.
 ///
 /// Parameters:
-///     path: the store's folder, or the URL of one in object storage ("s3://bucket/water.iso", "gs://", "az://") or on a
-///         web server ("https://"), for reading (docs/cloud.md). This host's own credentials are used for it.
+///     path: the store's folder, or the URL of one in object storage ("s3://bucket/water.iso", "gs://", "az://") or on
+///         a web server ("https://"), for reading (docs/cloud.md), with this host's credentials.
 ///     mode: "r": read; "r+": read and write, it must exist; "a": read and write, created if missing; "x": created,
-///         refused if anything is there.
+///         refused if the path exists.
 ///
 /// Raises:
-///     isochrony.StoreError: no store there (also FileNotFoundError), something there already (FileExistsError),
-///         another process writes to it (BlockingIOError, with its name), or the system refuses (OSError).
+///     isochrony.StoreError: no store there (also FileNotFoundError), the path exists (FileExistsError), another
+///         process is writing (BlockingIOError, with its name), or a system error (OSError).
 ///
 /// >>> import isochrony as iso, numpy as np, tempfile
 /// >>> folder = tempfile.mkdtemp()

@@ -1,6 +1,6 @@
-//! How stores, signals and selections are pickled: as snapshots.
+//! Pickles stores, signals and selections as snapshots.
 //!
-//! In the process that pickled it, a signal comes back from the same opening of its store, with uncommitted changes
+//! In the process that pickled it, a signal is restored from the same opening of its store, with uncommitted changes
 //! (Dask pickles within one process). Elsewhere the store is opened for reading, once for all its signals.
 
 use std::collections::HashMap;
@@ -22,19 +22,19 @@ use crate::signal::selection::Selection;
 use crate::store::Store;
 use crate::store::handle::OpenStore;
 
-/// Process, and its number for the store's opening; 0: none.
+/// Process, and the number of the store's opening in it; 0: none.
 pub(crate) type Opening = (u32, u64);
-/// A function that makes the object, and its arguments.
+/// A function that restores the object, and its arguments.
 type Reduced<'py, T> = (Bound<'py, PyAny>, T);
 
-/// Latest snapshots: objects of one signal are often pickled together, and share one.
+/// Latest snapshots, shared by objects of one signal that are pickled together.
 #[derive(Default)]
 pub(crate) struct SnapshotCache {
     encoded: Mutex<Option<Encoded>>,
     decoded: Mutex<Option<(Py<PyBytes>, StoreSignal)>>,
 }
 
-/// A snapshot, and what it depends on.
+/// A snapshot and its dependencies.
 struct Encoded {
     state: Arc<SignalState>,
     sequence: u64,
@@ -45,7 +45,7 @@ struct Encoded {
 /// Stores by process and path.
 type Readers = HashMap<(u32, PathBuf), Weak<OpenStore>>;
 
-/// Stores that were opened for what was unpickled in this process.
+/// Stores opened for unpickled objects of this process.
 static READERS: Mutex<Option<Readers>> = Mutex::new(None);
 
 fn readers<T>(with: impl FnOnce(&mut Readers) -> T) -> T {
@@ -57,7 +57,7 @@ fn function<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("isochrony._native")?.getattr(name)
 }
 
-/// The snapshot of a signal as bytes, and where to look for its store first.
+/// The snapshot of a signal as bytes, and the opening to look in first.
 pub(crate) fn encoded<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
@@ -143,7 +143,7 @@ fn opened(snapshot: &SignalSnapshot, opening: Opening) -> Result<(Arc<OpenStore>
     let key = (std::process::id(), snapshot.store_path().to_owned());
     let reader = readers(|all| all.get(&key).and_then(Weak::upgrade));
     if let Some(shared) = reader.filter(|shared| !shared.store.is_closed())
-        // Where that fails, another store may have taken its place.
+        // If this fails, another store may have replaced it.
         && let Ok(signal) = shared.store.signal_at(snapshot)
     {
         return Ok((shared, signal));
@@ -158,7 +158,7 @@ fn opened(snapshot: &SignalSnapshot, opening: Opening) -> Result<(Arc<OpenStore>
     Ok((shared, signal))
 }
 
-/// The snapshot of a signal, whose store lies elsewhere if its path begins with one of these: pairs of old and new begin.
+/// The snapshot of a signal, with its store's path changed if it begins with one of these: pairs of old and new prefix.
 #[pyfunction]
 pub(crate) fn _snapshot_at<'py>(
     py: Python<'py>,
@@ -168,7 +168,7 @@ pub(crate) fn _snapshot_at<'py>(
     let snapshot = SignalSnapshot::from_bytes(snapshot)?;
     let moved = paths.iter().find_map(|(old, new)| {
         let rest = snapshot.store_path().strip_prefix(old).ok()?;
-        // An empty rest would end in a slash.
+        // An empty rest would append a slash.
         Some(if rest.as_os_str().is_empty() {
             new.clone()
         } else {
@@ -182,14 +182,14 @@ pub(crate) fn _snapshot_at<'py>(
     Ok(PyBytes::new(py, &snapshot.to_bytes()?))
 }
 
-/// The folder of the store of a snapshot of a signal.
+/// The store's folder in a signal's snapshot.
 #[pyfunction]
 pub(crate) fn _snapshot_path(snapshot: &[u8]) -> Result<PathBuf> {
     let snapshot = SignalSnapshot::from_bytes(snapshot)?;
     Ok(snapshot.store_path().to_owned())
 }
 
-/// A pickled store, opened for reading.
+/// Restores a pickled store, for reading.
 #[pyfunction]
 pub(crate) fn _unpickled_store(py: Python<'_>, snapshot: &[u8]) -> Result<Store> {
     let store = detach(py, || StoreSnapshot::from_bytes(snapshot)?.open())?;
@@ -197,14 +197,14 @@ pub(crate) fn _unpickled_store(py: Python<'_>, snapshot: &[u8]) -> Result<Store>
     Ok(Store { shared })
 }
 
-/// A pickled signal, as it was shown.
+/// Restores a pickled signal.
 #[pyfunction]
 pub(crate) fn _unpickled_signal(snapshot: &Bound<'_, PyBytes>, opening: Opening) -> Result<Signal> {
     let (shared, signal) = decoded(snapshot, opening)?;
     Ok(Signal::snapshot(&shared, signal))
 }
 
-/// A pickled selection: its ranges, and the bits of the civil times that were asked for.
+/// Restores a pickled selection: its ranges, and the bits of the requested civil times.
 #[pyfunction]
 #[pyo3(signature = (snapshot, opening, ranges, civil))]
 pub(crate) fn _unpickled_selection(
@@ -231,7 +231,7 @@ pub(crate) fn _unpickled_selection(
 
 #[pymethods]
 impl Store {
-    /// A store open for reading, as it shows itself, of which another process opens the same; a writer is refused.
+    /// The present state of a store open for reading, for another process; a writer is refused.
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<Reduced<'py, (Bound<'py, PyBytes>,)>> {
         let bytes = detach(py, || self.shared.store.snapshot()?.to_bytes())?;
         let make = function(py, "_unpickled_store")?;

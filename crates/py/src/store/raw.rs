@@ -16,15 +16,15 @@ use crate::time::RateArg;
 
 #[pymethods]
 impl Store {
-    /// Imports a folder of raw recordings: headerless samples in files named by a layout. Running it again imports only
+    /// Imports a folder of raw recordings: headerless samples in files named by a layout. A repeated import takes only
     /// what is new.
     ///
     /// Parameters:
     ///     src: the folder.
     ///     layout: template of the paths; see `Layout`.
     ///     preset: a known layout with its dtype and rate, such as "censam".
-    ///     dtype: NumPy spelling with byte order, such as "<i2"; or "ci16_le" or "ci16_be" of pairs of int16, which are
-    ///         read as complex64.
+    ///     dtype: NumPy spelling with byte order, such as "<i2"; or "ci16_le" or "ci16_be" for pairs of int16, read as
+    ///         complex64.
     ///     rate: nominal rate in Hz, as for `create`.
     ///     unit: of the samples.
     ///     gap_slip: as for `ingest`.
@@ -32,9 +32,9 @@ impl Store {
     ///     initial_rate: as for `ingest`.
     ///     max_gap: as for `ingest`.
     ///     value_jump: as for `ingest`.
-    ///     partial: take the whole samples of truncated files instead of refusing them.
-    ///     follow: go on watching the folder until interrupted.
-    ///     progress: called at most ten times a second with bytes done, bytes in all, files done, files in all.
+    ///     partial: import the whole samples of truncated files instead of refusing them.
+    ///     follow: continue to watch the folder until interrupted.
+    ///     progress: called at most ten times a second with bytes done, bytes in total, files done, files in total.
     ///
     /// Returns:
     ///     The summary, as `Ingest.finish`.
@@ -130,22 +130,22 @@ fn raw_options(
 }
 
 impl Store {
-    /// Imports in another thread while this one reports progress and handles Ctrl-C, which ends the import after a
-    /// file. Returns the summary and what Python raised.
+    /// Imports in another thread while this one reports progress and handles Ctrl-C, which ends the import after the
+    /// current file. Returns the summary and Python's exception.
     fn watched(
         &self,
         src: &std::path::Path,
         options: &RawOptions,
         progress: Option<Py<PyAny>>,
     ) -> Result<(Summary, Option<PyErr>)> {
-        let (tell, told) = channel::<[u64; 4]>();
+        let (sender, receiver) = channel::<[u64; 4]>();
         let store = &self.shared.store;
         std::thread::scope(|scope| {
             let worker = scope.spawn(move || {
-                // The receiver is gone only while it unwinds.
+                // The receiver is dropped only while unwinding.
                 let mut on = |now: &ImportProgress| {
                     let [bytes, files] = [&now.bytes, &now.files];
-                    let _ = tell.send([
+                    let _ = sender.send([
                         bytes.done(),
                         bytes.total().unwrap_or(0),
                         files.done(),
@@ -156,7 +156,7 @@ impl Store {
             });
             let mut raised = None;
             loop {
-                let news = match told.recv_timeout(POLL_INTERVAL) {
+                let news = match receiver.recv_timeout(POLL_INTERVAL) {
                     Ok(news) => Some(news),
                     Err(RecvTimeoutError::Timeout) => None,
                     Err(RecvTimeoutError::Disconnected) => break,

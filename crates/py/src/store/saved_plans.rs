@@ -1,4 +1,4 @@
-//! Plans saved in a store: the native end of `isochrony.saved_plans`.
+//! Plans saved in a store: the native half of `isochrony.saved_plans`.
 
 use pyo3::prelude::*;
 
@@ -6,17 +6,17 @@ use crate::store::{Store, saved_plans};
 
 #[pymethods]
 impl Store {
-    /// Plans that are saved in the store and read as signals, by name; see `isochrony.saved_plans.SavedPlans`.
+    /// Saved plans of the store, which are read as signals, by name; see `isochrony.saved_plans.SavedPlans`.
     #[getter]
     fn saved_plans<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         saved_plans(slf)
     }
 
-    /// Saves a plan under a name, on disk when this returns; `store[name]` then reads it as a signal, by running it over
-    /// the range that is asked for.
+    /// Saves a plan under a name, on disk when this returns; `store[name]` then reads it as a signal, by running it
+    /// over the requested range.
     ///
     /// Parameters:
-    ///     name: that neither a signal nor a saved plan has.
+    ///     name: not used by a signal or saved plan.
     ///     plan: an `isochrony.Plan` that gives samples or windows.
     ///     overwrite: replace the saved plan of that name.
     ///

@@ -1,7 +1,7 @@
-//! The warning of changes that are lost: their store was dropped, or the program ended, without a commit.
+//! The warning of lost changes: a store was dropped, or the program ended, without a commit.
 //!
-//! `close` and the end of a `with` block commit, or forget as asked; an exception in the block is known. So only stores
-//! that were never closed are warned of, once each.
+//! `close` and the end of a `with` block commit or discard as requested, so only stores that were never closed are
+//! reported, once each.
 
 use std::ffi::CString;
 
@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 
 use super::handle::OpenStore;
 
-/// Most names in a message.
+/// Maximum names in a message.
 const MAX_NAMES: usize = 3;
 
-/// What is lost if the store is dropped now; None if nothing is.
+/// The changes lost if the store is dropped now; None if there are none.
 pub(crate) fn message(store: &Store) -> Option<String> {
     if store.is_closed() || !store.is_writable() || !store.has_pending() {
         return None;
@@ -53,8 +53,8 @@ fn count(n: i64, what: &str) -> String {
     format!("{n} {what}{plural}")
 }
 
-/// Emits the warning; an exception that is being raised stays so. A filter that turns warnings into errors has it
-/// printed, since nobody could catch it.
+/// Emits the warning; an exception in flight is preserved. If a filter turns it into an error, that is printed, since
+/// nobody could catch it.
 pub(crate) fn warn(py: Python<'_>, message: &str) {
     let raised = PyErr::take(py);
     let emit = || -> PyResult<()> {
@@ -72,7 +72,7 @@ pub(crate) fn warn(py: Python<'_>, message: &str) {
     }
 }
 
-/// Called at exit, while Python code can still run: warns of stores that are still open.
+/// At exit, while Python code can still run: warns of stores that are still open.
 #[pyfunction]
 fn warn_at_exit(py: Python<'_>) {
     for store in OpenStore::all() {
@@ -80,7 +80,7 @@ fn warn_at_exit(py: Python<'_>) {
     }
 }
 
-/// Registers the function. Behind that of `interpreter`, since the last registered is called first.
+/// Registers it after `interpreter`'s function, since the last registered runs first.
 pub(crate) fn warn_before_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let warn = pyo3::wrap_pyfunction!(warn_at_exit, module)?;
     let register = module.py().import("atexit")?.getattr("register")?;

@@ -1,4 +1,4 @@
-//! Tasklets and settings as Python passes them.
+//! Tasklets and settings from Python.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::signal::selection::Selection;
 pub(crate) struct TaskletDescription<'py> {
     pub(super) name: String,
     pub(super) function_name: String,
-    /// Identity of the function or plan, beside its name.
+    /// Identity of the function or plan, in addition to its name.
     pub(super) identity: String,
     pub(super) function: Option<Py<PyAny>>,
     pub(super) plan: Option<Bound<'py, NativePlan>>,
@@ -53,12 +53,12 @@ impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
 pub(crate) struct Callbacks {
     /// Calls a function in this process.
     pub(super) call: Py<PyAny>,
-    /// Takes what a function returned in a worker process.
-    pub(super) took: Py<PyAny>,
+    /// Receives what a function returned in a worker process.
+    pub(super) on_result: Py<PyAny>,
     pub(super) results: Py<PyDict>,
 }
 
-/// Checked by Python.
+/// Validated by Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ExecutorSettings {

@@ -1,4 +1,4 @@
-//! Functions of tasklets, called in this process.
+//! Calls functions of tasklets in this process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::signal::key_range::KeyRange;
 use crate::signal::selection::Selection;
 use crate::store::handle::OpenStore;
 
-/// Ctrl-C or SystemExit, which ends the whole execution.
+/// Ctrl-C or SystemExit, which end the whole execution.
 #[derive(Default)]
 pub(super) struct EndingError(Mutex<Option<PyErr>>);
 
@@ -24,8 +24,8 @@ impl EndingError {
         error.take()
     }
 
-    /// Stops the execution if the exception is of that kind.
-    pub(super) fn look_at(&self, py: Python<'_>, error: &PyErr, context: &TaskletContext<'_>) {
+    /// Stops the execution if the exception is one of these.
+    pub(super) fn check(&self, py: Python<'_>, error: &PyErr, context: &TaskletContext<'_>) {
         if !error.is_instance_of::<PyException>(py) {
             let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert_with(|| error.clone_ref(py));
@@ -37,7 +37,7 @@ impl EndingError {
 /// An input's store, and its scratch signal if it is one.
 pub(super) type InputStore = (Arc<OpenStore>, Option<Scratch>);
 
-/// A function and the objects that it is called with.
+/// A function and its arguments.
 pub(super) struct PythonFunction {
     pub(super) function: Arc<Py<PyAny>>,
     /// The tasklet's name and output ranges.
@@ -58,7 +58,7 @@ impl PythonFunction {
         let selections = selections.collect::<std::result::Result<Vec<_>, Cause>>()?;
         let (returned, pieces) = crate::interpreter::attach(|py| {
             let done = self.with_inputs(py, selections, homes, context);
-            done.inspect_err(|error| self.ends.look_at(py, error, context))
+            done.inspect_err(|error| self.ends.check(py, error, context))
         })?;
         for WrittenBlock {
             output,

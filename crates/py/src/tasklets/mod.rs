@@ -1,8 +1,7 @@
 //! `isochrony.Executor`: tasklets that are Python functions or plans.
 //!
-//! The Python half wraps functions so that they take selections and return pieces of arrays; this half owns the
-//! execution. Workers attach only while they call Python code. Functions may run in worker processes instead
-//! ([`remote`]).
+//! The Python half adapts functions to selections and arrays; this half executes. Workers attach only to call Python
+//! code. Functions may run in worker processes instead ([`remote`]).
 
 mod description;
 mod local;
@@ -42,10 +41,10 @@ pub(crate) fn explain_tasklets(
     calls: (Py<PyAny>, Py<PyAny>),
 ) -> Result<String> {
     let results = PyDict::new(py).unbind();
-    let (call, took) = calls;
+    let (call, on_result) = calls;
     let calls = Callbacks {
         call,
-        took,
+        on_result,
         results,
     };
     let made = executor(tasklets, settings, calls)?;
@@ -58,8 +57,8 @@ pub(crate) fn explain_tasklets(
 }
 
 /// Executes tasklets. Returned values, and results of plans that no journal can keep, go to `results`. `progress` gets
-/// bytes done and in all, tasklets done and in all; `stop`, beside it, is called where the run ends before its tasklets have: it ends what
-/// functions wait for.
+/// bytes done and in total, tasklets done and in total; `stop` is called if the run ends before its tasklets, and ends
+/// what functions wait for.
 #[pyfunction]
 pub(crate) fn run_tasklets<'py>(
     py: Python<'py>,
@@ -71,10 +70,10 @@ pub(crate) fn run_tasklets<'py>(
     watchers: (Option<Py<PyAny>>, Option<Py<PyAny>>),
 ) -> Result<Bound<'py, PyDict>> {
     let (progress, stop) = watchers;
-    let (call, took) = calls;
+    let (call, on_result) = calls;
     let calls = Callbacks {
         call,
-        took,
+        on_result,
         results,
     };
     let run = executor(tasklets, settings, calls)?;
@@ -99,7 +98,7 @@ pub(crate) fn run_tasklets<'py>(
             if looked.is_err()
                 && let Some(stop) = &stop
             {
-                // What it raises is less than why it is called.
+                // Its exception matters less than the reason for the call.
                 let _ = crate::interpreter::attach(|py| stop.call0(py));
             }
             raised = looked.err();
@@ -108,15 +107,15 @@ pub(crate) fn run_tasklets<'py>(
         let processes = run.processes.as_ref().map(|processes| processes.close());
         (done, raised, processes.unwrap_or_default())
     });
-    let told = ReportExtras {
+    let extras = ReportExtras {
         places: run.places,
         processes,
     };
     match (done, raised.or_else(|| run.ends.take())) {
         // Finished tasklets are kept; the next run reports them.
         (_, Some(error)) => Err(error.into()),
-        (Ok(done), None) => Ok(report::described(py, &done, &told)?),
-        (Err(failure), None) => Err(report::failed(py, *failure, &told)),
+        (Ok(done), None) => Ok(report::described(py, &done, &extras)?),
+        (Err(failure), None) => Err(report::failed(py, *failure, &extras)),
     }
 }
 
@@ -135,7 +134,7 @@ fn executor(
 ) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
     let mut options = settings.options();
-    // A function notices Ctrl-C in the main thread; a plan does not, so it has another thread.
+    // A function notices Ctrl-C in the main thread; a plan does not, so it gets another thread.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);
     let mut executor = Executor::new(options)?.with_thread_wrapper(known_to_python);

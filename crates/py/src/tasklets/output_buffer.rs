@@ -24,7 +24,7 @@ pub(crate) struct OutputBuffer {
 enum BufferState {
     Unallocated,
     Allocated(FillableArray),
-    /// Given by the function.
+    /// Provided by the function.
     Replaced(Py<PyAny>),
     Closed,
 }
@@ -95,7 +95,7 @@ impl OutputBuffer {
                 Some(FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?)
             }
             BufferState::Replaced(given) => {
-                // Its owner may still use it, so it is copied.
+                // Copied, since its owner may still use it.
                 let own = FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?;
                 own.array(py).set_item(PySlice::full(py), given.bind(py))?;
                 Some(own)
@@ -113,7 +113,8 @@ impl OutputBuffer {
         }
     }
 
-    /// Takes an array of the whole output: its memory, if nothing else refers to it when the function has returned.
+    /// Uses an array as the whole output: its memory is taken over if nothing else refers to it when the function has
+    /// returned.
     fn give(&self, array: Py<PyAny>) -> Result<()> {
         let mut state = self.state();
         if let BufferState::Closed = &*state {

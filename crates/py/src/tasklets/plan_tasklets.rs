@@ -1,4 +1,4 @@
-//! Tasklets that are plans. Workers keep a plan's graph and memory for its next range.
+//! Tasklets that are plans. Workers reuse a plan's graph and memory for its next range.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::plan::{NativePlan, object};
 const STATES_PER_WORKER: usize = 4;
 
 pub(super) struct PlanRegistry {
-    /// Plans by address; the object is kept so that the address stays its own.
+    /// Plans by address; the object is kept so that no other gets the address.
     known: HashMap<usize, RegisteredPlan>,
     kept: Arc<PlanStateCache>,
 }
@@ -46,7 +46,7 @@ impl PlanStateCache {
         drop(oldest);
     }
 
-    /// Drops what belongs to a plan without further tasklets.
+    /// Drops the state of a plan without further tasklets.
     fn forget(&self, number: usize) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |one: &(usize, RepeatedPlan)| one.0 == number;
@@ -113,7 +113,7 @@ impl PlanTasklet {
         if returned.is_ok() {
             self.kept.give(self.number, repeated);
         }
-        // The last tasklet frees what others gave back.
+        // The last tasklet frees what others returned.
         if self.left.fetch_sub(1, Ordering::AcqRel) <= 1 {
             self.kept.forget(self.number);
         }
@@ -128,7 +128,7 @@ impl PlanTasklet {
         let port = self.plan.port();
         let Some(got) = port.dtype() else {
             return Err(format!(
-                "the plan gives {port}, which are no samples; end it with samples or windows"
+                "the plan gives {port}, which are not samples; end it with samples or windows"
             )
             .into());
         };

@@ -1,7 +1,7 @@
-//! Tasklets' functions in worker processes.
+//! Runs tasklets' functions in worker processes.
 //!
-//! This process reads the inputs, as the execution sees them, and copies them into shared memory; it stages outputs
-//! like any function's. The worker thread attaches only for returned values and exceptions.
+//! This process reads the inputs, as the execution sees them, into shared memory, and stages outputs like any
+//! function's. The worker thread attaches only for returned values and exceptions.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -46,14 +46,14 @@ impl RemoteTasklet {
             RemoteFunction::of_tasklet(processes, function, &self.shown, call_context)
                 .call_tasklet(&call)
         });
-        // Also after a failure: it is not called again.
+        // Also after a failure, since it is not called again.
         self.portable.release();
         let result = match answer? {
             Ok(result) => result,
             Err(error) => {
                 let cause = workers::cause(error);
                 if let Some(error) = cause.downcast_ref::<PyErr>() {
-                    crate::interpreter::attach(|py| self.function.ends.look_at(py, error, context));
+                    crate::interpreter::attach(|py| self.function.ends.check(py, error, context));
                 }
                 return Err(cause);
             }
@@ -68,7 +68,9 @@ impl RemoteTasklet {
     }
 
     fn returned(&self, pickled: &[u8], context: &TaskletContext<'_>) -> Result<ReturnValue, Cause> {
-        let Callbacks { took, results, .. } = &*self.function.calls;
+        let Callbacks {
+            on_result, results, ..
+        } = &*self.function.calls;
         let (kept, text) = crate::interpreter::attach(|py| -> PyResult<(bool, Option<String>)> {
             let pickled = PyBytes::new(py, pickled);
             let given = (
@@ -77,7 +79,7 @@ impl RemoteTasklet {
                 pickled,
                 context.is_journaled(),
             );
-            took.bind(py).call1(given)?.extract()
+            on_result.bind(py).call1(given)?.extract()
         })?;
         Ok(match text {
             _ if !kept => ReturnValue::NotSerializable,
@@ -144,7 +146,7 @@ fn taken(selection: &Selection) -> Result<TaskletInput, Cause> {
 /// Where functions are called, and why.
 #[derive(Default)]
 pub(super) struct FunctionPlacement {
-    /// Text, and number of functions.
+    /// Text and number of functions.
     lines: Vec<(String, usize)>,
     by_words: HashMap<String, usize>,
 }
@@ -157,7 +159,7 @@ const THREADS: &str = "Python function(s) run in threads of this process, one at
 const MAX_LINES: usize = 20;
 
 impl FunctionPlacement {
-    /// The function for worker processes, if it is to be called there and can be sent.
+    /// The function for worker processes, if it runs there and can be sent.
     pub(super) fn of(
         &mut self,
         on_workers: &str,
@@ -201,8 +203,8 @@ impl FunctionPlacement {
 
     pub(super) fn lines(self) -> Vec<String> {
         let more = self.lines.len().saturating_sub(MAX_LINES);
-        let told = self.lines.into_iter().take(MAX_LINES);
-        let mut lines: Vec<String> = told
+        let shown = self.lines.into_iter().take(MAX_LINES);
+        let mut lines: Vec<String> = shown
             .map(|(words, count)| format!("{count} {words}"))
             .collect();
         if more > 0

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::errors::{Error, PackageError};
 use crate::plan::ProcessFields;
 
-/// Added by bindings.
+/// Added by the bindings.
 pub(super) struct ReportExtras {
     pub(super) places: Vec<String>,
     pub(super) processes: Vec<ProcessReport>,
@@ -49,13 +49,13 @@ pub(super) fn raised(error: TaskletError) -> Error {
     raised.into()
 }
 
-pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, told: &ReportExtras) -> Error {
+pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, extras: &ReportExtras) -> Error {
     let error = match raised(failure.error) {
         Error::Python(error) => return error.into(),
         ours => PyErr::from(ours),
     };
     if let Some(report) = &failure.report
-        && let Ok(report) = described(py, report, told)
+        && let Ok(report) = described(py, report, extras)
     {
         // The error is complete without it.
         let _ = error.value(py).setattr("_report", report);
@@ -67,7 +67,7 @@ pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, told: &ReportExt
 pub(super) fn described<'py>(
     py: Python<'py>,
     report: &TaskletsReport,
-    told: &ReportExtras,
+    extras: &ReportExtras,
 ) -> PyResult<Bound<'py, PyDict>> {
     let described = PyDict::new(py);
     let tasklets = PyList::empty(py);
@@ -96,8 +96,8 @@ pub(super) fn described<'py>(
     described.set_item("prefetched_bytes", report.prefetched)?;
     described.set_item("elapsed_s", report.elapsed.as_secs_f64())?;
     described.set_item("notes", &report.notes)?;
-    described.set_item("places", &told.places)?;
-    let processes = told.processes.iter().map(ProcessFields::from);
+    described.set_item("places", &extras.places)?;
+    let processes = extras.processes.iter().map(ProcessFields::from);
     described.set_item("processes", processes.collect::<Vec<_>>())?;
     Ok(described)
 }

@@ -1,4 +1,4 @@
-//! Compares what plans scan with the inputs and outputs of tasklets.
+//! Compares scans of plans with the inputs and outputs of tasklets.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,8 +14,8 @@ use crate::errors::{PackageError, Result};
 use crate::plan::NativePlan;
 use crate::signal::selection::Selection;
 
-/// Refuses a plan that scans ranges outside of its inputs, since nobody would wait for their writer. A signal that is
-/// scanned whole is read where the inputs are, which must be one range.
+/// Refuses a plan that scans ranges outside its inputs, whose writers would not be waited for. A signal scanned whole
+/// is read where the inputs are, which must be one range.
 #[pyfunction]
 pub(crate) fn check_scans(
     plan: &Bound<'_, NativePlan>,
@@ -101,7 +101,7 @@ impl WrittenRanges {
         Self(written)
     }
 
-    /// Refuses a plan that would miss what the execution writes: another opening of the store shows only commits.
+    /// Refuses a plan that would miss output of the execution: another opening of the store shows only commits.
     pub(super) fn check(
         &self,
         name: &str,
@@ -142,7 +142,7 @@ fn unseen(name: &str, signal: &Signal, store: &Store) -> crate::errors::Error {
     PackageError::new("OptionError", "bad_option", message).into()
 }
 
-/// Per signal the range to read: from the first to the last of its inputs.
+/// The range to read per signal: from the first to the last of its inputs.
 pub(super) fn stated(inputs: &[(TimebaseId, SignalRange)]) -> Vec<(TimebaseId, Range<i64>)> {
     let mut stated: Vec<(TimebaseId, Range<i64>)> = Vec::new();
     for (signal, part) in inputs {

@@ -1,4 +1,4 @@
-//! Arguments that are times, durations, rates, or choices among them.
+//! Arguments: times, durations, rates, and choices among times.
 
 use isochrony_time::{Fixed, Prefer, Rate, Round, RunId, civil};
 use pyo3::prelude::*;
@@ -56,7 +56,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for RateArg {
             let rate = text.to_cow()?.parse::<Rate>().map_err(Error::from)?;
             return Ok(Self(rate));
         }
-        // Importers give these with every block.
+        // Importers pass this form with every block.
         if let Ok((num, den)) = object.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()
             && [&num, &den]
                 .iter()
@@ -96,7 +96,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for RoundArg {
     }
 }
 
-/// `prefer=` of `index_of`: which run to take where two cover one civil time.
+/// `prefer=` of `index_of`: the run to use if two cover one civil time.
 pub(crate) struct PreferArg(pub(crate) Prefer);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for PreferArg {

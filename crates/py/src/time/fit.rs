@@ -34,14 +34,14 @@ pub(crate) fn fit_options(shape: Option<&str>, wander: Option<f64>) -> Result<Po
     Ok(options)
 }
 
-/// The parts of each point: a value, the value of the other timebase, and an uncertainty if it has one.
+/// The parts of a point: a value, the value of the other timebase, and optionally an uncertainty.
 pub(crate) struct PointParts<'py> {
     pub(crate) from: Bound<'py, PyAny>,
     pub(crate) to: Bound<'py, PyAny>,
     pub(crate) uncertainty: Option<Bound<'py, PyAny>>,
 }
 
-/// An error that Python code of the package raised, with where it happened; others are passed on.
+/// Adds the position to an exception of the package's Python code; others are passed on.
 fn with_place(py: Python<'_>, error: PyErr, place: &str) -> Error {
     let placed = || -> PyResult<PyErr> {
         let root = py.import("isochrony.native_errors")?.getattr("TimeError")?;
@@ -55,7 +55,7 @@ fn with_place(py: Python<'_>, error: PyErr, place: &str) -> Error {
     placed().unwrap_or_else(|_| error.clone_ref(py)).into()
 }
 
-/// Converts points one by one; what is wrong with one is said with its position.
+/// Converts points one by one; errors state the position.
 pub(crate) fn each_point<'py, T>(
     points: &Bound<'py, PyAny>,
     mut convert: impl FnMut(PointParts<'py>) -> Result<T>,
@@ -98,18 +98,18 @@ pub(crate) fn uncertainty_arg(uncertainty: &Bound<'_, PyAny>, is_civil: bool) ->
     }
 }
 
-/// A metric between two timebases that was fitted to points (`Timebase.fit`), and how well it fits them.
+/// A metric between two timebases fitted to points (`Timebase.fit`), with its quality.
 ///
 /// Distances are in units of the second timebase: nanoseconds if that is "utc".
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct TimebaseFit {
     pub(crate) fit: PointFit,
-    /// The timebases that it joins, to read and show values by; `None` for a clock's correction.
+    /// Its timebases, to read and show values; `None` for a clock's correction.
     ends: Option<(Timebase, Timebase)>,
 }
 
 impl TimebaseFit {
-    /// Of a clock's correction: from recorded civil time to the true one.
+    /// The fit of a clock's correction: from recorded civil time to the true one.
     pub(crate) fn of_correction(fit: PointFit) -> Self {
         Self { fit, ends: None }
     }
@@ -142,19 +142,19 @@ impl TimebaseFit {
         self.fit.largest_residual()
     }
 
-    /// What `residual` a single line has: if pieces were chosen, it shows why.
+    /// The `residual` of a single line, for comparison with pieces.
     #[getter]
     fn line_residual(&self) -> f64 {
         self.fit.line_residual()
     }
 
-    /// Largest half-width of a point in use: as stated, or as the points scatter where that is more or none was stated.
+    /// Largest half-width of a point in use: as stated, or from the points' scatter if that is more or none was stated.
     #[getter]
     fn resolution(&self) -> f64 {
         self.fit.resolution()
     }
 
-    /// Positions of the points that are not used, since they disagree with all around them.
+    /// Positions of points that are ignored since they disagree with all around them.
     #[getter]
     fn outliers(&self) -> Vec<usize> {
         self.fit.outliers().to_vec()
@@ -183,27 +183,27 @@ impl TimebaseFit {
 #[pymethods]
 impl Timebase {
     /// Joins this timebase to another of its graph by points at which both were read, such as pulses that two devices
-    /// counted, or a log of a counter against GPS. Conversions go that way from now on, and say how uncertain they are.
+    /// counted, or a log of a counter against GPS. Conversions use the fit from now on, with its uncertainty.
     ///
-    /// The fit is one line if a line goes through the intervals of all points but outliers, else pieces. Points that
-    /// disagree with all around them are outliers: not used, but reported.
+    /// The fit is one line if a line passes through the intervals of all points except outliers, else pieces. Points
+    /// that disagree with all around them are outliers: ignored, but reported.
     ///
     /// Parameters:
-    ///     points: pairs (value, value of the other), in order of their first value; a third part is the half-width that
-    ///         holds the other's true value, in its unit, or in seconds if that is "utc". An array of two or three columns
-    ///         will do.
+    ///     points: pairs (value, value of the other), in order of the first value; a third part is the half-width that
+    ///         holds the other's true value, in its unit, or in seconds if that is "utc". Or an array of two or three
+    ///         columns.
     ///     to: the other timebase: of the same graph, its name, or a signal, which is added to the graph. None: "utc".
-    ///     uncertainty: of all points that state none. None: as they scatter, which takes five of them.
+    ///     uncertainty: of all points that state none. None: estimated from their scatter, which needs five points.
     ///     shape: "line" or "pieces"; None: the one that fits.
-    ///     wander: how far the rate may differ, beyond the points and between those of pieces, from what they show: a share
-    ///         of it. None: 1e-6.
+    ///     wander: relative change of the rate that is possible beyond the points, and between those of pieces. None:
+    ///         1e-6.
     ///
     /// Returns:
     ///     The `TimebaseFit`, with `shape`, `residual`, `resolution`, `outliers` and `uncertainty(value)`.
     ///
     /// Raises:
-    ///     isochrony.TimeError: fewer than two points, unsorted or equal ones, NaN, points that turn back; few points
-    ///         without uncertainty; the two are joined already and this disagrees. The message names points and values.
+    ///     isochrony.TimeError: fewer than two points, unsorted or equal ones, NaN, points that are not monotonic; few
+    ///         points without uncertainty; a contradiction to an existing metric. The message names points and values.
     ///         A signal's own clock is corrected by `Signal.correct_clock`.
     ///
     /// >>> import isochrony as iso
@@ -260,7 +260,7 @@ impl Timebase {
 }
 
 impl Timebase {
-    /// Another timebase of this graph, to which a signal is added.
+    /// Another timebase of this graph; a signal is added to it.
     fn other(&self, py: Python<'_>, to: Option<&Bound<'_, PyAny>>) -> Result<Self> {
         let id = match to {
             None => TimebaseId::CIVIL,

@@ -1,4 +1,4 @@
-//! `isochrony.Graph`: timebases and the metrics that join them.
+//! `isochrony.Graph`: timebases and the metrics between them.
 
 use std::sync::Arc;
 
@@ -14,15 +14,16 @@ use crate::time::numbers::{number_arg, ratio_arg};
 use crate::time::timebase::Timebase;
 use crate::time::{RateArg, TimeArg, option};
 
-/// Timebases and the metrics between them: signals' indices, civil time, and whatever else counts time.
+/// Timebases and the metrics between them: signals' indices, civil time, and other axes of time.
 ///
-/// For one timebase no graph is needed: `isochrony.Timebase(...)` and `signal.timebase` have one of their own. A graph
-/// is for timebases that are known by their relation to each other: a camera that counts its trigger's pulses, say.
-/// Conversions take the shortest path, found by breadth-first search. Civil time is always there, named "utc", in
-/// nanoseconds since 1970.
+/// A single timebase needs no graph: `isochrony.Timebase(...)` and `signal.timebase` have their own. A graph is for
+/// timebases defined by relations to each other, such as a camera that counts its trigger's pulses. Conversions take
+/// the shortest path, found by breadth-first search. Civil time is always present, named "utc", in nanoseconds since
+/// 1970.
 ///
 /// Raises:
-///     isochrony.TimeError: a name that is taken; a metric that contradicts those present; no path between two timebases.
+///     isochrony.TimeError: a name that is taken; a metric that contradicts existing ones; no path between two
+///         timebases.
 ///
 /// >>> import isochrony as iso
 /// >>> from fractions import Fraction
@@ -82,21 +83,21 @@ impl Graph {
         Self { network }
     }
 
-    /// Adds the indices of a signal, which know civil time as far as the signal does, or a timebase of another kind.
+    /// Adds the indices of a signal, with the signal's civil time, or another timebase.
     ///
     /// Parameters:
     ///     what: a signal, or the name of the new timebase.
-    ///     name: another name for a signal's than its own, such as for one of the same name in another store.
-    ///     rate: of a new timebase, units a second from `start` on, as for `Store.create`; or
-    ///     start: civil time of its zero. None of both: joined to nothing until `connect`.
+    ///     name: for a signal, if not its own name, as for equal names in two stores.
+    ///     rate: of a new timebase, units per second from `start` on, as for `Store.create`; or
+    ///     start: civil time of its zero. Without both: joined to nothing until `connect`.
     ///     unit: of its values, such as "frames".
     ///
     /// Returns:
-    ///     The `Timebase`; for a signal that is there already the same.
+    ///     The `Timebase`; for a signal that was added before, the same.
     ///
     /// Raises:
     ///     isochrony.TimeError: the name is taken.
-    ///     isochrony.OptionError: `rate` without `start` or the reverse; options that do not go with a signal.
+    ///     isochrony.OptionError: `rate` without `start` or vice versa; options that signals do not have.
     #[pyo3(signature = (what, *, name=None, rate=None, start=None, unit=""))]
     fn add(
         &self,
@@ -134,16 +135,16 @@ impl Graph {
         Ok(Timebase::member(&self.network, py, id))
     }
 
-    /// Joins two timebases: `b = a * ratio + offset`. Used both ways.
+    /// Joins two timebases in both directions: `b = a * ratio + offset`.
     ///
     /// Parameters:
-    ///     a, b: timebases of this graph, as such, by name ("utc" too) or as signals that were added.
-    ///     ratio: units of `b` per unit of `a`, not zero, below zero if one runs backwards: int, float (the decimal that it
-    ///         prints as), Fraction, Decimal, or a pair of whole numbers.
+    ///     a, b: timebases of this graph, also by name ("utc" too) or as signals that were added.
+    ///     ratio: units of `b` per unit of `a`, not zero, negative if one runs backwards: int, float (the decimal that
+    ///         it prints as), Fraction, Decimal, or a pair of whole numbers.
     ///     offset: value of `b` where `a` is zero.
     ///
     /// Raises:
-    ///     isochrony.TimeError: the two are joined already, and this disagrees; nothing has changed then. No such timebase.
+    ///     isochrony.TimeError: a contradiction to existing metrics; nothing has changed then. No such timebase.
     #[pyo3(signature = (a, b, *, ratio, offset=None))]
     fn connect(
         &self,
@@ -164,14 +165,14 @@ impl Graph {
         )
     }
 
-    /// Keeps the timebases and metrics of this graph with a store, instead of those that it had; on disk when this returns.
-    /// `Store.graph()` gives them back. Signals are kept by name, with their own clocks as they then are.
+    /// Saves the timebases and metrics of this graph in a store, replacing earlier ones; on disk when this returns.
+    /// `Store.graph()` restores them. Signals are stored by name, and have their own clocks when restored.
     ///
     /// Parameters:
-    ///     store: open for writing, which has all signals that metrics of this graph name.
+    ///     store: open for writing, with all signals that metrics of this graph name.
     ///
     /// Raises:
-    ///     isochrony.TimeError: a metric joins a signal that the store has not under this name.
+    ///     isochrony.TimeError: a metric of a signal that the store does not have under this name.
     ///     isochrony.StoreError: a store open for reading (also PermissionError).
     ///
     /// >>> import isochrony as iso, tempfile
@@ -193,7 +194,7 @@ impl Graph {
     /// Names of the timebases on the shortest path between two, both included.
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names what each of the two reaches.
+    ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
     fn path(
         &self,
         py: Python<'_>,
@@ -205,7 +206,7 @@ impl Graph {
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
-    /// Names of the timebases, "utc" first, in the order in which they were added.
+    /// Names of the timebases, "utc" first, in order of addition.
     fn keys(&self) -> Vec<String> {
         self.network.names()
     }
@@ -235,13 +236,13 @@ impl Graph {
 
 #[pymethods]
 impl Store {
-    /// The timebases that are kept with the store (`Graph.save`), and the signals that they are joined to.
+    /// The timebases saved with the store (`Graph.save`), and the signals joined to them.
     ///
     /// Returns:
-    ///     A new `Graph`; empty but for "utc" if none are kept.
+    ///     A new `Graph`; only "utc" if none are saved.
     ///
     /// Raises:
-    ///     isochrony.StoreError: a signal is gone that a metric names (also KeyError).
+    ///     isochrony.StoreError: a signal named by a metric is gone (also KeyError).
     fn graph(slf: &Bound<'_, Self>) -> Result<Graph> {
         let py = slf.py();
         let set = slf.get().shared.store.timebases()?;
@@ -266,7 +267,7 @@ impl Store {
 
 #[pymethods]
 impl Timebase {
-    /// The `Graph` that it belongs to.
+    /// The `Graph` of this timebase.
     #[getter]
     fn graph(&self) -> Graph {
         Graph {

@@ -1,4 +1,4 @@
-//! `isochrony.Time`; [`arguments`] are what may be given where a time is expected.
+//! `isochrony.Time`; [`arguments`] converts whatever is accepted as a time.
 
 mod arguments;
 pub(crate) mod fit;
@@ -22,20 +22,20 @@ pub(crate) use arguments::{PreferArg, RateArg, RoundArg, TimeArg, duration_arg, 
 
 /// A civil time: UTC nanoseconds since 1970 (POSIX: every day has 86,400 s), exact to 2^-32 ns.
 ///
-/// Made from anything that names a time: an ISO 8601 string, `datetime` (without a zone it is UTC),
-/// `numpy.datetime64`, a pandas `Timestamp`, an ObsPy `UTCDateTime` or another `Time`. What a string leaves out is its
-/// least value: `"2024"`, `"2024-03"`, `"2024-03-01"` and `"2024-03-01T12"` are the first instants of that year, month,
-/// day and hour. Plain numbers are refused, since they could be seconds, nanoseconds or an index: say
-/// `Time.from_ns(...)`. `isochrony.now()` is the system's time.
+/// Made from an ISO 8601 string, `datetime` (without a zone it is UTC), `numpy.datetime64`, a pandas `Timestamp`, an
+/// ObsPy `UTCDateTime` or another `Time`. Omitted parts of a string have their least value: `"2024"`, `"2024-03"`,
+/// `"2024-03-01"` and `"2024-03-01T12"` are the first instants of that year, month, day and hour. Plain numbers are
+/// refused, since they could be seconds, nanoseconds or an index: use `Time.from_ns(...)`. `isochrony.now()` is the
+/// system's time.
 ///
-/// Times compare by instant alone. `t - u` is a `fractions.Fraction` of seconds, exact; `t + d` takes seconds
-/// (int, float, Fraction, Decimal), `timedelta` or `timedelta64`.
+/// Times compare by instant alone. `t - u` is a `fractions.Fraction` of seconds, exact; `t + d` takes seconds (int,
+/// float, Fraction, Decimal), `timedelta` or `timedelta64`.
 ///
-/// A time that a signal gives remembers its run, so that the way back to an index is unambiguous; it also says
-/// whether it lies in a gap, and how far off it may be.
+/// A time from a signal knows its run, so that conversion back to an index is unambiguous, whether it lies in a gap,
+/// and its uncertainty.
 ///
 /// Raises:
-///     isochrony.TimeError: text that is no time; a number (also a TypeError).
+///     isochrony.TimeError: invalid text; a number (also a TypeError).
 ///
 /// >>> import isochrony as iso
 /// >>> t = iso.Time("2010-03-01T00:00:07.000128")
@@ -88,7 +88,7 @@ impl From<isochrony_time::Time> for Time {
 }
 
 /// Counts of 2^-32 in a whole one.
-pub(crate) const ONE: i128 = 1 << 32;
+pub(crate) const FRACTIONS_PER_NS: i128 = 1 << 32;
 
 #[pymethods]
 impl Time {
@@ -98,7 +98,7 @@ impl Time {
         time.0
     }
 
-    /// The time that lies `ns + frac * 2**-32` nanoseconds after 1970-01-01T00:00:00Z.
+    /// The time `ns + frac * 2**-32` nanoseconds after 1970-01-01T00:00:00Z.
     ///
     /// Parameters:
     ///     ns: whole nanoseconds, any sign.
@@ -123,19 +123,19 @@ impl Time {
         self.value.floor()
     }
 
-    /// What lies above `ns`, in 2**-32 ns.
+    /// The fraction above `ns`, in 2**-32 ns.
     #[getter]
     fn frac(&self) -> u32 {
         self.value.frac()
     }
 
-    /// Id of the run that the time belongs to; None if it came from no signal.
+    /// Id of the time's run; None if it is from no signal.
     #[getter]
     fn run(&self) -> Option<u32> {
         self.run.map(|run| run.0)
     }
 
-    /// Whether it lies in a gap of its signal, so that it was interpolated between the gap's ends.
+    /// Whether it lies in a gap of its signal, interpolated between the gap's ends.
     #[getter]
     fn in_gap(&self) -> bool {
         self.gap
@@ -147,7 +147,7 @@ impl Time {
         self.uncertainty
     }
 
-    /// ISO 8601 text with `Z`, exact: as many digits as the time has, none lost.
+    /// ISO 8601 text with `Z`, exact: with all digits of the time.
     fn isoformat(&self) -> String {
         civil::format(self.value)
     }
@@ -297,10 +297,10 @@ pub(crate) fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
 pub(crate) fn seconds(py: Python<'_>, bits: i128) -> PyResult<Bound<'_, PyAny>> {
     py.import("fractions")?
         .getattr("Fraction")?
-        .call1((bits, ONE * 1_000_000_000))
+        .call1((bits, FRACTIONS_PER_NS * 1_000_000_000))
 }
 
-/// An `isochrony.times.Rate`: a float that knows its exact ratio.
+/// An `isochrony.times.Rate`: a float with its exact ratio.
 pub(crate) fn rate_object(py: Python<'_>, rate: Rate) -> PyResult<Bound<'_, PyAny>> {
     py.import("isochrony.times")?
         .getattr("Rate")?

@@ -23,7 +23,7 @@ pub(crate) struct Network {
 struct NetworkState {
     graph: Arc<Graph>,
     members: Vec<NetworkSignal>,
-    /// What was added beside signals, so that it can be kept.
+    /// Added timebases and metrics, without signals, to save them.
     set: TimebaseSet,
 }
 
@@ -35,12 +35,12 @@ struct NetworkSignal {
     joined: Option<Arc<Empirical>>,
 }
 
-/// What a new timebase follows from, and in which direction its line is stated.
+/// What a new timebase is derived from, and the direction of its line.
 #[derive(Clone, Copy)]
 pub(crate) enum DerivedOf {
     /// From its own values to civil time.
     Civil,
-    /// From those of this timebase to its own.
+    /// From this timebase's values to its own.
     Timebase(TimebaseId),
 }
 
@@ -69,7 +69,7 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The graph with the newest metrics of its signals.
+    /// The graph with its signals' newest metrics.
     pub(crate) fn current(&self, py: Python<'_>) -> Result<Arc<Graph>> {
         let members: Vec<_> = {
             let state = self.lock();
@@ -107,7 +107,7 @@ impl Network {
         Ok(self.lock().graph.id(name)?)
     }
 
-    /// All names, in the order in which they were added.
+    /// All names in order of addition.
     pub(crate) fn names(&self) -> Vec<String> {
         let graph = Arc::clone(&self.lock().graph);
         let all = (0..).map_while(|id| graph.timebase(TimebaseId(id)));
@@ -154,7 +154,7 @@ impl Network {
             .map(|member| member.axis)
     }
 
-    /// Returns the present timebase if the signal has one.
+    /// Returns the existing timebase if the signal has one.
     pub(crate) fn add_signal(
         &self,
         signal: &Bound<'_, Signal>,
@@ -198,7 +198,7 @@ impl Network {
         Ok(Arc::make_mut(&mut state.graph).add(timebase)?)
     }
 
-    /// Joins two timebases. A contradiction to present metrics changes nothing.
+    /// Joins two timebases. A contradiction to existing metrics changes nothing.
     pub(crate) fn connect(
         &self,
         py: Python<'_>,
@@ -211,7 +211,7 @@ impl Network {
         self.lock().connect(from, to, metric, definition)
     }
 
-    /// Adds a timebase and joins it in one step.
+    /// Adds a timebase and joins it atomically.
     pub(crate) fn derive(
         &self,
         name: &str,
@@ -231,12 +231,12 @@ impl Network {
         Ok(id)
     }
 
-    /// What was added beside signals, to be kept with a store.
+    /// Timebases and metrics to save with a store.
     pub(crate) fn set(&self) -> TimebaseSet {
         self.lock().set.clone()
     }
 
-    /// Joins two timebases by names, as they were kept with a store.
+    /// Joins two timebases by name, as saved with a store.
     pub(crate) fn rejoin(&self, py: Python<'_>, metric: &NamedMetric) -> Result<()> {
         let (from, to) = (self.id(&metric.from)?, self.id(&metric.to)?);
         self.connect(py, from, to, metric.definition.clone())

@@ -1,4 +1,4 @@
-//! Values of timebases: exact numbers, in and out.
+//! Values of timebases as exact numbers, from and to Python.
 
 use isochrony_time::{Exact, Fixed};
 use pyo3::prelude::*;

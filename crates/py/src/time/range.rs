@@ -14,10 +14,10 @@ use crate::time::numbers::exact_fraction;
 use crate::time::span::Span;
 use crate::time::timebase::Timebase;
 
-/// A half-open stretch `[start, end)` of a timebase, to select from a signal with; also made by `timebase[a:b]`.
+/// A half-open range `[start, end)` of a timebase, to select from a signal; also made by `timebase[a:b]`.
 ///
-/// A signal takes its samples whose times lie inside: by index where the timebase follows from the signal's own indices
-/// (also without civil time), else by civil time. What of a range lies outside the signal is left out.
+/// A signal selects its samples whose times lie inside: by index if the timebase is derived from the signal's own
+/// indices (also without civil time), else by civil time. The part outside the signal is ignored.
 ///
 /// Parameters:
 ///     timebase: a `Timebase`, or a signal for its indices.
@@ -25,7 +25,7 @@ use crate::time::timebase::Timebase;
 ///     end: first value after, not below `start`.
 ///
 /// Raises:
-///     isochrony.TimeError: an end before the start; something that is no number.
+///     isochrony.TimeError: an end before the start; a value that is not a number.
 ///
 /// >>> import isochrony as iso
 /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
@@ -84,7 +84,7 @@ impl Range {
             return Ok(self.range.convert(&graph, id)?);
         }
         let mut civil = self.range.convert(&graph, TimebaseId::CIVIL)?;
-        // Run ids of this graph mean nothing in the other.
+        // Run ids of this graph have no meaning in the other.
         for end in [&mut civil.start, &mut civil.end] {
             (end.run, end.origin) = (None, None);
         }
@@ -136,12 +136,12 @@ impl Range {
         Ok(exact_fraction(py, &end.minus(start))?)
     }
 
-    /// Whether the two share any time; one of another timebase is converted first. Empty ranges share none.
+    /// Whether they share any time; one of another timebase is converted first. Empty ranges share none.
     fn overlaps(&self, py: Python<'_>, other: &Self) -> Result<bool> {
         Ok(self.range.overlaps(&self.likewise(py, other)?)?)
     }
 
-    /// Whether a value of this timebase, or all of another range, lies inside.
+    /// Whether a value of this timebase, or another range as a whole, lies inside.
     fn contains(&self, what: &Bound<'_, PyAny>) -> Result<bool> {
         if let Ok(other) = what.cast::<Self>() {
             let other = self.likewise(what.py(), other.get())?;
@@ -150,13 +150,13 @@ impl Range {
         Ok(self.range.contains(&self.timebase.get().value(what)?)?)
     }
 
-    /// The same stretch in another timebase.
+    /// The same range in another timebase.
     ///
     /// Parameters:
-    ///     timebase: a `Timebase`, or a signal for its indices; ends between two samples then stay fractions.
+    ///     timebase: a `Timebase`, or a signal for its indices; ends between two samples stay fractions.
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names what each of the two reaches. Ambiguous after a backward
+    ///     isochrony.TimeError: no path; the message names the timebases that each reaches. Ambiguous after a backward
     ///         clock step.
     fn to(&self, timebase: &Bound<'_, PyAny>) -> Result<Self> {
         let timebase = Timebase::from_object(timebase)?;
@@ -169,8 +169,8 @@ impl Range {
         })
     }
 
-    /// The same stretch in civil time. A range of a signal's indices ends where its last sample does, whatever gap or
-    /// clock step follows.
+    /// The same range in civil time. A range of a signal's indices ends where its last sample does, even before a gap
+    /// or clock step.
     ///
     /// Raises:
     ///     isochrony.TimeError: the timebase is not joined to civil time.
@@ -216,7 +216,7 @@ impl Range {
 
 #[pymethods]
 impl Timebase {
-    /// `timebase[a:b]`: the half-open `Range` from `a` up to, and without, `b`.
+    /// `timebase[a:b]`: the half-open `Range` from `a` up to, excluding, `b`.
     fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Result<Range> {
         let (start, end) = match key.cast::<PySlice>() {
             Ok(slice) if slice.getattr("step")?.is_none() => {

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::errors::{PackageError, Result};
 use crate::time::{Time, TimeArg, duration_arg};
 
-/// A half-open stretch `[start, end)` of civil time; an end that is None is open.
+/// A half-open range `[start, end)` of civil time; an end that is None is open.
 ///
 /// Made by `isochrony.span`.
 #[pyclass(frozen, module = "isochrony")]
@@ -15,7 +15,7 @@ pub(crate) struct Span {
     pub(crate) end: Option<Time>,
 }
 
-/// The stretch of civil time from `start` up to, and without, `end`.
+/// The range of civil time from `start` up to, excluding, `end`.
 ///
 /// Parameters:
 ///     start: a time (ISO 8601 text, datetime, datetime64, pandas or ObsPy time, `Time`); None: from the beginning.
@@ -26,7 +26,7 @@ pub(crate) struct Span {
 ///     A `Span`, to index a signal with.
 ///
 /// Raises:
-///     isochrony.TimeError: something that is no time, an end before the start, or both `end` and `seconds`.
+///     isochrony.TimeError: an invalid time, an end before the start, or both `end` and `seconds`.
 ///
 /// >>> import isochrony as iso
 /// >>> iso.span("2010-03-01T00:30", seconds=60)
@@ -60,7 +60,7 @@ pub(crate) fn span(
     Ok(Span { start, end })
 }
 
-/// What a span is made of again after pickling.
+/// Ends of a pickled span.
 type SpanEnds = (Option<Time>, Option<Time>);
 
 #[pymethods]

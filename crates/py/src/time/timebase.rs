@@ -12,21 +12,21 @@ use crate::time::network::{DerivedOf, Network, counting};
 use crate::time::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
 use crate::time::{RateArg, Time, TimeArg};
 
-/// An axis of time with a name: the indices of a signal, or anything else that counts, such as the frames of a camera.
+/// A named axis of time: the indices of a signal, or another counter, such as the frames of a camera.
 ///
-/// Joined to civil time by a rate and a start, to another timebase by a ratio and an offset (`derive`, `Graph.connect`),
-/// or, as a signal's indices are, by the stamps of its recordings. `timebase[a:b]` is a half-open `Range`, which selects
-/// from any signal whose civil time is known: `signal[frames[100:200]]`. Values are exact numbers of any sign, whole or
-/// not, and come back as `fractions.Fraction`; those of the timebase "utc" of a graph are times.
+/// Joined to civil time by a rate and a start, to another timebase by a ratio and an offset (`derive`,
+/// `Graph.connect`), or, for a signal's indices, by the stamps of its recordings. `timebase[a:b]` is a half-open
+/// `Range`, which selects from any signal with civil time: `signal[frames[100:200]]`. Values are exact numbers of any
+/// sign, whole or not, returned as `fractions.Fraction`; those of a graph's "utc" are times.
 ///
 /// Parameters:
-///     name: of the timebase, to be shown in messages.
-///     rate: units a second, above zero, as for `Store.create`: 25, "30000/1001", Fraction(44_100_000, 1001).
+///     name: of the timebase, for messages.
+///     rate: units per second, above zero, as for `Store.create`: 25, "30000/1001", Fraction(44_100_000, 1001).
 ///     start: civil time of zero.
 ///     unit: of the values, such as "frames".
 ///
 /// Raises:
-///     isochrony.TimeError: something that is no rate or no time.
+///     isochrony.TimeError: an invalid rate or time.
 ///
 /// >>> import isochrony as iso, numpy as np, tempfile
 /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
@@ -132,7 +132,7 @@ impl Timebase {
         Ok(time)
     }
 
-    /// The same timebase, or the same signal's, in this graph.
+    /// The same timebase, or that of the same signal, in this graph.
     pub(crate) fn counterpart(&self, py: Python<'_>, other: &Self) -> Result<Option<TimebaseId>> {
         if Arc::ptr_eq(&self.network, &other.network) || other.is_civil() {
             return Ok(Some(other.id));
@@ -163,13 +163,13 @@ impl Timebase {
         })
     }
 
-    /// Its name; that of a signal's indices is the signal's.
+    /// Its name; for a signal's indices, the signal's.
     #[getter(name)]
     fn name_text(&self) -> String {
         self.name()
     }
 
-    /// What its values count: "samples" for a signal's indices, "ns" for "utc", else as it was given.
+    /// What its values count: "samples" for a signal's indices, "ns" for "utc", else as given.
     #[getter]
     fn unit(&self) -> String {
         match self.network.kind(self.id) {
@@ -179,13 +179,13 @@ impl Timebase {
         }
     }
 
-    /// The signal whose indices it is; None for others.
+    /// The signal of these indices; None for other timebases.
     #[getter]
     fn signal(&self, py: Python<'_>) -> Option<Py<Signal>> {
         self.signal.as_ref().map(|signal| signal.clone_ref(py))
     }
 
-    /// A timebase that follows from this one: its values are `ratio` times the values of this one plus `offset`.
+    /// A timebase derived from this one: its values are `ratio` times the values of this one plus `offset`.
     ///
     /// Parameters:
     ///     name: not yet in the graph.
@@ -219,8 +219,8 @@ impl Timebase {
     ///     value: a number.
     ///
     /// Returns:
-    ///     A `Time`; where the way goes by a signal it remembers the signal's run and is flagged inside a gap. Its
-    ///     `uncertainty_ns` is what the metrics on the way state together.
+    ///     A `Time`; if the path contains a signal, with the signal's run and a flag inside a gap. Its `uncertainty_ns`
+    ///     combines the metrics on the path.
     ///
     /// Raises:
     ///     isochrony.TimeError: not joined to civil time.
@@ -228,10 +228,10 @@ impl Timebase {
         self.civil_of(py, self.value(value)?)
     }
 
-    /// Value at a civil time, the way back of `time_of`.
+    /// Value at a civil time, the inverse of `time_of`.
     ///
     /// Parameters:
-    ///     time: a time; one that a signal gave remembers its run.
+    ///     time: a time; one from a signal knows its run.
     ///
     /// Returns:
     ///     A `Fraction`, to 2**-32 of a unit; whole for the time of a sample.
@@ -244,7 +244,7 @@ impl Timebase {
         self.object(py, &value)
     }
 
-    /// A value of this timebase in another one, by the shortest path; between graphs by way of civil time.
+    /// Converts a value to another timebase, by the shortest path; between graphs by civil time.
     ///
     /// Parameters:
     ///     value: a number.
@@ -254,7 +254,7 @@ impl Timebase {
     ///     A `Fraction`, to 2**-32 of a unit; a `Time` if `to` is "utc".
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names what each of the two reaches.
+    ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
     fn convert<'py>(
         &self,
         py: Python<'py>,
@@ -265,14 +265,14 @@ impl Timebase {
         let other = Self::from_object(to)?;
         let other = other.get();
         if other.is_civil() {
-            // Origin and run are this graph's, whichever graph the other one is of.
+            // Origin and run are of this graph, whatever the other's graph.
             return Ok(Bound::new(py, self.civil_of(py, value)?)?.into_any());
         }
         if let Some(id) = self.counterpart(py, other)? {
             let graph = self.network.current(py)?;
             return other.object(py, &graph.convert_exact(value, id)?);
         }
-        // Ids of this graph mean nothing there. Origin and run are passed if it has the same signal.
+        // Ids of this graph have no meaning there. Origin and run are passed if it has the same signal.
         let graph = self.network.current(py)?;
         let mut civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
         let axis = civil.origin.and_then(|id| self.network.axis(id));
@@ -283,16 +283,15 @@ impl Timebase {
     }
 
     /// Raw stamps, a `Table`: sample "index" of "run" was taken in [civil, civil + resolution), in ns since 1970 with
-    /// fractions in 2**-32 ns. "use" is 0 where the fit uses the stamp, else it was marked and left out.
-    /// Empty for a timebase that is no signal's.
+    /// fractions in 2**-32 ns. "use" is 0 if the fit uses the stamp, else it is ignored. Empty unless the timebase is a
+    /// signal's.
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         crate::signal::stamps::points(py, self.state(py)?.as_deref())
     }
 
-    /// The pieces fitted to the stamps, a `Table`: from "index" up to "end" (-1: open) of "run",
-    /// civil(i) = civil + (i - index) * ns_num / ns_den, off by at most "uncertainty_ns".
-    /// Empty for a timebase that is no signal's.
+    /// The pieces fitted to the stamps, a `Table`: from "index" up to "end" (-1: open) of "run", civil(i) = civil + (i
+    /// - index) * ns_num / ns_den, off by at most "uncertainty_ns". Empty unless the timebase is a signal's.
     #[getter]
     fn pieces<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         crate::signal::stamps::fit(py, self.state(py)?.as_deref())
@@ -332,8 +331,7 @@ impl Timebase {
 
 #[pymethods]
 impl Signal {
-    /// Its indices as a `Timebase`, with the stamps that tell their civil time; None while there are none (but see
-    /// `Graph.add`).
+    /// Its indices as a `Timebase`, with civil time by its stamps; None if it has none (but see `Graph.add`).
     #[getter]
     fn timebase(slf: &Bound<'_, Self>) -> Result<Option<Timebase>> {
         let signal = slf.get().get(slf.py())?;

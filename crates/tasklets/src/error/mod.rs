@@ -1,4 +1,4 @@
-//! Errors of tasklets: what happened, where, and how to fix it.
+//! Errors of tasklets.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,28 @@ pub use isochrony_runtime::Cause;
 use isochrony_store::StoreError;
 
 /// An error of this crate. Ranges are half open, in samples.
-#[allow(missing_docs)] // Fields whose names and messages tell all that there is to say.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskletError {
-    /// An illegal parameter.
+    /// An invalid parameter.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
         option: &'static str,
         got: String,
         legal: &'static str,
     },
-    /// Two tasklets have one name.
+    /// Two tasklets have the same name.
     #[error(
         "two tasklets have the name {name:?}; give each a different name=, since a resumed run recognizes tasklets by name"
     )]
     DuplicateName { name: String },
-    /// A tasklet shall run after an unknown one.
+    /// `after` names an unknown tasklet.
     #[error(
         "tasklet {name:?} has after={after:?}, but no tasklet of that name was added; add tasklet {after:?}, or correct after="
     )]
     UnknownTasklet { name: String, after: String },
-    /// Two tasklets write one sample.
+    /// Two tasklets write the same sample.
     #[error(
         "tasklets {first:?} and {second:?} both write samples {start}..{end} of {signal}; let one of them write, or write to different ranges"
     )]
@@ -39,10 +39,10 @@ pub enum TaskletError {
         start: i64,
         end: i64,
     },
-    /// Tasklets wait for one another.
+    /// Tasklets depend on each other.
     #[error("tasklets wait for one another: {path}; remove one of these dependencies")]
     Cycle {
-        /// Names in a circle, each with why it waits for the next.
+        /// Names in a cycle, each with why it waits for the next.
         path: String,
     },
     /// No tasklet writes an input without samples.
@@ -63,12 +63,12 @@ pub enum TaskletError {
         budget: u64,
         needed: u64,
         name: String,
-        /// Empty, or what another order would change.
+        /// Empty, or what would change with another order.
         order: &'static str,
     },
     /// An output already has samples.
     #[error(
-        "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); to replace them, call mark_invalid({start}, {end}) on the signal first; else choose another output, or continue the earlier run with resume=True{}", elsewhere(journal.as_deref())
+        "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); to replace them, call mark_invalid({start}, {end}) on the signal first; else choose another output, or continue the earlier run with resume=True{}", journal_hint(journal.as_deref())
     )]
     OutputOccupied {
         name: String,
@@ -114,12 +114,12 @@ pub enum TaskletError {
         name: String,
         failed: usize,
         not_run: usize,
-        /// There is a journal of what was finished.
+        /// A journal has the finished tasklets.
         resumable: bool,
         #[source]
         why: Cause,
     },
-    /// The caller ended it.
+    /// The caller interrupted it.
     #[error(
         "interrupted after {done} of {total} tasklets; {}run again{}", kept(*resumable), with_resume(*resumable)
     )]
@@ -135,10 +135,10 @@ pub enum TaskletError {
         path: PathBuf,
         source: io::Error,
     },
-    /// Another run writes the journal.
+    /// Another run has locked the journal.
     #[error("the journal {} is in use by another run of tasklets with the same outputs; wait for that run to end, or give this run another path with journal=", path.display())]
     JournalInUse { path: PathBuf },
-    /// The journal's file holds something else.
+    /// The journal's file is not a journal.
     #[error("{} exists and is not a journal, so it is not overwritten; give journal= the path of a new file", path.display())]
     NotAJournal { path: PathBuf },
     /// The system refuses a thread.
@@ -161,7 +161,7 @@ fn others(failed: usize, not_run: usize) -> String {
     }
 }
 
-fn elsewhere(journal: Option<&Path>) -> String {
+fn journal_hint(journal: Option<&Path>) -> String {
     journal.map_or_else(String::new, |path| {
         let path = path.display();
         format!(" and journal={path}, since that run had other outputs than this one")
@@ -181,7 +181,7 @@ fn with_resume(resumable: bool) -> &'static str {
 }
 
 impl TaskletError {
-    /// Stable name of the error, in `snake_case`.
+    /// Stable `snake_case` code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

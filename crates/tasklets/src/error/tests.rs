@@ -183,7 +183,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
     ]
 }
 
-/// Does not compile without a new variant.
+/// Makes a new variant a compile error.
 fn position(error: &TaskletError) -> usize {
     match error {
         TaskletError::Option { .. } => 0,
@@ -208,14 +208,14 @@ fn position(error: &TaskletError) -> usize {
 }
 
 #[test]
-fn each_names_its_values_and_the_mend() {
+fn every_message_states_values_and_fix() {
     let examples = examples();
     let mut codes = BTreeSet::new();
     for (at, (error, named)) in examples.iter().enumerate() {
         assert_eq!(position(error), at);
-        let said = error.to_string();
+        let message = error.to_string();
         for what in *named {
-            assert!(said.contains(what), "{said:?} does not say {what:?}");
+            assert!(message.contains(what), "{message:?} does not say {what:?}");
         }
         let code = error.code();
         assert!(
@@ -228,8 +228,8 @@ fn each_names_its_values_and_the_mend() {
 }
 
 #[test]
-fn resume_is_spoken_of_only_where_something_was_noted() {
-    let said = |resumable| {
+fn errors_mention_resume_only_with_a_journal() {
+    let message = |resumable| {
         let failed = TaskletError::Failed {
             name: "t".into(),
             failed: 1,
@@ -244,13 +244,15 @@ fn resume_is_spoken_of_only_where_something_was_noted() {
         };
         [failed.to_string(), interrupted.to_string()]
     };
-    for said in said(true) {
+    for message in message(true) {
         assert!(
-            said.contains("recorded in the journal")
-                && said.ends_with("run again with resume=True")
+            message.contains("recorded in the journal")
+                && message.ends_with("run again with resume=True")
         );
     }
-    for said in said(false) {
-        assert!(said.contains("no finished tasklet was recorded") && !said.contains("resume"));
+    for message in message(false) {
+        assert!(
+            message.contains("no finished tasklet was recorded") && !message.contains("resume")
+        );
     }
 }

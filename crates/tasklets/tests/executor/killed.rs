@@ -1,4 +1,4 @@
-//! Kill -9: a child runs the adder and is killed; another goes on, until all is there.
+//! SIGKILL: a child runs the adder and is killed; others resume until all is done.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -18,9 +18,9 @@ fn child_options() -> ExecutorOptions {
     options
 }
 
-/// Runs the adder and notes each tasklet that began.
+/// Runs the adder and records each tasklet that began.
 fn child(root: &Path) {
-    // So many of them; whoever comes then waits to be killed.
+    // A limited number; later ones wait to be killed.
     let limit: usize = std::env::var(LIMIT).unwrap().parse().unwrap();
     let begun = Arc::new(AtomicUsize::new(0));
     let store = Store::open(root, Mode::ReadWrite).unwrap();
@@ -42,7 +42,7 @@ fn child(root: &Path) {
 }
 
 #[test]
-fn killed_at_any_time_it_goes_on_until_all_is_there() {
+fn a_run_killed_at_any_time_can_be_resumed_to_the_end() {
     if let Ok(root) = std::env::var(CHILD) {
         child(Path::new(&root));
         return;
@@ -59,7 +59,7 @@ fn killed_at_any_time_it_goes_on_until_all_is_there() {
             let mut process = Command::new(std::env::current_exe().unwrap())
                 .args([
                     "--exact",
-                    "killed::killed_at_any_time_it_goes_on_until_all_is_there",
+                    "killed::a_run_killed_at_any_time_can_be_resumed_to_the_end",
                     "--nocapture",
                 ])
                 .env(CHILD, &root)
@@ -67,7 +67,7 @@ fn killed_at_any_time_it_goes_on_until_all_is_there() {
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
-            // Killed once it has begun a few tasklets more: whatever the machine's speed, runs come to their end.
+            // Killed after it has begun a few more tasklets, so that runs complete at any speed.
             let more = began + 10 + (life * 7 + history as usize * 13) % 40;
             let status = loop {
                 if let Some(status) = process.try_wait().unwrap() {
@@ -85,7 +85,7 @@ fn killed_at_any_time_it_goes_on_until_all_is_there() {
             }
             assert_eq!(status.signal(), Some(9), "the child ended by itself");
             kills += 1;
-            // What is committed at any time is whole tasklets.
+            // Committed data is always whole tasklets.
             let store = Store::open(&root, Mode::ReadWrite).unwrap();
             let sum = store.signal("sum").unwrap();
             for part in 0..PARTS {

@@ -1,11 +1,11 @@
-//! Tasklets over real stores: what is written, kept, refused, and gone on with.
+//! Tasklets over real stores: what is written, kept, refused and resumed.
 
-mod beside_others;
-mod going_on;
+mod concurrent_runs;
 mod in_memory;
 mod killed;
-mod now;
-mod refused;
+mod refusals;
+mod resume;
+mod signal_state;
 
 use std::ops::Range;
 use std::path::Path;
@@ -60,7 +60,8 @@ fn range(part: i64) -> Range<i64> {
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Squares of both recordings to scratch, their sums to the output: as the FFT Adder. `before` is called in each tasklet.
+/// Squares of both recordings in scratch, their sums in the output, like the FFT Adder. `before` is called in each
+/// tasklet.
 fn adder(
     store: &Store,
     options: ExecutorOptions,
@@ -192,7 +193,7 @@ fn any_number_of_workers_and_any_budget_give_the_same_samples() {
             report.tasklets.last().unwrap().value(),
             Some(expected(range(PARTS - 1).start).into())
         );
-        // Scratch is free again, and what was written is committed.
+        // Scratch is free again, and outputs are committed.
         for scratch in room {
             assert_eq!(scratch.signal().unwrap().sample_count(), 0);
         }
@@ -202,7 +203,7 @@ fn any_number_of_workers_and_any_budget_give_the_same_samples() {
 }
 
 #[test]
-fn what_the_run_writes_is_read_where_it_is_written_whatever_handle_was_given() {
+fn outputs_are_read_through_the_writing_store_for_any_handle() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let reader = Store::open(store.path(), Mode::Read).unwrap();

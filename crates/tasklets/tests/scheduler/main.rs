@@ -1,4 +1,5 @@
-//! Any tasklets, any number of workers, any failures: each is run once, after what it needs, within the budget.
+//! With any tasklets, number of workers and failures, each tasklet runs once, after its dependencies, within the
+//! budget.
 
 use std::ops::Range;
 
@@ -7,7 +8,7 @@ use isochrony_tasklets::{
     TaskletError, TaskletScheduler, TaskletSpec,
 };
 
-mod any;
+mod random;
 
 /// Two stored signals, one of output and two of scratch.
 fn signals() -> Vec<SignalSpec> {
@@ -51,7 +52,7 @@ fn spec(name: &str, inputs: Vec<InputSpec>, outputs: Vec<SignalExtent>) -> Taskl
     }
 }
 
-/// The FFT Adder: spectra of two signals to scratch, added to an output.
+/// The FFT Adder: spectra of two signals in scratch, added to an output.
 fn fft_adder(parts: i64) -> Vec<TaskletSpec> {
     let mut specs = Vec::new();
     let range = |part: i64| part * 100..part * 100 + 100;
@@ -117,7 +118,7 @@ fn a_backward_scan_is_read_forward() {
 }
 
 #[test]
-fn where_the_disk_is_known_its_bytes_are_the_order_and_else_the_index() {
+fn tasklets_are_ordered_by_disk_position_if_known_else_by_index() {
     let specs: Vec<TaskletSpec> = (0..4)
         .flat_map(|part| {
             [0, 1].map(|signal| {
@@ -142,7 +143,7 @@ fn where_the_disk_is_known_its_bytes_are_the_order_and_else_the_index() {
     let mut graph = DependencyGraph::new(&signals(), &specs).unwrap();
     let by_index = ["0 0", "0 1", "0 2", "0 3", "1 0", "1 1", "1 2", "1 3"];
     assert_eq!(names(&graph), by_index);
-    // One of which nothing is known is enough.
+    // One unknown position is enough.
     assert!(
         !graph.use_disk_positions(|signal, index| (index != 300).then(|| bytes(signal, index)))
     );
@@ -164,7 +165,7 @@ fn scratch_is_drained_before_more_of_it_is_written() {
             "add 2"
         ]
     );
-    // Half of the budget holds two parts: they are read side by side.
+    // Half of the budget holds two parts, which are read side by side.
     assert_eq!(
         order(&fft_adder(3), OrderPolicy::Disk, 2400).unwrap(),
         [
@@ -193,7 +194,7 @@ fn a_budget_that_cannot_be_met_is_refused_before_the_run() {
 }
 
 #[test]
-fn tasklets_that_wait_for_one_another_are_named() {
+fn tasklets_in_a_cycle_are_named() {
     let mut specs = vec![
         spec("a", vec![written(3, 0..10)], vec![extent(4, 0..10)]),
         spec("b", vec![written(4, 0..10)], vec![extent(3, 0..10)]),
@@ -211,7 +212,7 @@ fn tasklets_that_wait_for_one_another_are_named() {
 }
 
 #[test]
-fn two_writers_nobody_who_writes_and_unknown_names_are_told_with_their_samples() {
+fn two_writers_no_writer_and_unknown_names_are_errors_with_samples() {
     let two = [
         spec("a", vec![], vec![extent(2, 0..10)]),
         spec("b", vec![], vec![extent(2, 9..12)]),
@@ -245,7 +246,7 @@ fn two_writers_nobody_who_writes_and_unknown_names_are_told_with_their_samples()
 }
 
 #[test]
-fn a_long_chain_and_a_wide_sum_take_no_stack_and_no_time() {
+fn a_long_chain_and_a_wide_sum_need_little_stack_and_time() {
     const LONG: usize = 100_000;
     let mut specs: Vec<TaskletSpec> = (0..LONG as i64)
         .map(|at| spec(&at.to_string(), vec![], vec![extent(3, at..at + 1)]))
@@ -263,7 +264,7 @@ fn a_long_chain_and_a_wide_sum_take_no_stack_and_no_time() {
 }
 
 #[test]
-fn a_slow_tasklet_at_the_front_does_not_hold_others_up() {
+fn a_slow_first_tasklet_does_not_delay_others() {
     let mut specs = vec![spec("slow", vec![stored(0, 0..1)], vec![])];
     specs.extend(fft_adder(50));
     let graph = DependencyGraph::new(&signals(), &specs).unwrap();
@@ -284,8 +285,8 @@ fn a_slow_tasklet_at_the_front_does_not_hold_others_up() {
 }
 
 #[test]
-fn those_in_turn_leave_workers_to_others() {
-    // Two in turn first, then two that are not, then one more in turn.
+fn exclusive_tasklets_leave_workers_to_others() {
+    // Two exclusive ones first, then two that are not, then another exclusive one.
     let mut specs: Vec<TaskletSpec> = (0..5)
         .map(|at| spec(&at.to_string(), vec![stored(0, at..at + 1)], vec![]))
         .collect();
@@ -303,7 +304,7 @@ fn those_in_turn_leave_workers_to_others() {
         Assignment::Wait,
     ];
     assert_eq!(begun, expected);
-    // One that is not in turn gives nobody a turn; one that failed does.
+    // A non-exclusive one does not let an exclusive one start; a failed one does.
     scheduler.complete(2);
     assert_eq!(scheduler.assign(), Assignment::Wait);
     scheduler.fail(0);

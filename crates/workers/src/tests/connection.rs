@@ -1,4 +1,4 @@
-//! Calls over one connection: blocks, tasklets, exceptions, and processes that die or answer wrongly.
+//! Calls over one connection: blocks, tasklets, exceptions, and processes that die or give invalid answers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::ProcessError;
 use crate::tasklet::{InputSegment, TaskletCall, TaskletInput, TaskletOutput, TaskletResult};
 use crate::{PortableFunction, RemoteException};
 
-fn goes_on() -> Result<(), ProcessError> {
+fn no_interrupt() -> Result<(), ProcessError> {
     Ok(())
 }
 
@@ -34,8 +34,8 @@ fn call_block(
     input: &[u8],
     out: &mut [u8],
 ) -> Result<Result<BlockResult, RemoteException>, ProcessError> {
-    assert_eq!(connection.load(function, &mut goes_on)?, None);
-    block(input).send(connection, function.number(), out, &mut goes_on)
+    assert_eq!(connection.load(function, &mut no_interrupt)?, None);
+    block(input).send(connection, function.number(), out, &mut no_interrupt)
 }
 
 fn u64_at(message: &[u8], field: usize) -> u64 {
@@ -53,10 +53,10 @@ fn loads_a_function_once_and_shares_memory_once() {
         assert_eq!(&body[8..], b"\x01double");
         let mut kinds = Vec::new();
         for _ in 0..3 {
-            let mut request = process.hear();
+            let mut request = process.receive();
             while request.0 != 3 {
                 kinds.push(request.0);
-                request = process.hear();
+                request = process.receive();
             }
             let (kind, body) = request;
             kinds.push(kind);
@@ -73,7 +73,7 @@ fn loads_a_function_once_and_shares_memory_once() {
                 let result = 2 * i16::from(value);
                 process.write(&result.to_ne_bytes(), result_at + 2 * at as u64);
             }
-            process.say(3, &[]);
+            process.send(3, &[]);
         }
         kinds
     });
@@ -102,10 +102,10 @@ fn memory_that_a_function_keeps_is_not_written_again() {
         ];
         let mut kept = Vec::new();
         for (kind, body) in answers {
-            assert_eq!(process.hear().0, 1);
-            assert_eq!(process.hear().0, 3);
+            assert_eq!(process.receive().0, 1);
+            assert_eq!(process.receive().0, 3);
             kept.push(process.memory.as_ref().unwrap().try_clone().unwrap());
-            process.say(kind, &body);
+            process.send(kind, &body);
         }
         process.socket.shutdown(std::net::Shutdown::Both).unwrap();
         kept.iter()
@@ -127,12 +127,12 @@ fn memory_that_a_function_keeps_is_not_written_again() {
 }
 
 #[test]
-fn what_loading_raised_is_raised_by_every_call() {
+fn a_loading_exception_is_raised_by_every_call() {
     let function = function("broken");
     let (mut connection, process) = FakeProcess::start(|process| {
-        process.say(1, &[]);
-        process.hear();
-        process.say(
+        process.send(1, &[]);
+        process.receive();
+        process.send(
             6,
             &raised(false, ["trace", "ImportError", "no module"], b"p"),
         );
@@ -147,7 +147,7 @@ fn what_loading_raised_is_raised_by_every_call() {
         pickled: b"p".to_vec(),
     };
     for _ in 0..2 {
-        let exception = connection.load(&function, &mut goes_on).unwrap();
+        let exception = connection.load(&function, &mut no_interrupt).unwrap();
         assert_eq!(exception.as_ref(), Some(&expected));
     }
     drop(connection);
@@ -160,15 +160,15 @@ fn released_functions_are_forgotten_before_another_is_loaded() {
     let numbers = (first.number(), second.number());
     let (mut connection, process) = FakeProcess::start(move |process| {
         process.load();
-        let (kind, body) = process.hear();
+        let (kind, body) = process.receive();
         assert_eq!((kind, u64_at(&body, 0)), (5, numbers.0));
-        let (kind, body) = process.hear();
+        let (kind, body) = process.receive();
         assert_eq!((kind, u64_at(&body, 0)), (2, numbers.1));
-        process.say(2, &[]);
+        process.send(2, &[]);
     });
-    connection.load(&first, &mut goes_on).unwrap();
+    connection.load(&first, &mut no_interrupt).unwrap();
     first.release();
-    connection.load(&second, &mut goes_on).unwrap();
+    connection.load(&second, &mut no_interrupt).unwrap();
     process.join().unwrap();
 }
 
@@ -179,11 +179,11 @@ fn says_whether_a_death_may_be_the_fault_of_the_call() {
         let (mut connection, process) = FakeProcess::start(move |process| {
             process.load();
             for _ in 0..answers {
-                process.hear();
-                process.hear();
+                process.receive();
+                process.receive();
             }
         });
-        connection.load(&function, &mut goes_on).unwrap();
+        connection.load(&function, &mut no_interrupt).unwrap();
         let mut out = [0; 2];
         if answers == 0 {
             process.join().unwrap();
@@ -204,9 +204,9 @@ fn an_answer_to_another_question_is_an_error() {
     let function = function("confused");
     let (mut connection, process) = FakeProcess::start(|process| {
         process.load();
-        process.hear();
-        process.hear();
-        process.say(1, &[]);
+        process.receive();
+        process.receive();
+        process.send(1, &[]);
     });
     let answer = call_block(&mut connection, &function, &[1], &mut [0; 2]);
     match answer {
@@ -244,8 +244,8 @@ fn tasklet<T>(
     let function = function("tasklet");
     let (mut connection, process) = FakeProcess::start(move |process| {
         process.load();
-        process.hear();
-        let (kind, body) = process.hear();
+        process.receive();
+        let (kind, body) = process.receive();
         assert_eq!(kind, 4);
         let description: Value = serde_json::from_slice(&body[16..]).unwrap();
         let mut inputs = Vec::new();
@@ -262,7 +262,7 @@ fn tasklet<T>(
             let samples: Vec<u8> = (0..12).map(|at| 100 * number as u8 + at).collect();
             process.write(&samples, output["place"].as_u64().unwrap());
         }
-        process.say(7, &answer);
+        process.send(7, &answer);
         (description, inputs)
     });
     let buffer = |bytes: &[u8]| Buffer::copy_of(bytes).unwrap();
@@ -289,8 +289,8 @@ fn tasklet<T>(
         outputs: vec![output(), output()],
         allocate: &|len| Buffer::copy_of(&vec![0u8; len]),
     };
-    connection.load(&function, &mut goes_on).unwrap();
-    let result = call.send(&mut connection, function.number(), &mut goes_on);
+    connection.load(&function, &mut no_interrupt).unwrap();
+    let result = call.send(&mut connection, function.number(), &mut no_interrupt);
     let checked = check(result);
     let (description, inputs) = process.join().unwrap();
     (checked, description, inputs)

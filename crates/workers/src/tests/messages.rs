@@ -1,4 +1,4 @@
-//! Messages say what happened and where, and how to go on where the caller can do something.
+//! Messages say what happened and where, and the remedy if the caller has one.
 
 use crate::{CallError, RemoteException};
 

@@ -40,7 +40,7 @@ impl FakeProcess {
         (Connection::new(ours, PID).unwrap(), thread)
     }
 
-    fn say(&mut self, kind: u32, body: &[u8]) {
+    fn send(&mut self, kind: u32, body: &[u8]) {
         self.socket.write_all(&kind.to_ne_bytes()).unwrap();
         let len = body.len() as u64;
         self.socket.write_all(&len.to_ne_bytes()).unwrap();
@@ -48,7 +48,7 @@ impl FakeProcess {
     }
 
     /// Receives a message, and a descriptor of memory beside it.
-    fn hear(&mut self) -> (u32, Vec<u8>) {
+    fn receive(&mut self) -> (u32, Vec<u8>) {
         let mut header = [0; 12];
         self.socket.read_exact(&mut header).unwrap();
         let kind = u32::from_ne_bytes(header[..4].try_into().unwrap());
@@ -76,9 +76,9 @@ impl FakeProcess {
     }
 
     fn load(&mut self) -> (u32, Vec<u8>) {
-        self.say(1, &[]);
-        let request = self.hear();
-        self.say(2, &[]);
+        self.send(1, &[]);
+        let request = self.receive();
+        self.send(2, &[]);
         request
     }
 

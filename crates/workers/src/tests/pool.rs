@@ -1,4 +1,4 @@
-//! Life and death of real processes: shell scripts that speak the protocol.
+//! Start and end of real processes: shell scripts that speak the protocol.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const READY: &str = r"printf '\001\0\0\0\0\0\0\0\0\0\0\0' >&0; ";
 /// Reads the request for a function whose payload has three bytes.
 const LOAD: &str = r"head -c 24 > /dev/null; printf '\002\0\0\0\0\0\0\0\0\0\0\0' >&0; ";
 /// Reads the request for memory with its descriptor, and a call.
-const HEAR_CALL: &str = "head -c 113 > /dev/null; ";
+const READ_CALL: &str = "head -c 113 > /dev/null; ";
 const DONE: &str = r"printf '\003\0\0\0\0\0\0\0\0\0\0\0' >&0; ";
 const PAYLOAD: &str = "abc";
 
@@ -57,7 +57,7 @@ fn call(remote: &RemoteFunction) -> Result<BlockResult, CallError> {
     remote.call_block(&call, &mut [0])
 }
 
-fn has_gone(pid: &str) -> bool {
+fn has_ended(pid: &str) -> bool {
     let until = Instant::now() + Duration::from_secs(5);
     let gone = || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
@@ -73,7 +73,7 @@ fn has_gone(pid: &str) -> bool {
 #[test]
 fn calls_and_reports() {
     let pool = pool(format!(
-        "[ $GREETING = hello ] || exit 1; {READY}{LOAD}{HEAR_CALL}{DONE}cat > /dev/null"
+        "[ $GREETING = hello ] || exit 1; {READY}{LOAD}{READ_CALL}{DONE}cat > /dev/null"
     ));
     let answer = call(&remote(&pool, call_context(), true));
     assert_eq!(answer.unwrap(), BlockResult::Copied);
@@ -85,7 +85,7 @@ fn calls_and_reports() {
 
 #[test]
 fn a_worker_has_its_process_ready_before_the_first_call() {
-    let pool = pool(format!("{READY}{LOAD}{HEAR_CALL}{DONE}cat > /dev/null"));
+    let pool = pool(format!("{READY}{LOAD}{READ_CALL}{DONE}cat > /dev/null"));
     let worker = CallContext {
         worker: Some(3),
         ..call_context()
@@ -113,7 +113,7 @@ fn a_program_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn without_a_command_functions_do_not_travel() {
+fn without_a_command_functions_are_not_serialized() {
     let pool = ProcessPool::new(|| Err("no interpreter".into()));
     let error = pool.function(host_function(PAYLOAD)).err();
     assert_eq!(
@@ -140,7 +140,7 @@ fn a_process_that_dies_at_its_start_is_not_replaced() {
 
 #[test]
 fn a_call_that_kills_its_process_is_repeated_once() {
-    let pool = pool(format!("{READY}{LOAD}{HEAR_CALL}kill -9 $$"));
+    let pool = pool(format!("{READY}{LOAD}{READ_CALL}kill -9 $$"));
     match call(&remote(&pool, call_context(), true)).unwrap_err() {
         CallError::DiedTwice { end, unit, .. } => {
             assert_eq!((end.as_str(), unit), ("was killed by SIGKILL", "block"));
@@ -155,7 +155,7 @@ fn a_call_succeeds_in_the_second_process() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("second").display().to_string();
     let pool = pool(format!(
-        "{READY}{LOAD}{HEAR_CALL}[ -e {mark} ] || {{ : > {mark}; kill -11 $$; }}; {DONE}cat > /dev/null"
+        "{READY}{LOAD}{READ_CALL}[ -e {mark} ] || {{ : > {mark}; kill -11 $$; }}; {DONE}cat > /dev/null"
     ));
     call(&remote(&pool, call_context(), true)).unwrap();
     let ended: Vec<_> = pool
@@ -168,7 +168,7 @@ fn a_call_succeeds_in_the_second_process() {
 
 #[test]
 fn a_function_with_state_is_not_called_again() {
-    let pool = pool(format!("{READY}{LOAD}{HEAR_CALL}exit 0"));
+    let pool = pool(format!("{READY}{LOAD}{READ_CALL}exit 0"));
     let error = call(&remote(&pool, call_context(), false)).unwrap_err();
     assert!(matches!(error, CallError::StateLost { .. }), "{error:?}");
     assert_eq!(pool.close().len(), 1);
@@ -176,15 +176,15 @@ fn a_function_with_state_is_not_called_again() {
 
 #[test]
 fn processes_that_die_idle_are_replaced_but_not_for_ever() {
-    // Death before the function is sent is no fault of a call.
+    // A death before the function is sent is not the call's fault.
     let pool = pool(format!("{READY}exit 0"));
     let function = pool.function(host_function(PAYLOAD)).unwrap();
     let die_idle = |pool: &ProcessPool| {
         let mut process = pool.take(None).unwrap();
-        // It dies ready, before it is asked for anything.
+        // It dies ready, before any request.
         let died = process.load(&function, &mut || Ok(()));
         assert!(died.is_err());
-        pool.bury(process).1
+        pool.record_death(process).1
     };
     let may_replace: Vec<bool> = (0..9).map(|_| die_idle(&pool)).collect();
     assert_eq!(
@@ -199,11 +199,11 @@ fn processes_that_die_idle_are_replaced_but_not_for_ever() {
 }
 
 #[test]
-fn a_stop_kills_the_process_and_what_it_started() {
+fn a_stop_kills_the_process_and_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids").display().to_string();
     let pool = pool(format!(
-        "sleep 600 & echo $! > {pids}; {READY}{LOAD}{HEAR_CALL}sleep 600"
+        "sleep 600 & echo $! > {pids}; {READY}{LOAD}{READ_CALL}sleep 600"
     ));
     let interrupt = Interrupt::default();
     let stopping = CallContext {
@@ -219,13 +219,13 @@ fn a_stop_kills_the_process_and_what_it_started() {
     assert!(matches!(error, CallError::Stopped), "{error:?}");
     stopper.join().unwrap();
     let child = std::fs::read_to_string(pids).unwrap();
-    assert!(has_gone(&child), "{child} is there still");
+    assert!(has_ended(&child), "{child} is there still");
 }
 
 #[test]
 fn signals_are_checked_in_the_callers_thread_only() {
     let pool = pool(format!(
-        "{READY}{LOAD}{HEAR_CALL}sleep 0.3; {DONE}cat > /dev/null"
+        "{READY}{LOAD}{READ_CALL}sleep 0.3; {DONE}cat > /dev/null"
     ));
     let check_signals = || Err("interrupted".into());
     let worker = CallContext {

@@ -71,7 +71,7 @@ fn decodes_every_response() {
 fn rejects_bodies_that_are_too_short() {
     assert_eq!(decode(5, b""), None);
     assert_eq!(decode(5, b"float32\n-1"), None);
-    // What is pickled or returned may be missing.
+    // Pickled and returned values are optional.
     let texts = raised(false, ["trace", "Error", "no"], &[]);
     let ranges = tasklet_done([0, 1], &[[0, 0, 1], [1, 0, 1]], &[]);
     for (kind, body) in [(6, texts), (7, ranges)] {

@@ -1,4 +1,4 @@
-//! A block on its way into a signal.
+//! Stores a block in its signal.
 
 use std::ops::Range;
 
@@ -9,11 +9,10 @@ use serde_json::{Map, Value};
 
 use super::Target;
 use crate::IngestError;
-use crate::session::edge::edges;
-use crate::session::place::{Event, Next, Placed, Sequence};
+use crate::session::edge_values::edges;
+use crate::session::placement::{Event, NextStamp, PlacedBlock, Sequence};
 
 impl Target {
-    /// Whether these very samples are stored with this very stamp.
     pub(in crate::session) fn is_copy(
         &self,
         bytes: &[u8],
@@ -29,29 +28,29 @@ impl Target {
         Ok(self.writer.matches(bytes, stamp)?)
     }
 
-    /// Stores a block, and tells what its stamp meant. The source is given by number and name.
+    /// Returns how the stamp was interpreted. The source is a number and a name.
     pub(crate) fn put(
         &mut self,
         number: u64,
         source: &str,
         bytes: &[u8],
         stamp: Option<&Stamp>,
-        next: Option<Next<'_>>,
+        next: Option<NextStamp<'_>>,
         sequence: Sequence,
-    ) -> Result<Placed, IngestError> {
+    ) -> Result<PlacedBlock, IngestError> {
         let placed = match stamp {
-            None => Placed::appended(&self.writer.append_bytes(bytes)?),
+            None => PlacedBlock::appended(&self.writer.append_bytes(bytes)?),
             Some(stamp) => self.put_stamped(bytes, stamp, next, sequence)?,
         };
         if let Some(event) = placed.event {
-            self.tell_event(event, source, stamp, &placed)?;
+            self.add_event_of(event, source, stamp, &placed)?;
         }
         if placed.stored {
             self.added += placed.samples;
             if !placed.late {
                 self.fed_by = Some(number);
             }
-            self.look_for_jump(source, bytes, &placed)?;
+            self.check_for_jump(source, bytes, &placed)?;
         }
         Ok(placed)
     }
@@ -60,23 +59,23 @@ impl Target {
         &mut self,
         bytes: &[u8],
         stamp: &Stamp,
-        next: Option<Next<'_>>,
+        next: Option<NextStamp<'_>>,
         sequence: Sequence,
-    ) -> Result<Placed, IngestError> {
+    ) -> Result<PlacedBlock, IngestError> {
         if sequence != Sequence::LateCertain
             && let Some(range) = self.copy_of(bytes, stamp)?
         {
-            return Ok(Placed::duplicate(range.start, range.end - range.start));
+            return Ok(PlacedBlock::duplicate(range.start, range.end - range.start));
         }
         let late = match sequence {
             Sequence::Newest => false,
             Sequence::Late | Sequence::LateCertain => true,
-            Sequence::Unknown => self.is_before_the_end(bytes, stamp)?,
+            Sequence::Unknown => self.is_before_end(bytes, stamp)?,
         };
         let placed = if late {
             let backfilled = self.writer.backfill(bytes, stamp)?;
-            let mut placed = Placed::backfilled(&backfilled);
-            // Also where it only continues a run that was begun for such samples.
+            let mut placed = PlacedBlock::backfilled(&backfilled);
+            // Also if it only continues a run begun for such samples.
             placed.overlaps |= match backfilled {
                 Backfilled::Appended(appended) => self.is_overlap(appended.run)?,
                 _ => false,
@@ -91,7 +90,7 @@ impl Target {
             let appended = self
                 .writer
                 .append_beginning_at(bytes, stamp, after, samples)?;
-            Placed::appended(&appended)
+            PlacedBlock::appended(&appended)
         };
         self.latest = self.latest.max(Some(stamp.civil));
         if !late {
@@ -110,13 +109,12 @@ impl Target {
         Ok(self.writer.append_following(bytes, recordings, next)?)
     }
 
-    /// Notes samples that were appended, and the latest stamp of them.
     pub(in crate::session) fn note_stored(&mut self, latest: &Stamp, samples: i64) {
         self.latest = self.latest.max(Some(latest.civil));
         self.added += samples;
     }
 
-    /// Whether a stamp is later than all that are stored, and not before what was when the session began.
+    /// Later than all stored stamps, and not before the end at the session's start.
     pub(in crate::session) fn is_new(&self, stamp: &Stamp) -> bool {
         self.latest.is_none_or(|latest| stamp.civil > latest)
             && self.ended.is_none_or(|ended| stamp.civil >= ended)
@@ -132,8 +130,8 @@ impl Target {
         Ok(run.is_some_and(|run| run.reason == RunReason::Overlap))
     }
 
-    /// Whether most of a block lies before what was stored when the session began.
-    pub(in crate::session) fn is_before_the_end(
+    /// Whether most of it lies before the end at the session's start.
+    pub(in crate::session) fn is_before_end(
         &self,
         bytes: &[u8],
         stamp: &Stamp,
@@ -146,12 +144,12 @@ impl Target {
         Ok(middle.is_some_and(|middle| middle < ended))
     }
 
-    fn tell_event(
+    fn add_event_of(
         &self,
         event: Event,
         source: &str,
         stamp: Option<&Stamp>,
-        placed: &Placed,
+        placed: &PlacedBlock,
     ) -> Result<(), IngestError> {
         let range = placed.index..placed.index + placed.samples;
         self.writer
@@ -159,11 +157,11 @@ impl Target {
         Ok(())
     }
 
-    fn look_for_jump(
+    fn check_for_jump(
         &mut self,
         source: &str,
         bytes: &[u8],
-        placed: &Placed,
+        placed: &PlacedBlock,
     ) -> Result<(), IngestError> {
         let Some(threshold) = self.value_jump else {
             return Ok(());

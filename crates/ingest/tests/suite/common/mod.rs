@@ -1,4 +1,4 @@
-//! Synthetic recordings with known truth: a recorder with a drifting sample clock and a wall clock that may step.
+//! Synthetic recordings with known truth: a drifting sample clock and a wall clock that may step.
 #![allow(dead_code, unreachable_pub, unused_imports)]
 
 mod stored;
@@ -10,25 +10,25 @@ pub use stored::{reasons, samples};
 
 pub const SECOND: i128 = 1_000_000_000;
 
-/// One file as recorded.
+/// A recorded file.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Number of its first sample, counted over everything that was recorded.
+    /// Number of its first sample since the start.
     pub first: usize,
     pub samples: Vec<i16>,
-    /// What the wall clock showed at its first sample, exact.
+    /// Wall clock at its first sample, exact.
     pub wall_ns: i128,
-    /// What it showed, as the file name says it.
+    /// Wall clock as the file name states it.
     pub stamp_ns: i128,
 }
 
-/// Makes files one after the other.
+/// Generates consecutive files.
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    /// True period of a sample in 2^-20 ns: exact, so that the truth has no rounding.
+    /// True sample period in 2^-20 ns: exact, so that the truth has no rounding.
     pub period: i128,
     pub file_samples: usize,
-    /// Digits of the stamps: 1 s, 1 ms or 1 us in ns.
+    /// Resolution of the stamps: 1 s, 1 ms or 1 us in ns.
     pub resolution_ns: i128,
     /// Wall clock at the next sample, in 2^-20 ns.
     wall: i128,
@@ -36,7 +36,7 @@ pub struct Recorder {
     pub files: Vec<File>,
 }
 
-/// The period of `hz` samples a second that run fast by `ppm`.
+/// The period at `hz`, fast by `ppm`.
 pub fn period(hz: f64, ppm: f64) -> i128 {
     (1e9 * f64::from(1 << 20) / (hz * (1.0 + ppm * 1e-6))).round() as i128
 }
@@ -59,12 +59,12 @@ impl Recorder {
         }
     }
 
-    /// Samples per second, true.
+    /// True samples per second.
     pub fn rate(&self) -> f64 {
         1e9 * f64::from(1 << 20) / self.period as f64
     }
 
-    /// The sample with this number; neighbours differ and no stretch repeats within millions.
+    /// A sample by number; neighbours differ and no range repeats within millions.
     pub fn sample(number: usize) -> i16 {
         let mixed = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((mixed >> 52) as i16) + (number % 100) as i16
@@ -94,13 +94,13 @@ impl Recorder {
         self
     }
 
-    /// Nothing is recorded for a time, while the sample clock goes on; samples missing.
+    /// Skips a time while the sample clock continues; returns the missing samples.
     pub fn outage(&mut self, samples: usize) -> usize {
         self.wall += self.period * samples as i128;
         samples
     }
 
-    /// The wall clock is set; negative: back.
+    /// Sets the wall clock; negative: back.
     pub fn step(&mut self, by_ns: i128) -> &mut Self {
         self.wall += by_ns << 20;
         self
@@ -114,21 +114,21 @@ impl Recorder {
             .collect()
     }
 
-    /// The name of a file in the pipeline layout of `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`.
+    /// Path of a file in the layout `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`.
     pub fn path(&self, station: &str, sensor: &str, file: &File) -> String {
         let epoch = match self.resolution_ns {
             1_000_000_000 => format!("{}", file.stamp_ns / SECOND),
             1_000_000 => format!("{:013}", file.stamp_ns / 1_000_000),
             _ => format!("{:016}", file.stamp_ns / 1000),
         };
-        // The folder's day is a label; any number does.
+        // The folder's day is only a label.
         format!(
             "{station}/2010/{:03}/{sensor}/{station}_{epoch}.raw",
             file.stamp_ns / (86_400 * SECOND) % 365 + 1
         )
     }
 
-    /// Writes the files, little endian.
+    /// Writes the files in little endian.
     pub fn write(&self, root: &Path, station: &str, sensor: &str) {
         for file in &self.files {
             self.write_file(root, station, sensor, file);

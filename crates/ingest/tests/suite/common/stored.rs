@@ -1,9 +1,9 @@
-//! What a signal holds after an import.
+//! Content of a signal after an import.
 
 use isochrony_segment::Sample;
 use isochrony_store::{RunReason, Signal};
 
-/// All samples, in the order in which they are stored.
+/// All samples in storage order.
 pub fn samples<T: Sample>(signal: &Signal) -> Vec<T> {
     let selection = signal.select(0..signal.end_index()).unwrap();
     let parts = selection.segments();
@@ -11,7 +11,6 @@ pub fn samples<T: Sample>(signal: &Signal) -> Vec<T> {
     parts.collect::<Vec<_>>().concat()
 }
 
-/// Why each run began.
 pub fn reasons(signal: &Signal) -> Vec<RunReason> {
     let runs = signal.runs().unwrap();
     runs.iter().map(|run| run.reason).collect()

@@ -1,4 +1,4 @@
-//! Which pieces are requested, and how often, whoever reads and in whatever order.
+//! Which pieces are requested, and how often, for any readers and order.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::test_source::TestSource;
 
 const SAMPLES: i64 = 30_000;
 
-/// A source with a gap and without a file: nothing is read.
+/// A source with a gap and without a file; nothing is read.
 fn source() -> Arc<dyn SampleSource> {
     let gaps = std::iter::once(10_000..15_000).collect();
     TestSource::shared(Path::new("no such file"), SAMPLES, gaps)
@@ -65,7 +65,6 @@ impl QueueModel {
         self.most = self.most.max(self.ahead);
     }
 
-    /// Takes a piece; whether it had been requested.
     fn take(&mut self, queue: u64, piece: &Range<i64>) -> bool {
         let there = self.queues.front(queue, piece).is_some();
         if there {
@@ -92,14 +91,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn each_piece_is_asked_for_once_ahead_of_any_readers_of_tasks_in_turn(
+    fn each_piece_is_requested_once_for_any_readers_in_task_order(
         readers in 1usize..5, len in 300i64..9_000, piece in 100i64..4_000, turns in prop::collection::vec(any::<prop::sample::Index>(), 500),
     ) {
         let source = source();
         let tasks = tasks(len);
         let mut model = QueueModel::new(&source, piece, readers, tasks.clone());
         let mut next = tasks.iter().enumerate();
-        // Queue and pieces of each reader's task.
         let mut under_way: Vec<Option<(u64, Vec<Range<i64>>)>> = vec![None; readers];
         let mut turns = turns.iter().cycle();
         let (mut read, mut late) = (0, 0);
@@ -141,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_read_ahead_goes_on_into_the_next_tasks() {
+fn read_ahead_continues_into_the_next_tasks() {
     let source = source();
     let mut model = QueueModel::new(&source, 1_000, 1, tasks(2_000));
     assert_eq!(model.requested.len(), QUEUE_DEPTH);
@@ -152,7 +150,7 @@ fn what_is_read_ahead_goes_on_into_the_next_tasks() {
 }
 
 #[test]
-fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
+fn wrong_predictions_waste_only_their_requests() {
     let source = source();
     let mut model = QueueModel::new(&source, 1_000, 2, tasks(2_000));
     let first = model.begin(0, &parts(0..2_000));
@@ -170,12 +168,12 @@ fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
     let other = model.begin(2, &parts(4_500..5_000));
     assert!(model.take(other, &(4_500..5_000)));
     model.end(other);
-    // What is out of order was not requested; what follows is.
+    // An unexpected piece was not requested; the following ones are.
     let queue = model.begin(3, &parts(6_000..8_000));
     assert!(!model.take(queue, &(6_500..7_000)));
     assert!(model.take(queue, &(6_000..7_000)) && model.take(queue, &(7_000..8_000)));
     model.end(queue);
-    // Tasks that nobody begins are given up, so that they block none.
+    // Tasks that nobody begins are dropped, so that they block none.
     let mut model = QueueModel::new(&source, 100, 1, tasks(200));
     for number in 40..140 {
         let start = number as i64 * 200;
@@ -191,7 +189,7 @@ fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
 }
 
 #[test]
-fn bytes_ahead_are_bounded_but_for_a_piece_of_whoever_reads() {
+fn read_ahead_is_bounded_except_for_a_piece_per_waiting_reader() {
     let source = source();
     // Pieces may be large, since they are not read.
     let most = i64::try_from(READ_AHEAD_BYTES / 2).unwrap();
@@ -207,7 +205,7 @@ fn bytes_ahead_are_bounded_but_for_a_piece_of_whoever_reads() {
         ticket
     });
     assert_eq!(requested.len(), 2, "{requested:?}");
-    // A waiting reader gets one in any case, and no more.
+    // A waiting reader gets one in any case, and only one.
     let (first, _) = queues.begin(0, &parts(15_000..15_000 + most));
     let (second, _) = queues.begin(1, &parts(15_000 + most..15_000 + 2 * most));
     queues.fill(|ticket, piece| {

@@ -11,7 +11,7 @@ fn thousand() -> Arc<dyn SampleSource> {
     TestSource::shared(Path::new("no such file"), 1_000, Vec::new())
 }
 
-/// One that is never asked.
+/// Panics if called.
 struct NoFiller;
 
 impl PieceFiller for NoFiller {
@@ -20,7 +20,7 @@ impl PieceFiller for NoFiller {
     }
 }
 
-/// Threads that are busy with what others read.
+/// Threads that are busy with pieces of others.
 fn busy(parts: &[Range<i64>]) -> ReadThreads {
     let tasks = Box::new(std::iter::once(parts.to_vec()));
     let queues = PieceQueues::new(thousand(), 100, 1, tasks);
@@ -28,7 +28,7 @@ fn busy(parts: &[Range<i64>]) -> ReadThreads {
 }
 
 #[test]
-fn who_waits_for_a_piece_is_let_go_when_nothing_is_read_ahead_any_more() {
+fn a_waiting_reader_continues_when_read_ahead_stops() {
     let parts: Vec<_> = std::iter::once(0..1_000).collect();
     let threads = Arc::new(busy(&parts));
     let queue = threads.begin_task(0, &parts);
@@ -45,7 +45,7 @@ fn who_waits_for_a_piece_is_let_go_when_nothing_is_read_ahead_any_more() {
 }
 
 #[test]
-fn who_waits_for_a_piece_is_let_go_when_the_work_is_called_off() {
+fn a_waiting_reader_continues_when_the_work_is_cancelled() {
     let parts: Vec<_> = std::iter::once(0..1_000).collect();
     let threads = busy(&parts);
     let queue = threads.begin_task(0, &parts);
@@ -55,7 +55,7 @@ fn who_waits_for_a_piece_is_let_go_when_the_work_is_called_off() {
     assert!(matches!(read, Some((_, Err(IoError::Interrupted)))));
 }
 
-/// A filler that waits until its wait is called off.
+/// A filler that waits until it is cancelled.
 struct Waiting;
 
 impl PieceFiller for Waiting {
@@ -68,7 +68,7 @@ impl PieceFiller for Waiting {
 }
 
 #[test]
-fn the_end_of_a_scan_does_not_wait_for_requests_that_wait() {
+fn the_end_of_a_scan_cancels_blocked_requests() {
     let parts: Vec<_> = std::iter::once(0..1_000).collect();
     let tasks = Box::new(std::iter::once(parts));
     let queues = PieceQueues::new(thousand(), 100, 1, tasks);

@@ -10,7 +10,7 @@ use isochrony_time::Rate;
 use super::*;
 use crate::{FollowOptions, FollowedSignal};
 
-/// Samples up to idle or end, and whether it has ended.
+/// Number of samples up to idle or end, and whether it has ended.
 fn read(source: &mut dyn Source) -> (u64, bool) {
     let mut samples = 0;
     loop {
@@ -75,7 +75,7 @@ impl Written {
         self.end += samples as i64;
     }
 
-    /// Looks every 10 ms.
+    /// Polls every 10 ms.
     fn wait(&mut self, ms: u64) {
         for _ in 0..ms / 10 {
             self.pull();
@@ -112,7 +112,7 @@ impl Written {
     }
 }
 
-fn patient(lateness: u64, silence: u64) -> FollowOptions {
+fn follow_options(lateness: u64, silence: u64) -> FollowOptions {
     FollowOptions {
         lateness: Some(Duration::from_millis(lateness)),
         silence: Some(Duration::from_millis(silence)),
@@ -121,11 +121,11 @@ fn patient(lateness: u64, silence: u64) -> FollowOptions {
 }
 
 #[test]
-fn a_writer_that_pauses_and_does_not_catch_up_is_read_on_from_what_was_given_up() {
-    let mut written = Written::new(0, 0, &patient(500, 3500));
+fn a_writer_that_pauses_is_read_after_what_was_given_up() {
+    let mut written = Written::new(0, 0, &follow_options(500, 3500));
     written.append_at_rate(7);
     written.wait(3000);
-    // The last part began with 60 at 600 ms; at 3700 ms what was due 500 ms before is given up.
+    // The last part began with 60 at 600 ms; at 3700 ms samples due 500 ms earlier are given up.
     let given_up = *written.marks.last().unwrap();
     assert_eq!((written.indices.len(), given_up), (70, 320));
     // Silent for 3.1 s, and 2.5 s behind from then on: neither ends it.
@@ -144,9 +144,9 @@ fn a_writer_that_pauses_and_does_not_catch_up_is_read_on_from_what_was_given_up(
 }
 
 #[test]
-fn what_was_stored_before_the_run_does_not_defer_its_lateness() {
+fn samples_stored_before_the_run_do_not_defer_its_lateness() {
     for (stored, start) in [(1000, 0), (100_000, 0), (1000, 1000)] {
-        let mut written = Written::new(stored, start, &patient(500, 5000));
+        let mut written = Written::new(stored, start, &follow_options(500, 5000));
         written.wait(500);
         assert!(written.marks.is_empty(), "{:?}", written.marks);
         written.wait(500);
@@ -167,7 +167,7 @@ fn what_was_stored_before_the_run_does_not_defer_its_lateness() {
 
 #[test]
 fn samples_that_were_never_written_are_not_backfilled() {
-    let mut written = Written::new(100, 0, &patient(200, 60_000));
+    let mut written = Written::new(100, 0, &follow_options(200, 60_000));
     written.wait(5000);
     assert!(written.marks.last().is_some_and(|&mark| mark > 500));
     assert_eq!(written.followed.counts().backfilled_samples, 0);
@@ -186,7 +186,7 @@ fn samples_that_were_never_written_are_not_backfilled() {
 
 #[test]
 fn a_late_fill_does_not_defer_lateness() {
-    let mut written = Written::new(100, 0, &patient(200, 60_000));
+    let mut written = Written::new(100, 0, &follow_options(200, 60_000));
     written.writer.append_gap(50).unwrap();
     written.append(10);
     written.wait(150);
@@ -218,7 +218,7 @@ fn a_range_that_ends_in_a_gap_ends_once_samples_follow_the_gap() {
     assert_eq!(read(&mut *source), (0, true));
     assert_eq!(followed.counts().commits, 1);
 
-    // All samples are there from the start.
+    // All samples exist from the start.
     let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
     assert_eq!(read(&mut *source), (100, true));
 }

@@ -1,4 +1,4 @@
-//! The start and end of a feed: description, outer gaps, and when it is over.
+//! Start and end of a feed: description, outer gaps, and when it is over.
 
 use std::sync::atomic;
 use std::time::Duration;
@@ -13,10 +13,15 @@ use crate::receive::Packet;
 const MAX_OUTER_GAP_SECONDS: f64 = 3.2e9;
 
 impl FeedSource {
-    pub(super) fn describe(&mut self, session: u32, said: SenderDescription, packet: Packet) {
+    pub(super) fn describe(
+        &mut self,
+        session: u32,
+        description: SenderDescription,
+        packet: Packet,
+    ) {
         let inner = &self.listener.0;
         let enough = inner.copies_to_trust();
-        if !inner.descriptions.add(session, said, enough) {
+        if !inner.descriptions.add(session, description, enough) {
             add(&inner.counters.malformed_frames, 1);
         }
         self.queue.recycle(packet.bytes);
@@ -68,7 +73,7 @@ impl FeedSource {
         if gap.is_empty() || !self.is_gap(all) {
             return;
         }
-        // In a silence its first index was passed on as lost.
+        // In a silence its first index was reported as lost.
         let from = self.next - i64::from(self.silent_from.is_some());
         let range = from..from.saturating_add_unsigned(all);
         let described = &self.listener.0.descriptions;

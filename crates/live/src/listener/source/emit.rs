@@ -1,4 +1,4 @@
-//! Turns released frames into segments, breaks and stamps.
+//! Converts released frames to segments, breaks and stamps.
 
 use std::ops::Range;
 
@@ -79,7 +79,7 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Passes on as lost what of a new run's frame is late; returns how many of its first samples are over.
+    /// Reports late samples of a new run's frame as lost; returns how many of its first samples are over.
     fn drop_late(&mut self, start: i64, skip: u64, samples: u64, frame: &ReceivedFrame) -> u64 {
         let late = self.late_until.saturating_sub(start).max(0).unsigned_abs();
         let late = late.min(samples);
@@ -100,7 +100,7 @@ impl FeedSource {
         self.start_range(Some(Break::Dropped(range)));
     }
 
-    /// Copies a frame's samples into segments, without the first `skip`.
+    /// Copies a frame's samples after the first `skip` into segments.
     fn fill(&mut self, mut from: i64, frame: &ReceivedFrame, skip: u64) -> Result<(), OpError> {
         let size = self.listener.0.options.dtype.size();
         let bytes = frame

@@ -26,27 +26,26 @@ mod tests;
 
 use segment_builder::SegmentBuilder;
 
-/// Beyond the `reorder` window.
+/// In addition to the `reorder` window.
 const EXTRA_BUFFER_SECONDS: f64 = 1.0;
-/// Malformed packets must not keep the run from noticing an interrupt.
+/// Limits how long malformed packets delay an interrupt check.
 const MAX_PACKETS_PER_PULL: u32 = 4096;
 
 pub(super) struct FeedSource {
     listener: ScanGuard,
     queue: Arc<PacketQueue>,
-    /// Dropped before the listener is free again.
+    /// Dropped before the listener is released.
     receiver: Option<ReceiverThread>,
     clock: RunClock,
     decoder: FrameDecoder,
     reorder: ReorderBuffer<ReceivedFrame>,
-    /// Highest index of the session.
     highest: u64,
     /// Feed index of the session's index 0, once known.
     session_base: Option<i64>,
     session_count: usize,
     next: i64,
     silence: SilenceClock,
-    /// First index that a current silence gave up, and when progress was last reported.
+    /// First index given up in the current silence, and time of the last progress mark.
     silent_from: Option<u64>,
     last_mark: Duration,
     /// Nothing before this index follows, since it was given up.
@@ -55,7 +54,7 @@ pub(super) struct FeedSource {
     late_until: i64,
     estimator: ClockEstimator,
     stamp_source: Option<StampSource>,
-    /// Civil time less monotonic time.
+    /// Difference of civil and monotonic time.
     clock_offset_ns: Option<i64>,
     segments: SegmentBuilder,
     output: VecDeque<SourceEvent>,
@@ -151,8 +150,8 @@ impl FeedSource {
         for one in decoded.drain(..) {
             match one {
                 DecoderOutput::Dropped(packet) => self.queue.recycle(packet.bytes),
-                DecoderOutput::Description(session, said, packet) => {
-                    self.describe(session, *said, packet)
+                DecoderOutput::Description(session, description, packet) => {
+                    self.describe(session, *description, packet)
                 }
                 DecoderOutput::Frame(frame) => self.place_frame(frame)?,
             }
@@ -239,7 +238,7 @@ impl Source for FeedSource {
             return Ok(ready);
         }
         if let Some(came) = self.emitted_arrival.take() {
-            // Depth first: at a pull the last items are done.
+            // Depth first: at a pull, earlier items have been processed.
             self.listener
                 .0
                 .latency
@@ -304,7 +303,7 @@ impl Source for FeedSource {
 impl Drop for FeedSource {
     fn drop(&mut self) {
         self.receiver.take();
-        // Counts held frames also when a run is stopped.
+        // Also counts held frames when a run is stopped.
         let inner = &self.listener.0;
         let now = self.clock.since_start();
         self.decoder

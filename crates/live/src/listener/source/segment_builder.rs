@@ -1,4 +1,4 @@
-//! Copies frames into segments, whose memory is reused once nobody reads them.
+//! Copies frames into segments, whose memory is reused once unreferenced.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ impl SegmentBuilder {
         let room = self.capacity - partial.samples;
         let take = (room as usize * size).min(bytes.len());
         let at = partial.samples as usize * size;
-        // Nobody else has a reference yet.
+        // There are no other references yet.
         let memory = partial.memory.get_mut().unwrap_or_default();
         if let Some(memory) = memory.get_mut(at..at + take) {
             memory.copy_from_slice(&bytes[..take]);
@@ -97,7 +97,7 @@ impl SegmentBuilder {
         Ok(BufferMut::zeroed(bytes)?.freeze())
     }
 
-    /// The segment as it is; None without samples.
+    /// The partial segment; None without samples.
     pub(super) fn flush(&mut self) -> Option<BuiltSegment> {
         let partial = self.partial.take()?;
         let bytes = partial.samples as usize * self.dtype.size();

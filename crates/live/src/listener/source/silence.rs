@@ -1,7 +1,7 @@
-//! What time alone decides: missing frames that are given up, and progress while nothing comes.
+//! Decisions by time alone: missing frames are given up, and progress is reported in a silence.
 //!
-//! Decisions depend on times of arrival, not on when they are made: all that was due before a packet's arrival is
-//! decided before it is read, in the order of time. So the same arrivals give the same bits.
+//! Decisions depend on arrival times, not on when they are made: all that was due before a packet's arrival is decided
+//! before it is read, in order of time. So the same arrivals give the same bits.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct LatePart {
 }
 
 impl FeedSource {
-    /// Decides all that is due up to `now`, in the order of time.
+    /// Makes all decisions due up to `now`, in order of time.
     pub(super) fn advance_to(&mut self, now: Duration) -> Result<(), OpError> {
         let mut last = None;
         loop {
@@ -60,12 +60,12 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Gives up overdue samples while nothing comes, and reports progress.
+    /// Gives up overdue samples in a silence, and reports progress.
     fn give_up(&mut self) -> Result<(), OpError> {
         let Some(lateness) = self.silence.lateness() else {
             return Ok(());
         };
-        // Frames not believed yet may be those of a sender that returns.
+        // Frames not believed yet may be those of a returning sender.
         let held = self.decoder.held_since(self.now.saturating_sub(lateness));
         let now = held.unwrap_or(self.now).min(self.now);
         let upto = self.silence.given_up_at(now);
@@ -79,7 +79,7 @@ impl FeedSource {
         self.reorder.give_up(upto);
         let begins = self.silent_from.is_none();
         if begins {
-            // Its length is not known yet: operators only learn that what follows does not continue.
+            // Its length is unknown: operators only learn of a discontinuity.
             self.begin_silence();
             self.silent_from = Some(next);
         }
@@ -118,7 +118,7 @@ impl FeedSource {
     }
 
     /// Where a new run's samples are no longer late: late are those taken, by civil time, before `promised`. Beyond the
-    /// lateness that is no delay: the clock was set back.
+    /// lateness it is not a delay: the clock was set back.
     pub(super) fn end_of_late(&self, start: i64, promised: i64) -> Option<i64> {
         let behind = promised.saturating_sub(self.time_at(start)?);
         let lateness = i64::try_from(self.silence.lateness()?.as_nanos()).ok()?;
@@ -155,7 +155,7 @@ impl FeedSource {
         lost.into_iter().map(part).collect()
     }
 
-    /// Some samples of a frame, as they are kept; the first has index `start`.
+    /// Some samples of a frame in the form kept; the first has index `start`.
     fn late_samples(
         &self,
         start: i64,
@@ -179,7 +179,7 @@ impl FeedSource {
         })
     }
 
-    /// As [`keep_late`](Self::keep_late), for a frame at `start`.
+    /// Like [`keep_late`](Self::keep_late), for a frame at `start`.
     pub(super) fn keep_late_of_run(&self, start: i64, of: Range<u64>, frame: &ReceivedFrame) {
         let inner = &self.listener.0;
         add(&inner.counters.late_samples, of.end - of.start);

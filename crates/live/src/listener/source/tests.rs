@@ -21,7 +21,7 @@ const MS: u64 = 1_000_000;
 /// 2026-01-01, in ns.
 const START: i64 = 1_767_225_600_000_000_000;
 
-/// A frame and when it arrived, in ns since the run started.
+/// A frame and its arrival, in ns since the run started.
 #[derive(Debug, Clone)]
 struct Arrival {
     at: u64,
@@ -47,11 +47,11 @@ struct Sender {
     is_stamped: bool,
     /// Delay of each frame in ms; None: lost.
     delays: Vec<Option<u64>>,
-    /// From this frame on nothing is sent for so many ms.
+    /// From this frame on, nothing is sent for this many ms.
     silent: (usize, u64),
-    /// Samples of the silence are sent behind it, all at once.
+    /// Samples of the silence are sent after it, all at once.
     sends_backlog: bool,
-    /// The sender counts from 0 behind the silence.
+    /// The sender restarts from 0 after the silence.
     restarts: bool,
 }
 
@@ -94,12 +94,12 @@ impl Sender {
     }
 }
 
-/// Packets arrive as recorded, by a simulated clock that two feeds share.
+/// Packets arrive as recorded, on a simulated clock shared by two feeds.
 struct ReplayedFeed {
     listener: Listener,
     arrivals: Vec<Arrival>,
     clock: Arc<AtomicU64>,
-    /// Steps of the clock when there is nothing, in turn.
+    /// Steps of the idle clock, cyclically.
     steps: Vec<u64>,
     marks: Arc<Mutex<Vec<i64>>>,
 }
@@ -133,7 +133,7 @@ impl Source for ReplayedSource {
         let pulled = self.source.pull()?;
         match &pulled {
             SourceEvent::Idle => {
-                // No clock passes an arrival that the other feed has not seen.
+                // The clock passes no arrival that the other feed has not seen.
                 self.turn += 1;
                 let step = self.steps[self.turn % self.steps.len()];
                 self.clock.fetch_add(step, Ordering::AcqRel);
@@ -268,7 +268,7 @@ fn senders(rate: u64) -> impl Strategy<Value = Sender> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// However often the clock is looked at, and samples are cut.
+    /// For any clock polling and division of samples.
     #[test]
     fn the_same_arrivals_give_the_same_bits(
         first in senders(1000),
@@ -322,7 +322,7 @@ fn events_of(
     (indices, breaks, marks, listener)
 }
 
-fn steady(silent: (usize, u64)) -> Sender {
+fn steady_sender(silent: (usize, u64)) -> Sender {
     Sender {
         rate: 1000,
         len: 10,
@@ -336,7 +336,7 @@ fn steady(silent: (usize, u64)) -> Sender {
 
 #[test]
 fn a_silence_is_a_gap_and_progress_goes_on() {
-    let (indices, breaks, marks, listener) = events(&steady((50, 500)), 100);
+    let (indices, breaks, marks, listener) = events(&steady_sender((50, 500)), 100);
     assert_eq!(indices, (0..500).chain(1000..2000).collect::<Vec<_>>());
     let dropped: Vec<Range<i64>> = breaks
         .iter()
@@ -345,8 +345,8 @@ fn a_silence_is_a_gap_and_progress_goes_on() {
             other => panic!("{other:?}"),
         })
         .collect();
-    // The frame of 490 arrived at 501 ms, that of 1000 at 1011 ms: by then the clock was at 900. Behind the end nothing
-    // follows, which is not known for a while.
+    // The frame of 490 arrived at 501 ms, that of 1000 at 1011 ms: by then the clock was at 900. Nothing follows the
+    // end, which is not known for a while.
     assert_eq!(dropped, [500..501, 501..900, 900..1000, 2000..2001]);
     assert!(
         marks.first().is_some_and(|&first| first <= 502),
@@ -361,7 +361,7 @@ fn a_silence_is_a_gap_and_progress_goes_on() {
 
 /// 500 samples, silence, and at 1 s the end of a sender at 1000.
 fn ending_in_silence(gap: u64) -> Vec<Arrival> {
-    let mut arrivals = steady((50, 1500)).arrivals();
+    let mut arrivals = steady_sender((50, 1500)).arrivals();
     let header = FrameHeader {
         end: true,
         gap,
@@ -396,11 +396,11 @@ fn a_gap_at_the_end_of_a_feed_begins_where_its_silence_began() {
 }
 
 #[test]
-fn what_comes_too_late_is_counted_and_kept_on_request() {
-    let mut sender = steady((50, 500));
+fn late_samples_are_counted_and_kept_on_request() {
+    let mut sender = steady_sender((50, 500));
     sender.sends_backlog = true;
     let (indices, _, _, listener) = events(&sender, 100);
-    // All frames from 50 on come at 1011 ms, when what is before 900 has been given up.
+    // All frames from 50 on arrive at 1011 ms, when samples before 900 have been given up.
     assert_eq!(indices, (0..500).chain(900..2000).collect::<Vec<_>>());
     let counts = listener.counts();
     assert_eq!((counts.lost_samples, counts.late_samples), (400, 400));
@@ -418,8 +418,8 @@ fn what_comes_too_late_is_counted_and_kept_on_request() {
 }
 
 #[test]
-fn a_clock_that_starts_anew_is_a_new_run_and_not_late() {
-    let mut sender = steady((50, 1000));
+fn a_restarted_clock_begins_a_run_and_is_not_late() {
+    let mut sender = steady_sender((50, 1000));
     sender.restarts = true;
     let (indices, breaks, marks, listener) = events(&sender, 100);
     let counts = listener.counts();
@@ -429,7 +429,7 @@ fn a_clock_that_starts_anew_is_a_new_run_and_not_late() {
         .iter()
         .filter(|why| matches!(why, Break::ClockStep { .. }));
     assert_eq!(steps.count(), 1);
-    // It begins behind all that was given up.
+    // It begins after everything given up.
     let last = marks
         .iter()
         .copied()

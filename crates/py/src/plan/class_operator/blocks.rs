@@ -120,7 +120,7 @@ impl RunningInstance {
     }
 }
 
-/// An array over a block; it keeps the memory.
+/// An array over a block; it keeps the memory alive.
 fn shown<'py>(py: Python<'py>, block: &Block<'_>) -> Result<Bound<'py, PyAny>, OpError> {
     let mut lender = ArrayLender::default();
     lender.show(py, block, Clone::clone).map_err(raised)

@@ -1,4 +1,4 @@
-//! A Python class as an operator, and its parameters.
+//! Declaration of an operator that is a Python class, and its parameters.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::plan::function::Function;
 pub(in crate::plan) struct ClassOperator {
     /// An `isochrony.operators.Factory`, with the class's import name.
     pub(super) factory: Function,
-    /// Parameters for saved plans; None if they are no JSON.
+    /// Parameters for saved plans; None if they are not JSON.
     pub(super) params: Option<Map<String, Value>>,
 }
 

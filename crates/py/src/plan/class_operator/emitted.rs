@@ -68,7 +68,7 @@ impl RunningInstance {
             } => {
                 let (values, _) = self.values(values, dtype, Some(width))?;
                 let frames = Frames::computed(start, (window, hop), values, dtype, width, stream);
-                let wrong = || refused("rows of windows do not lie one behind the other".into());
+                let wrong = || refused("rows of windows are not consecutive".into());
                 frames.ok_or_else(wrong)?.into()
             }
             PortType::Ranges { stream } => {
@@ -109,8 +109,8 @@ impl RunningInstance {
             return Ok(None);
         }
         if let Some(begins) = begins {
-            // Ranges and rows may overlap, but start in order.
-            let least = self.told.max(self.ends[at]);
+            // Ranges and rows may overlap, but must be ordered by start.
+            let least = self.min_index.max(self.ends[at]);
             if begins < least {
                 return Err(refused(format!(
                     "what was emitted begins at index {begins}, but nothing before {least} was to follow; emit in order, \
@@ -171,7 +171,7 @@ fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     Ok(ranges)
 }
 
-/// Rows, with the samples that their start and end columns state.
+/// Rows, with the sample range of their start and end columns.
 fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpError> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;

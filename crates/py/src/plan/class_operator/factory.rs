@@ -1,4 +1,4 @@
-//! How the engine makes, prints and saves an operator that is a Python class.
+//! Creates, prints and saves an operator that is a Python class.
 
 use isochrony_flow::{
     Operator, OperatorFactory, Parallelism, PlanError, RunOptions, SentObjects, SharedFactory,
@@ -17,7 +17,7 @@ use crate::plan::operator_error::cause;
 use crate::plan::running::RunContext;
 
 impl ClassOperator {
-    /// Reads one of a saved plan.
+    /// Reads the operator of a saved plan.
     pub(in crate::plan) fn from_saved(
         saved: &Map<String, Value>,
         imports: &Imports,
@@ -25,7 +25,7 @@ impl ClassOperator {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let class = Function::import(saved, imports)?;
         if saved.get("function").is_some_and(Value::is_object) {
-            // A sent one is the factory itself, which has its parameters.
+            // A sent operator is the factory itself, which has its parameters.
             let params = saved.get("params").and_then(Value::as_object);
             return Ok(SharedFactory::new(Self::new(class, params.cloned())));
         }
@@ -82,7 +82,7 @@ impl OperatorFactory for ClassOperator {
         let Some(params) = &self.params else {
             return Err(PlanError::NotSaveable {
                 operator: self.factory.shown.clone(),
-                what: "parameters that are no JSON",
+                what: "parameters that are not JSON",
                 mend: "give it numbers, texts, lists and dicts of them",
             });
         };

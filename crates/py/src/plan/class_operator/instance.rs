@@ -1,4 +1,4 @@
-//! An instance of a class during a run.
+//! An instance of an operator class during a run.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use crate::plan::columns::{FieldDescription, break_notice, intern_fields};
 use crate::plan::nesting::Nesting;
 use crate::plan::operator_error::{cause, raised};
 
-/// Whether blocks meet by index, whether it sees counts, and its lag in samples.
+/// Whether blocks are matched by index, whether it gets counts, and its lag in samples.
 type InstanceTraits = (bool, bool, u64);
-/// Kind, input whose indices it has, dtype, unit, width, fields.
+/// Kind, input that determines its indices, dtype, unit, width, fields.
 type OutputDescription = (
     String,
     usize,
@@ -89,7 +89,7 @@ impl Instance {
             outputs: outputs.clone(),
             passes,
             waiting: Vec::new(),
-            told: i64::MIN,
+            min_index: i64::MIN,
             open: inputs.len(),
         });
         Ok(OperatorProperties::new(outputs)
@@ -223,9 +223,9 @@ impl Operator for Instance {
             break_notice(py, why, usize::from(port)).map_err(raised)
         })?;
         emit(items, out)?;
-        // After other breaks indices continue, and others rely on progress marks.
+        // After other breaks indices continue, and consumers rely on progress marks.
         if *why == Break::Rewind {
-            ready.told = i64::MIN;
+            ready.min_index = i64::MIN;
             ready.ends.fill(i64::MIN);
         }
         Ok(())
@@ -248,7 +248,7 @@ impl Operator for Instance {
             return i64::MIN;
         };
         let upto = upto.saturating_sub_unsigned(ready.lag);
-        ready.told = ready.told.max(upto);
+        ready.min_index = ready.min_index.max(upto);
         upto
     }
 }

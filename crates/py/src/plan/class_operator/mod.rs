@@ -1,4 +1,4 @@
-//! Operators that are Python classes, with the whole contract of an operator.
+//! Operators that are Python classes, with the full operator contract.
 //!
 //! `isochrony.operators` documents the class; its `Running` is an instance during a run. This side passes blocks
 //! ([`blocks`]), breaks and the end ([`instance`]), and converts what the instance emits ([`emitted`]).

@@ -10,19 +10,19 @@ use crate::plan::nesting::Nesting;
 pub(super) struct RunningInstance {
     /// An `isochrony.operators.Running`.
     pub(super) running: Py<PyAny>,
-    /// Nesting of runs that it starts.
+    /// Nesting level of runs that it starts.
     pub(super) inside: Arc<Nesting>,
     pub(super) by_index: bool,
     pub(super) counts: bool,
     pub(super) lag: u64,
     pub(super) inputs: usize,
     pub(super) outputs: Vec<PortType>,
-    /// It has no outputs: its input passes.
+    /// It has no outputs: its input is passed on.
     pub(super) passes: bool,
-    /// Earlier inputs' items, until the last input's item completes them.
+    /// Items of earlier inputs, until the last input's item completes them.
     pub(super) waiting: Vec<Item>,
     /// Nothing is emitted before this index.
-    pub(super) told: i64,
+    pub(super) min_index: i64,
     /// End of what each output has emitted; for ranges and rows the last start.
     pub(super) ends: Vec<i64>,
     pub(super) open: usize,

@@ -1,11 +1,11 @@
 //! Calls a Python function with blocks.
 //!
-//! The thread attaches once per block, and shows it as an array without a copy, mostly without creating one
+//! The thread attaches once per block and shows it as an array without a copy, mostly without creating one
 //! ([`ArrayLender`]). Results keep no Python object where that is cheaper: views of the input become parts of its
-//! memory, short results are copied, longer ones are taken over.
+//! memory, short results are copied, longer ones taken over.
 //!
-//! Between blocks the thread detaches. Staying attached would save a quarter of a microsecond a block, but keep all
-//! other threads from Python, signal handlers included, while other operators compute or wait for the disk.
+//! Between blocks the thread detaches. Staying attached would save 0.25 us per block, but keep all other threads from
+//! Python, signal handlers included, while other operators compute or wait for the disk.
 
 use std::sync::Arc;
 
@@ -31,15 +31,15 @@ use crate::plan::operator_error::{failed, raised};
 pub(super) struct FunctionCaller {
     of: PythonOperator,
     stream: Option<StreamId>,
-    /// Values of a whole window that comes in.
+    /// Values of a whole input window.
     width: usize,
     lender: ArrayLender,
-    /// Worker processes call the function.
+    /// If set, worker processes call the function.
     remote: Option<RemoteFunction>,
     called: Option<RunFunctions>,
 }
 
-/// Held for a run.
+/// Held during a run.
 struct RunFunctions {
     function: Arc<Py<PyAny>>,
     make_state: Option<Arc<Py<PyAny>>>,
@@ -50,7 +50,7 @@ struct RunFunctions {
 }
 
 impl RunFunctions {
-    /// Created at the start of each gap-free range.
+    /// Creates the state at the start of a gap-free range.
     fn state<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let (Some(make), None) = (&self.make_state, &self.state) {
             self.state = Some(make.call0(py)?);
@@ -96,7 +96,7 @@ impl FunctionCaller {
         })
     }
 
-    /// Converts counts to the unit, if the function wants that.
+    /// Converts counts to the unit, if the function gets values.
     fn in_unit(
         &self,
         buffer: &Buffer,
@@ -129,7 +129,7 @@ impl FunctionCaller {
         self.call(&block, frames.start(), wanted, out)
     }
 
-    /// What it has to return of windows: so many values for each.
+    /// The number of values that it must return for each window.
     fn per_window(&self, frames: &Frames, dtype: DType, columns: usize) -> ReturnType {
         let given = frames.width();
         ReturnType {

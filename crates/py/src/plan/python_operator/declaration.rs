@@ -5,12 +5,12 @@ use isochrony_segment::DType;
 
 use crate::plan::function::Function;
 
-/// What the function's result is used for.
+/// Use of the function's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum FunctionRole {
     /// One bool per window.
     Filter,
-    /// Values of this dtype, so many per window, or one per sample.
+    /// Values of this dtype: a number per window, or one per sample.
     Map(DType, usize),
     /// Called for its effects.
     Each,
@@ -18,7 +18,7 @@ pub(in crate::plan) enum FunctionRole {
     MapRows(Fields),
 }
 
-/// Where the function is called in a run on several workers.
+/// Where the function is called in a run with several workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum OnWorkers {
     /// Worker processes, if the function is stateless and can be sent.
@@ -56,10 +56,10 @@ impl OnWorkers {
 pub(in crate::plan) struct PythonOperator {
     pub(in crate::plan) function: Function,
     pub(in crate::plan) role: FunctionRole,
-    /// It gets counts instead of values in the unit.
+    /// It gets counts instead of values.
     pub(in crate::plan) counts: bool,
     pub(in crate::plan) on_workers: OnWorkers,
-    /// It has state: it is called in order, in one thread or process.
+    /// Stateful: called in order, in one thread or process.
     pub(in crate::plan) sequential: bool,
     /// Creates the state at the start of each gap-free range.
     pub(in crate::plan) state: Option<Function>,

@@ -1,4 +1,4 @@
-//! How the engine makes, prints and saves an operator that calls a Python function, and where it lets it run.
+//! Creates, prints and saves an operator that calls a Python function, and decides where it runs.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::plan::running::RunContext;
 use crate::workers::{call_context, host_function};
 
 impl PythonOperator {
-    /// The function for worker processes; or why it cannot be sent there.
+    /// The function for worker processes, or why it cannot be sent there.
     fn portable(&self, run: &RunOptions<'_>) -> Result<Arc<PortableFunction>, String> {
         let object = self.function.object.get();
         let object = host_function(&object.map_err(|error| error.to_string())?);
@@ -29,7 +29,7 @@ impl PythonOperator {
         }
     }
 
-    /// If worker processes are to call the function.
+    /// Set if worker processes call the function.
     fn remote(&self, run: &RunOptions<'_>) -> Option<RemoteFunction> {
         let processes = RunContext::processes(run)?;
         let wanted = match self.on_workers {
@@ -37,7 +37,7 @@ impl PythonOperator {
             OnWorkers::Processes => true,
             OnWorkers::Threads | OnWorkers::Inline => false,
         };
-        // The caller's thread calls functions in this process, unless processes were asked for.
+        // The caller's thread calls functions in this process, unless processes are requested.
         let here = matches!(self.role, FunctionRole::Each | FunctionRole::MapRows(_));
         if here || !wanted || run.worker.is_none() && !self.sequential {
             return None;
@@ -55,7 +55,7 @@ impl PythonOperator {
         ))
     }
 
-    /// Its parameters; `function_form` gives those of a function.
+    /// Its parameters; `function_form` encodes a function.
     fn form(
         &self,
         function_form: &mut dyn FnMut(&Function) -> Result<Value, PlanError>,

@@ -1,4 +1,4 @@
-//! `isochrony.py` as a map or a filter, and `Plan.each`: operators that call a Python function.
+//! Operators that call a Python function: `isochrony.py` as a map or a filter, and `Plan.each`.
 
 mod call;
 mod declaration;

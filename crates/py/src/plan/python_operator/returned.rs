@@ -1,4 +1,4 @@
-//! Checks and keeps what a function returns for a block.
+//! Checks and converts what a function returns for a block.
 
 use isochrony_flow::{OpError, OpErrorKind, Out};
 use isochrony_segment::{Buffer, DType};
@@ -15,7 +15,7 @@ pub(super) struct ReturnType {
     pub(super) rows: usize,
     /// Columns; None: single values only.
     pub(super) columns: Option<usize>,
-    /// If it is of a short window: values of that, and of a whole one.
+    /// For a short window: its number of values, and that of a whole one.
     pub(super) short: Option<(usize, usize)>,
 }
 

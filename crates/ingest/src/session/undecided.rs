@@ -1,63 +1,56 @@
-//! Blocks whose stamps lie before the end of what is stored: did the recorder's clock step back, or do they come from
-//! elsewhere, beside a recording that goes on?
+//! Blocks whose stamps lie before the end of what is stored: either the recorder's clock stepped back, or they are from
+//! elsewhere and overlap a recording that continues.
 //!
-//! One block does not tell, but what follows does, by the rule of `raw::order`: a clock that stepped back goes on from
-//! there and past the point where it stepped. Such a block is therefore set *aside*, and with it all that continue it,
-//! until
-//! - they reach past the end of the recording: a step, the clock of which goes on with them;
-//! - a block comes that goes on where the recording ended, or begins anew before that: an overlap, backfilled;
-//! - nothing more comes: the step of a clock where the source is the one that fed the recording, for its blocks come in
-//!   the order in which they were made; else an overlap.
+//! Later blocks decide, by the rule of `raw::order`: after a step back, a clock continues past the point of the step.
+//! So such a block and those that continue it are set *aside* until
+//! - they reach past the end of the recording: a clock step;
+//! - a block continues the recording where it ended, or begins anew before that: an overlap, backfilled;
+//! - the input ends: a clock step if they come from the source that fed the recording, since its blocks are in
+//!   recording order; else an overlap.
 //!
-//! Either way all samples are kept in a run of their own. An overlap is a problem of the source; so is a step between
-//! two sources, of which nobody can say that one recorder made both; a step within a source is only an event.
+//! In both cases all samples are kept in a run of their own. An overlap is a problem of the source, as is a step
+//! between two sources, which may be of different recorders; a step within a source is an event.
 
 use isochrony_time::{Fixed, Placement, Stamp};
 
-use super::target::{Held, Target};
+use super::target::{HeldBlock, Target};
 use super::{Sequence, Session};
 use crate::IngestError;
 
-/// Periods by which a stamp may miss the end that it continues, beside what its resolution allows.
+/// Tolerance in periods, in addition to a stamp's resolution.
 const NEAR_PERIODS: i64 = 3;
 
-/// Blocks of one signal that nothing has decided yet.
-pub(crate) struct Aside {
-    blocks: Vec<Held>,
-    /// Civil time at which the recording ends that they lie before.
+/// Undecided blocks of one signal.
+pub(crate) struct UndecidedBlocks {
+    blocks: Vec<HeldBlock>,
+    /// Civil end of the recording, before which they lie.
     recorded: Fixed,
-    /// Where they end so far.
     end: Fixed,
-    /// By how much a stamp may miss an end.
+    /// Tolerance of a stamp that continues them.
     slack: Fixed,
     /// Whether they come from the source that fed the recording.
     own: bool,
 }
 
-/// Where a held block belongs.
-enum Belongs {
-    /// To what is stored.
+enum BlockPosition {
     Stored,
-    /// To the blocks that are aside.
-    Aside,
+    Undecided,
     /// To neither: it lies before this end of the recording.
     Before(Fixed),
 }
 
-/// What blocks aside are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Step,
     Overlap,
 }
 
-impl Aside {
-    /// Whether the last of these blocks come from a source.
+impl UndecidedBlocks {
     pub(super) fn is_of(&self, source: u64) -> bool {
         self.blocks.last().is_some_and(|held| held.source == source)
     }
 
-    fn add(&mut self, held: Held, duration: Fixed, slack: Fixed) {
+    fn add(&mut self, held: HeldBlock, duration: Fixed, slack: Fixed) {
         self.end = plus(
             held.stamp.map_or(self.end, |stamp| middle(&stamp)),
             duration,
@@ -66,12 +59,12 @@ impl Aside {
         self.blocks.push(held);
     }
 
-    fn is_past_the_recording(&self) -> bool {
+    fn is_past_recording(&self) -> bool {
         self.end > plus(self.recorded, self.slack)
     }
 
-    /// Whether a stamp continues these blocks rather than the recording. Where both end at the same time it continues
-    /// these: a clock that stepped back has then caught up with itself.
+    /// Rather than the recording. If both end at the same time, it continues these: a clock that stepped back has then
+    /// caught up.
     fn is_continued_by(&self, stamp: &Stamp) -> bool {
         let at = middle(stamp);
         let off = distance(at, self.end);
@@ -80,86 +73,94 @@ impl Aside {
 }
 
 impl Session {
-    /// Stores a block that was held, or sets it aside.
     pub(super) fn judge(
         &mut self,
         signal: &str,
-        held: Held,
+        held: HeldBlock,
         next: Option<&Stamp>,
     ) -> Result<(), IngestError> {
         let Some(target) = self.targets.get_mut(signal) else {
             return Ok(());
         };
-        let mut belongs = target.belongs(&held, next)?;
-        if matches!(belongs, Belongs::Stored | Belongs::Before(_)) && target.aside.is_some() {
+        let mut position = target.position_of(&held, next)?;
+        if matches!(position, BlockPosition::Stored | BlockPosition::Before(_))
+            && target.undecided.is_some()
+        {
             self.decide(signal, Verdict::Overlap, None)?;
             let target = self.targets.get(signal);
-            belongs = target.map_or(Ok(Belongs::Stored), |target| target.belongs(&held, next))?;
+            position = target.map_or(Ok(BlockPosition::Stored), |target| {
+                target.position_of(&held, next)
+            })?;
         }
         let Some(target) = self.targets.get_mut(signal) else {
             return Ok(());
         };
-        match belongs {
-            Belongs::Stored => {
+        match position {
+            BlockPosition::Stored => {
                 let stamp = held.stamp.as_ref();
                 self.put_held(signal, &held, stamp, next, Sequence::Unknown)?;
                 self.settle(held.source);
                 Ok(())
             }
-            Belongs::Before(recorded) => {
-                target.set_aside(held, recorded)?;
-                self.look_at_aside(signal, next)
+            BlockPosition::Before(recorded) => {
+                target.begin_undecided(held, recorded)?;
+                self.check_undecided(signal, next)
             }
-            Belongs::Aside => {
-                target.add_aside(held)?;
-                self.look_at_aside(signal, next)
+            BlockPosition::Undecided => {
+                target.add_undecided(held)?;
+                self.check_undecided(signal, next)
             }
         }
     }
 
-    /// Whether samples without a stamp follow on blocks that are aside; if so they join them.
-    pub(super) fn joins_aside(&mut self, signal: &str, held: Held) -> Result<(), IngestError> {
+    /// Samples without a stamp join the blocks set aside that they follow.
+    pub(super) fn join_undecided(
+        &mut self,
+        signal: &str,
+        held: HeldBlock,
+    ) -> Result<(), IngestError> {
         if let Some(source) = self.sources.get_mut(&held.source) {
             source.waiting += 1;
         }
         self.held_bytes += held.bytes.len();
         if let Some(target) = self.targets.get_mut(signal) {
-            target.add_aside(held)?;
+            target.add_undecided(held)?;
         }
-        self.look_at_aside(signal, None)
+        self.check_undecided(signal, None)
     }
 
-    fn look_at_aside(&mut self, signal: &str, next: Option<&Stamp>) -> Result<(), IngestError> {
-        let aside = self
+    fn check_undecided(&mut self, signal: &str, next: Option<&Stamp>) -> Result<(), IngestError> {
+        let undecided = self
             .targets
             .get(signal)
-            .and_then(|target| target.aside.as_ref());
-        if aside.is_some_and(Aside::is_past_the_recording) {
+            .and_then(|target| target.undecided.as_ref());
+        if undecided.is_some_and(UndecidedBlocks::is_past_recording) {
             self.decide(signal, Verdict::Step, next)?;
         }
         Ok(())
     }
 
-    /// Whether something waits for what follows it.
     pub(super) fn is_undecided(&self) -> bool {
-        self.targets.values().any(|target| target.aside.is_some())
+        self.targets
+            .values()
+            .any(|target| target.undecided.is_some())
     }
 
-    /// Nothing more comes that could decide.
-    pub(super) fn decide_at_the_end(&mut self, signal: &str) -> Result<(), IngestError> {
-        let aside = self
+    /// Decides when no more blocks come.
+    pub(super) fn decide_remaining(&mut self, signal: &str) -> Result<(), IngestError> {
+        let undecided = self
             .targets
             .get(signal)
-            .and_then(|target| target.aside.as_ref());
-        match aside.map(|aside| aside.own) {
+            .and_then(|target| target.undecided.as_ref());
+        match undecided.map(|undecided| undecided.own) {
             Some(true) => self.decide(signal, Verdict::Step, None),
             Some(false) => self.decide(signal, Verdict::Overlap, None),
             None => Ok(()),
         }
     }
 
-    /// No more can be held: what went on for so long is the recording itself.
-    pub(super) fn decide_for_want_of_memory(&mut self, signal: &str) -> Result<(), IngestError> {
+    /// What lasted so long is the recording itself.
+    pub(super) fn decide_to_free_memory(&mut self, signal: &str) -> Result<(), IngestError> {
         self.decide(signal, Verdict::Step, None)
     }
 
@@ -169,17 +170,17 @@ impl Session {
         verdict: Verdict,
         next: Option<&Stamp>,
     ) -> Result<(), IngestError> {
-        let Some(aside) = self
+        let Some(undecided) = self
             .targets
             .get_mut(signal)
-            .and_then(|target| target.aside.take())
+            .and_then(|target| target.undecided.take())
         else {
             return Ok(());
         };
-        // Where samples without a stamp go on, and how exact the stamp was that they follow.
+        // Where samples without a stamp continue, and the precision of the stamp that they follow.
         let mut follows: Option<(i64, Fixed)> = None;
-        for (number, held) in aside.blocks.iter().enumerate() {
-            let after = aside.blocks.get(number + 1);
+        for (number, held) in undecided.blocks.iter().enumerate() {
+            let after = undecided.blocks.get(number + 1);
             let next = after.map_or(next, |after| after.stamp.as_ref());
             let put = match (verdict, &held.stamp, follows) {
                 (Verdict::Step, stamp, _) => {
@@ -207,13 +208,13 @@ impl Session {
             );
             follows = Some((placed.index + placed.samples, resolution));
             let steps = placed.event.is_some_and(|event| event.kind == "clock_step");
-            if let (true, false, Some(stamp)) = (steps, aside.own, held.stamp) {
-                let shared = stamp.civil..aside.recorded.max(stamp.civil);
-                self.tell_overlap(held.source, signal, placed.index, shared);
+            if let (true, false, Some(stamp)) = (steps, undecided.own, held.stamp) {
+                let shared = stamp.civil..undecided.recorded.max(stamp.civil);
+                self.note_overlap(held.source, signal, placed.index, shared);
             }
         }
-        // A source is done when its last block is in.
-        for held in &aside.blocks {
+        // A source is complete once its last block is stored.
+        for held in &undecided.blocks {
             self.settle(held.source);
         }
         Ok(())
@@ -221,35 +222,39 @@ impl Session {
 }
 
 impl Target {
-    fn belongs(&self, held: &Held, next: Option<&Stamp>) -> Result<Belongs, IngestError> {
+    fn position_of(
+        &self,
+        held: &HeldBlock,
+        next: Option<&Stamp>,
+    ) -> Result<BlockPosition, IngestError> {
         let Some(stamp) = &held.stamp else {
-            return Ok(match self.aside {
-                Some(_) => Belongs::Aside,
-                None => Belongs::Stored,
+            return Ok(match self.undecided {
+                Some(_) => BlockPosition::Undecided,
+                None => BlockPosition::Stored,
             });
         };
         if self
-            .aside
+            .undecided
             .as_ref()
-            .is_some_and(|aside| aside.is_continued_by(stamp))
+            .is_some_and(|undecided| undecided.is_continued_by(stamp))
         {
-            return Ok(Belongs::Aside);
+            return Ok(BlockPosition::Undecided);
         }
-        // As a rule a stamp is later than all that was fed, and nothing need be asked.
+        // Fast path: the stamp is usually later than all stored ones.
         if stamp.leap || self.tip.is_none_or(|tip| stamp.civil >= tip) {
-            return Ok(Belongs::Stored);
+            return Ok(BlockPosition::Stored);
         }
-        if self.is_before_the_end(&held.bytes, stamp)? || self.is_copy(&held.bytes, stamp)? {
-            return Ok(Belongs::Stored);
+        if self.is_before_end(&held.bytes, stamp)? || self.is_copy(&held.bytes, stamp)? {
+            return Ok(BlockPosition::Stored);
         }
         let samples = (held.bytes.len() / self.format().size()) as i64;
         let Placement::Backward { by_ns } = self.placement(samples, stamp, None)? else {
-            return Ok(Belongs::Stored);
+            return Ok(BlockPosition::Stored);
         };
         let recorded = plus(middle(stamp), by_ns);
         if let Some(next) = next {
-            // A stamp that is merely wrong is followed by one that counts its samples, too; one of a block from
-            // elsewhere by one that goes on as if it were not there.
+            // After a merely wrong stamp, the next stamp counts that block's samples too; after a block from elsewhere,
+            // the next stamp continues as if without it.
             let (duration, slack) = self.reach(samples, stamp)?;
             let without = distance(middle(next), recorded);
             let with = distance(middle(next), plus(recorded, duration));
@@ -259,35 +264,34 @@ impl Target {
                 Placement::Backward { .. }
             );
             if !goes_on && !backward {
-                return Ok(Belongs::Stored);
+                return Ok(BlockPosition::Stored);
             }
         }
-        Ok(Belongs::Before(recorded))
+        Ok(BlockPosition::Before(recorded))
     }
 
-    fn set_aside(&mut self, held: Held, recorded: Fixed) -> Result<(), IngestError> {
-        self.aside = Some(Aside {
+    fn begin_undecided(&mut self, held: HeldBlock, recorded: Fixed) -> Result<(), IngestError> {
+        self.undecided = Some(UndecidedBlocks {
             blocks: Vec::new(),
             recorded,
             end: recorded,
             slack: Fixed::ZERO,
             own: self.fed_by == Some(held.source),
         });
-        self.add_aside(held)
+        self.add_undecided(held)
     }
 
-    fn add_aside(&mut self, held: Held) -> Result<(), IngestError> {
+    fn add_undecided(&mut self, held: HeldBlock) -> Result<(), IngestError> {
         let samples = (held.bytes.len() / self.format().size()) as i64;
         let stamp = held.stamp.unwrap_or(Stamp::new(Fixed::ZERO, Fixed::ZERO));
         let (duration, slack) = self.reach(samples, &stamp)?;
-        if let Some(aside) = &mut self.aside {
-            aside.add(held, duration, slack);
+        if let Some(undecided) = &mut self.undecided {
+            undecided.add(held, duration, slack);
         }
         Ok(())
     }
 
-    /// How long samples take, and by how much a stamp may miss where they end: a clock drifts by far less than a
-    /// hundredth.
+    /// Duration, and tolerance of the stamp at its end: clocks drift by far less than a hundredth.
     fn reach(&self, samples: i64, stamp: &Stamp) -> Result<(Fixed, Fixed), IngestError> {
         let duration = self.duration(samples)?;
         let drift = Fixed::from_bits(duration.to_bits() / 100);
@@ -296,7 +300,6 @@ impl Target {
     }
 }
 
-/// The middle of what a stamp states.
 fn middle(stamp: &Stamp) -> Fixed {
     plus(
         stamp.civil,

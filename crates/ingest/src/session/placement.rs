@@ -1,35 +1,31 @@
-//! Where a block goes: what the importer knows of its order, and what came of it.
+//! Placement of blocks: what the importer knows of their order, and the result.
 
 use isochrony_store::op::RunReason;
 use isochrony_store::{Appended, Backfilled};
 use isochrony_time::{Placement, Stamp};
 use serde_json::{Map, Value};
 
-/// Kind of the event of samples that were stored twice.
-const OVERLAP: &str = "overlap";
+const OVERLAP_EVENT: &str = "overlap";
 
-/// What the importer knows of a block's place among the recordings of its signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sequence {
-    /// Nothing: a stamp before what was stored when the session began means a late block.
+    /// Nothing: a stamp before the end at the session's start means a late block.
     Unknown,
-    /// It was recorded after everything that is stored: an earlier stamp is a step of its clock.
+    /// It was recorded after all that is stored: an earlier stamp is a clock step.
     Newest,
-    /// Later recordings are stored already.
     Late,
-    /// As `Late`, and it is certain to be no copy of what is stored.
+    /// Like `Late`, and certainly no copy of what is stored.
     LateCertain,
 }
 
-/// The stamp of what comes after a block.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Next<'a> {
+pub(crate) struct NextStamp<'a> {
     pub(crate) stamp: &'a Stamp,
-    /// Samples from the block's first to it; `None`: the block's own.
+    /// Samples from the block's first to it; `None`: the block's length.
     pub(crate) samples: Option<i64>,
 }
 
-impl<'a> From<&'a Stamp> for Next<'a> {
+impl<'a> From<&'a Stamp> for NextStamp<'a> {
     fn from(stamp: &'a Stamp) -> Self {
         Self {
             stamp,
@@ -38,32 +34,27 @@ impl<'a> From<&'a Stamp> for Next<'a> {
     }
 }
 
-/// Where a block went.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedBlock {
     pub(crate) index: i64,
     pub(crate) samples: i64,
-    /// `false`: it was there already.
+    /// `false`: it was stored already.
     pub(crate) stored: bool,
-    /// Whether it was stored as late samples are.
     pub(crate) late: bool,
-    /// Whether it follows on the sample stored at the index before.
     pub(crate) follows: bool,
-    /// Whether other samples of the same time are stored, for which these have a run of their own.
+    /// Whether stored samples have the same time, so that these have their own run.
     pub(crate) overlaps: bool,
-    /// What happened, if it is worth an event: kind and fields.
     pub(crate) event: Option<Event>,
 }
 
-/// Something that happened at the first sample of a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Event {
     pub(crate) kind: &'static str,
-    /// Name and size in ns of what happened, if it has one.
+    /// Name and value in ns of its size, if it has one.
     pub(crate) size: Option<(&'static str, i64)>,
 }
 
-impl Placed {
+impl PlacedBlock {
     pub(crate) fn duplicate(index: i64, samples: i64) -> Self {
         Self {
             index,
@@ -76,7 +67,7 @@ impl Placed {
         }
     }
 
-    /// Samples that follow on the ones before.
+    /// Samples that follow the stored ones.
     pub(crate) fn following(index: i64, samples: i64) -> Self {
         Self {
             index,
@@ -97,11 +88,11 @@ impl Placed {
             (_, Placement::LeapSecond { by_ns }) => {
                 event("leap_second", Some(("back_ns", ns(by_ns))))
             }
-            (Some(RunReason::Overlap), _) => event(OVERLAP, None),
+            (Some(RunReason::Overlap), _) => event(OVERLAP_EVENT, None),
             (Some(RunReason::Late), _) => event("late", None),
             (_, Placement::Outlier) => event("stamp_outlier", None),
             (_, Placement::Lock) => event("clock_lock", None),
-            // Other gaps are told by the table of gaps alone: there may be ten thousand a day.
+            // Other gaps are only in the gap table: there may be ten thousand a day.
             (
                 _,
                 Placement::Gap {
@@ -138,14 +129,13 @@ impl Placed {
                 overlaps: false,
                 event: None,
             },
-            // The store's type is open; today it has no other variant.
+            // The store's enum is non-exhaustive; today it has no other variant.
             _ => Self::duplicate(0, 0),
         }
     }
 }
 
 impl Event {
-    /// Free fields of the event.
     pub(crate) fn fields(&self, source: &str, stamp: Option<&Stamp>) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("source".into(), source.into());

@@ -1,4 +1,4 @@
-//! Runs that are not alone: others write to the same signals, or have their journals in the same folder.
+//! Concurrent runs: others write to the same signals, or have their journals in the same folder.
 
 use super::*;
 
@@ -51,8 +51,8 @@ fn samples(store: &Store, name: &str) -> Vec<i32> {
 }
 
 #[test]
-fn a_refused_output_takes_back_its_own_samples_and_nobody_elses() {
-    // What another run wrote meanwhile: all of the second output, or the first half of the first.
+fn a_refused_output_removes_only_its_own_samples() {
+    // Written by another run meanwhile: all of the second output, or the first half of the first.
     for (signal, end) in [("sum", 12), ("more", 5)] {
         let folder = tempfile::tempdir().unwrap();
         let store = with_room(&folder);
@@ -62,8 +62,8 @@ fn a_refused_output_takes_back_its_own_samples_and_nobody_elses() {
             writer.fill(0, &vec![3; end]).unwrap();
         });
         let refused = run(&executor(with(1, 0), [tasklet]), false).unwrap_err();
-        let said = refused.to_string();
-        assert!(said.contains("already holds"), "{said}");
+        let message = refused.to_string();
+        assert!(message.contains("already holds"), "{message}");
         let mut theirs = vec![-1; 12];
         theirs[..end].fill(3);
         assert_eq!(samples(&store, signal), theirs);
@@ -73,7 +73,7 @@ fn a_refused_output_takes_back_its_own_samples_and_nobody_elses() {
 }
 
 #[test]
-fn another_journal_that_claims_an_output_is_named_and_can_be_gone_on_with() {
+fn another_journal_that_claims_an_output_is_named_and_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let store = with_room(&folder);
     let one = || filling(&store, "one", &["sum"], || ());
@@ -81,8 +81,10 @@ fn another_journal_that_claims_an_output_is_named_and_can_be_gone_on_with() {
     let both = || [one(), filling(&store, "two", &["more"], || ())];
     let refused = run(&executor(with(1, 0), both()), true).unwrap_err();
     assert_eq!(refused.error.code(), "output_occupied");
-    let said = refused.to_string();
-    let (_, path) = said.split_once("resume=True and journal=").expect(&said);
+    let message = refused.to_string();
+    let (_, path) = message
+        .split_once("resume=True and journal=")
+        .expect(&message);
     let mut options = with(1, 0);
     options.journal = Some(path.split_once(", since").unwrap().0.into());
     let report = run(&executor(options, both()), true).unwrap();
@@ -91,7 +93,7 @@ fn another_journal_that_claims_an_output_is_named_and_can_be_gone_on_with() {
 }
 
 #[test]
-fn nothing_is_planned_from_a_journal_that_another_run_writes() {
+fn a_journal_that_another_run_writes_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let first = filling(&store, "first", &["sum"], || ());
@@ -101,7 +103,7 @@ fn nothing_is_planned_from_a_journal_that_another_run_writes() {
     ));
     let second = Tasklet::new("second", "run", move |_| {
         let refused = run(&again.lock().unwrap(), false).unwrap_err();
-        // Not that its output is there: that is the other run's, which goes on.
+        // Not because its output exists: the other run, which continues, wrote that.
         assert_eq!(refused.error.code(), "journal_in_use");
         Ok(ReturnValue::Nothing)
     });
@@ -109,11 +111,11 @@ fn nothing_is_planned_from_a_journal_that_another_run_writes() {
 }
 
 #[test]
-fn resume_is_promised_where_something_is_noted_and_what_is_not_is_said() {
+fn resume_is_offered_only_for_recorded_tasklets() {
     let folder = tempfile::tempdir().unwrap();
     let fails = || Tasklet::new("fails", "f", |_| Err("no luck".into()));
-    let said = run(&executor(with(1, 0), [fails()]), false).unwrap_err();
-    assert!(!said.to_string().contains("resume"), "{said}");
+    let message = run(&executor(with(1, 0), [fails()]), false).unwrap_err();
+    assert!(!message.to_string().contains("resume"), "{message}");
     let unkept = |name: &str| Tasklet::new(name, "f", |_| Ok(ReturnValue::NotSerializable));
     let mut options = with(1, 0);
     options.journal = Some(folder.path().join("journal"));
@@ -132,7 +134,7 @@ fn resume_is_promised_where_something_is_noted_and_what_is_not_is_said() {
 }
 
 #[test]
-fn json_is_kept_letter_by_letter() {
+fn json_is_kept_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[1180591620717411303424, 0.1000000000000000055511151231257827, -0.0]";
     for state in ["done", "kept"] {

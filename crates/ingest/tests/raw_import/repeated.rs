@@ -1,9 +1,9 @@
-//! Imports after others: late files, files that are known.
+//! Repeated imports: late files, known files.
 
 use super::*;
 
 #[test]
-fn late_files_fill_their_gap_and_overlapping_ones_become_a_run() {
+fn late_files_fill_their_gap_and_overlapping_files_become_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
     let mut recorder = Recorder::new(START, 2000.0, 3.0, 6000, MICRO);
@@ -16,7 +16,7 @@ fn late_files_fill_their_gap_and_overlapping_ones_become_a_run() {
         };
         recorder.write_file(root, "s", "p", file);
     }
-    // Other samples of the time of files 40 and 41.
+    // Other samples at the time of files 40 and 41.
     let mut other = Recorder::new(
         recorder.files[40].wall_ns + 500_000_000,
         2000.0,
@@ -48,7 +48,7 @@ fn late_files_fill_their_gap_and_overlapping_ones_become_a_run() {
     assert_eq!(summary.problems.len(), 1);
     assert_eq!(summary.problems.list[0].code, "overlap");
     assert_eq!(events(&signal, "overlap").len(), 1);
-    // Every file is known now, also below another root.
+    // Every file is known, also below another root.
     let moved = folder.path().join("moved");
     std::fs::rename(&second, &moved).unwrap();
     let again = import(&store, &moved);
@@ -56,7 +56,7 @@ fn late_files_fill_their_gap_and_overlapping_ones_become_a_run() {
 }
 
 #[test]
-fn running_again_imports_only_what_is_new_or_grew() {
+fn a_repeated_import_takes_only_new_and_grown_files() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("src");
     let mut recorder = Recorder::new(START, 2000.0, 3.0, 6000, MICRO);
@@ -64,7 +64,7 @@ fn running_again_imports_only_what_is_new_or_grew() {
     recorder.write(&source, "s", "p");
     let store = new_store(folder.path());
     assert_eq!(import(&store, &source).files, 11);
-    // The last file is completed, and more come.
+    // The last file becomes complete, and more follow.
     let mut longer = Recorder::new(START, 2000.0, 3.0, 6000, MICRO);
     longer.record(30);
     longer.write(&source, "s", "p");

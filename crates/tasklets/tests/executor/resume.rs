@@ -1,9 +1,9 @@
-//! Failures and interrupts, and what is done when the run goes on.
+//! Failures and interrupts, and what a resumed run does.
 
 use super::*;
 
 #[test]
-fn a_failure_costs_what_needs_it_and_resuming_does_only_that() {
+fn a_failure_skips_its_dependents_and_a_resumed_run_does_only_those() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let failing = Arc::new(AtomicUsize::new(1));
@@ -20,8 +20,8 @@ fn a_failure_costs_what_needs_it_and_resuming_does_only_that() {
     });
     let failure = run(&executor, false).unwrap_err();
     assert_eq!(failure.error.code(), "tasklet_failed");
-    let said = failure.to_string();
-    assert!(said.contains("\"square b 7\" failed: no luck (and 1 others failed); 1 tasklet that depends on a failed one was not run"), "{said}");
+    let message = failure.to_string();
+    assert!(message.contains("\"square b 7\" failed: no luck (and 1 others failed); 1 tasklet that depends on a failed one was not run"), "{message}");
     let report = failure.report.unwrap();
     let why = |name: &str| {
         report
@@ -70,12 +70,12 @@ fn a_failure_costs_what_needs_it_and_resuming_does_only_that() {
         report.tasklets[2 * PARTS as usize].value(),
         Some(expected(0).into())
     );
-    // Once more: nothing is left to do.
+    // Again: nothing is left to do.
     assert_eq!(
         count(&run(&executor, true).unwrap(), "kept"),
         3 * PARTS as usize
     );
-    // Without resuming, what is there is not written over.
+    // Without `resume`, existing samples are not overwritten.
     let refused = run(&executor, false).unwrap_err();
     assert_eq!(
         (refused.error.code(), refused.report.is_none()),
@@ -84,7 +84,7 @@ fn a_failure_costs_what_needs_it_and_resuming_does_only_that() {
 }
 
 #[test]
-fn a_failure_stops_the_rest_if_that_is_wanted() {
+fn a_failure_stops_the_rest_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let mut options = with(1, 1 << 30);
@@ -101,14 +101,14 @@ fn a_failure_stops_the_rest_if_that_is_wanted() {
 }
 
 #[test]
-fn an_interrupted_run_ends_soon_and_goes_on_later() {
+fn an_interrupted_run_ends_soon_and_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let ran = Arc::new(AtomicUsize::new(0));
     let pressed = Arc::new(AtomicUsize::new(0));
     let (counted, waited) = (ran.clone(), pressed.clone());
     let (executor, _room) = adder(&store, with(2, 1 << 14), move |_| {
-        // Whoever comes later waits, so that the interrupt is in time however busy the machine is.
+        // Later ones wait, so that the interrupt is in time on any machine.
         if counted.fetch_add(1, Ordering::Relaxed) >= 40 {
             std::thread::sleep(Duration::from_millis(20));
             while waited.load(Ordering::Relaxed) == 0 {
@@ -133,7 +133,7 @@ fn an_interrupted_run_ends_soon_and_goes_on_later() {
 }
 
 #[test]
-fn what_changed_is_run_again_with_what_needs_it_and_it_is_said() {
+fn changed_tasklets_and_dependents_run_again_and_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let sum = store.signal("sum").unwrap();

@@ -1,4 +1,4 @@
-//! What an importer tells a session: options, what a signal is, blocks of samples.
+//! Input of a session: options, properties of a signal, blocks of samples.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use serde_json::{Map, Value};
 
 use crate::IngestError;
 
-/// Options of a [`Session`]. Those of the clock apply to signals that the session creates: an existing signal keeps the
-/// ones that it was created with, so that later imports continue alike.
+/// Options of a [`Session`]. Clock options apply to new signals; an existing signal keeps those that it was created
+/// with, so that later imports are consistent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionOptions {
-    /// Largest disagreement between predicted and stamped time that is neither gap nor step, in ns, not negative;
-    /// `None`: from the stamps themselves.
+    /// Largest difference between predicted and stamped time that is neither gap nor step, in ns, not negative; `None`:
+    /// derived from the stamps.
     pub gap_slip_ns: Option<i64>,
-    /// Weight of the past in the running estimate of the rate, above 0 and at most 1; `None`: the clock's default.
+    /// Weight of the past in the rate estimate, above 0 and at most 1; `None`: the clock's default.
     pub alpha: Option<f64>,
-    /// A better guess of the true rate than the nominal one, from half to twice it; `None`: nominal.
+    /// A better estimate of the true rate than the nominal one, from half to twice it; `None`: nominal.
     pub initial_rate: Option<Rate>,
     /// Gaps longer than this take one inner chunk of index, in ns, above 0; `None`: 30 days.
     pub max_gap_ns: Option<i64>,
-    /// A larger difference between the last value of a block and the first of the next, where they follow on, is told
-    /// as a `value_jump` event; in units of the signal, above 0. `None`: not looked for.
+    /// Least difference between the last value of a block and the first of a block that follows it that gives a
+    /// `value_jump` event, in the signal's unit, above 0; `None`: no such events.
     pub value_jump: Option<f64>,
     /// Bytes after which a commit is due.
     pub commit_bytes: u64,
@@ -31,7 +31,6 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// Refuses what no signal could be created with, before a file is looked at.
     pub(super) fn check(&self) -> Result<(), IngestError> {
         let refuse =
             |option, got: String, legal| Err(IngestError::InvalidOption { option, got, legal });
@@ -76,12 +75,12 @@ impl Default for SessionOptions {
     }
 }
 
-/// What a block's signal is: used to create it, and compared where it exists.
+/// Properties of a block's signal: used to create it, and compared with an existing one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
     /// Type of the samples.
     pub format: SampleFormat,
-    /// Nominal rate; one that differs by less than a thousandth from the signal's is the same.
+    /// Nominal rate; equal to the signal's if it differs by less than a thousandth.
     pub rate: Rate,
     /// Unit of calibrated values; empty if unknown.
     pub unit: String,
@@ -114,23 +113,23 @@ pub struct Block<'a> {
     pub spec: &'a Spec,
     /// Whole samples in this machine's byte order, at least one.
     pub bytes: &'a [u8],
-    /// When the first was taken; `None`: they follow on the signal's last block.
+    /// Time of the first sample; `None`: they follow the signal's last block.
     pub stamp: Option<Stamp>,
-    /// The source that they come from.
+    /// Their source.
     pub source: &'a str,
 }
 
-/// Consecutive recordings of one signal, each with a stamp of its own.
+/// Consecutive recordings of one signal, each with a stamp.
 #[derive(Debug, Clone, Copy)]
 pub struct StampedBlocks<'a> {
     /// Name of the signal.
     pub signal: &'a str,
     /// What the signal is.
     pub spec: &'a Spec,
-    /// Samples of all, one recording after the other, in this machine's byte order.
+    /// Samples of all recordings in order, in this machine's byte order.
     pub bytes: &'a [u8],
-    /// Number of samples, above zero, and stamp of each.
+    /// Number of samples (positive) and stamp of each.
     pub recordings: &'a [(i64, Stamp)],
-    /// The source that they come from.
+    /// Their source.
     pub source: &'a str,
 }

@@ -1,11 +1,11 @@
-//! Functions see signals that the run does not write as they are when they run, each through the handle that it was given.
+//! Functions see the current state of signals that the run does not write, each through its own handle.
 
 use super::*;
 
 type Seen = Arc<Mutex<Vec<(String, Vec<i32>)>>>;
 
-/// Reads all of a signal; -1 where there is nothing.
-fn looking(name: &str, store: &Store, signal: &str, seen: &Seen) -> Tasklet {
+/// Reads all of a signal; -1 without samples.
+fn reader_tasklet(name: &str, store: &Store, signal: &str, seen: &Seen) -> Tasklet {
     let (signal, seen) = (store.signal(signal).unwrap(), Arc::clone(seen));
     let range = 0..signal.end_index();
     Tasklet::new(name, "look", move |context| {
@@ -36,7 +36,7 @@ fn half_filled(folder: &Path) -> Store {
 }
 
 #[test]
-fn each_handle_shows_what_it_shows_whichever_is_met_first() {
+fn each_handle_shows_its_own_state_in_any_order() {
     let folder = tempfile::tempdir().unwrap();
     let store = half_filled(folder.path());
     let other = Store::open(store.path(), Mode::Read).unwrap();
@@ -44,8 +44,8 @@ fn each_handle_shows_what_it_shows_whichever_is_met_first() {
     for writer_first in [false, true] {
         let seen = Seen::default();
         let mut both = vec![
-            looking("reader", &other, "g", &seen),
-            looking("writer", &store, "g", &seen),
+            reader_tasklet("reader", &other, "g", &seen),
+            reader_tasklet("writer", &store, "g", &seen),
         ];
         if writer_first {
             both.reverse();
@@ -63,7 +63,7 @@ fn each_handle_shows_what_it_shows_whichever_is_met_first() {
 }
 
 #[test]
-fn what_is_nothing_but_a_gap_to_one_handle_is_no_error_for_another() {
+fn an_input_that_is_a_gap_for_one_handle_is_valid_for_another() {
     let folder = tempfile::tempdir().unwrap();
     let store = half_filled(folder.path());
     let other = Store::open(store.path(), Mode::Read).unwrap();
@@ -73,14 +73,22 @@ fn what_is_nothing_but_a_gap_to_one_handle_is_no_error_for_another() {
     let _ = other.refresh().unwrap();
     hidden.fill(0, &[7, 8]).unwrap();
     let seen = Seen::default();
-    run(&given([looking("writer", &store, "h", &seen)]), false).unwrap();
+    run(
+        &given([reader_tasklet("writer", &store, "h", &seen)]),
+        false,
+    )
+    .unwrap();
     assert_eq!(seen.lock().unwrap()[0].1, [7, 8]);
-    let refused = run(&given([looking("reader", &other, "h", &seen)]), false).unwrap_err();
+    let refused = run(
+        &given([reader_tasklet("reader", &other, "h", &seen)]),
+        false,
+    )
+    .unwrap_err();
     assert_eq!(refused.error.code(), "nobody_writes");
 }
 
 #[test]
-fn after_a_tasklet_shows_what_it_did_without_saying_so() {
+fn tasklets_after_another_see_its_undeclared_effects() {
     let folder = tempfile::tempdir().unwrap();
     let store = half_filled(folder.path());
     let other = Store::open(store.path(), Mode::Read).unwrap();
@@ -96,12 +104,12 @@ fn after_a_tasklet_shows_what_it_did_without_saying_so() {
         Ok(ReturnValue::Nothing)
     });
     let tasklets = [
-        looking("before", &store, "g", &seen),
+        reader_tasklet("before", &store, "g", &seen),
         first.after("before"),
-        looking("filled", &store, "g", &seen).after("first"),
-        looking("not committed", &other, "g", &seen).after("first"),
+        reader_tasklet("filled", &store, "g", &seen).after("first"),
+        reader_tasklet("not committed", &other, "g", &seen).after("first"),
         commits.after("not committed"),
-        looking("committed", &other, "g", &seen).after("commits"),
+        reader_tasklet("committed", &other, "g", &seen).after("commits"),
     ];
     run(&given(tasklets), false).unwrap();
     let seen: Vec<Vec<i32>> = (seen.lock().unwrap().iter())
@@ -112,13 +120,13 @@ fn after_a_tasklet_shows_what_it_did_without_saying_so() {
 }
 
 #[test]
-fn what_is_sealed_and_checkpointed_meanwhile_is_read_as_before() {
+fn inputs_sealed_or_checkpointed_meanwhile_read_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let other = Store::open(store.path(), Mode::Read).unwrap();
     let seen = Seen::default();
     let seals = store.clone();
-    // Both before the input was selected and between that and reading.
+    // Both before the input was selected, and between that and reading.
     let during = other.signal("b").unwrap().select(0..PART).unwrap();
     let first = Tasklet::new("seals", "seal", move |_| {
         for name in ["a", "b"] {
@@ -128,7 +136,10 @@ fn what_is_sealed_and_checkpointed_meanwhile_is_read_as_before() {
         }
         Ok(ReturnValue::Nothing)
     });
-    let tasklets = [first, looking("a", &other, "a", &seen).after("seals")];
+    let tasklets = [
+        first,
+        reader_tasklet("a", &other, "a", &seen).after("seals"),
+    ];
     run(&given(tasklets), false).unwrap();
     let expected: Vec<i32> = (0..PART * PARTS).map(|index| sample(0, index)).collect();
     assert_eq!(seen.lock().unwrap()[0].1, expected);
@@ -149,7 +160,7 @@ fn a_caller_that_panics_ends_the_run() {
             let folder = tempfile::tempdir().unwrap();
             let store = recorded(&folder.path().join("a.iso"));
             let mut options = with(1, 1 << 30);
-            // The prefetcher waits for tasklets to begin.
+            // The prefetcher waits for started tasklets.
             (options.prefetch, options.in_caller) = (1, in_caller);
             let (executor, _) = adder(&store, options, |_| Ok(()));
             let run = std::panic::AssertUnwindSafe(|| {

@@ -1,9 +1,9 @@
-//! Values at the borders of files, where a sensor that was knocked or reset shows.
+//! Values at the borders of files, which show a sensor that was knocked or reset.
 
 use isochrony_segment::{DType, Sample, dispatch};
 use isochrony_store::SampleFormat;
 
-/// First and last value of some samples, in counts; magnitudes of complex ones.
+/// First and last value in counts; magnitudes if complex.
 pub(crate) fn edges(format: SampleFormat, bytes: &[u8]) -> Option<(f64, f64)> {
     let size = format.size();
     let first = bytes.get(..size)?;
@@ -29,7 +29,7 @@ fn value(dtype: DType, bytes: &[u8]) -> f64 {
             component(re).hypot(component(im))
         }
         _ => {
-            // Real samples have f64 as their physical type, which the macro cannot know.
+            // Real samples have the physical type f64, which the macro cannot know.
             let mut out = 0.0;
             dispatch!(dtype, T => {
                 let physical = bytemuck::pod_read_unaligned::<T>(bytes).to_physical();
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_shows_its_first_and_last_value() {
+    fn first_and_last_value_are_found_for_every_type() {
         assert_eq!(
             edges(DType::I16.into(), bytemuck::cast_slice(&[-3_i16, 4, 5])),
             Some((-3.0, 5.0))

@@ -1,21 +1,21 @@
 //! Many stamped blocks at a time.
 //!
-//! Blocks that follow on one another, as nearly all records of a recorder do, are stored in one change of the store with
-//! all their stamps. The result is that of [`Session::block`] for each of them: it decides wherever a block may be
-//! anything else than the next one of the recording, and the last block waits for its successor as always.
+//! Blocks that follow each other, as nearly all records of a recorder do, are stored in one change of the store with
+//! all their stamps. The result equals [`Session::block`] for each: that method handles every block that may not simply
+//! continue the recording, and the last block waits for its successor.
 
 use isochrony_store::{AppendedRecordings, StampedRecording};
 use isochrony_time::{Fixed, Stamp};
 
 use super::target::Target;
-use super::{Block, MOST_HELD, Placed, Session, StampedBlocks};
+use super::{Block, MAX_HELD_BYTES, PlacedBlock, Session, StampedBlocks};
 use crate::IngestError;
 
 impl Session {
-    /// Takes in blocks of one signal, as [`block`](Self::block) does one after the other.
+    /// Stores blocks of one signal, as [`block`](Self::block) does for each.
     ///
     /// # Errors
-    /// As there; blocks before the one that the error is about are in. [`IngestError::BlockSizes`], and none is.
+    /// As there, with the blocks before the erroneous one stored; [`IngestError::BlockSizes`], with none stored.
     pub fn blocks(&mut self, blocks: &StampedBlocks<'_>) -> Result<(), IngestError> {
         blocks.check()?;
         let mut rest = *blocks;
@@ -34,8 +34,7 @@ impl Session {
         Ok(())
     }
 
-    /// Stores those of some blocks that follow on what is stored or held, up to the last one, which waits for its
-    /// successor. Gives how many were stored: none where anything else might have to be done with the first.
+    /// The last block waits for its successor. Returns the number stored; 0 if the first may need other handling.
     fn put_following(&mut self, blocks: &StampedBlocks<'_>) -> Result<usize, IngestError> {
         let [(_, first), (_, second), ..] = blocks.recordings else {
             return Ok(0);
@@ -46,7 +45,7 @@ impl Session {
         let Some(target) = self.targets.get(blocks.signal) else {
             return Ok(0);
         };
-        // What has the stamp of the block before may be a copy of it.
+        // An equal stamp may be a copy's.
         let is_later = second.civil > first.civil
             && target
                 .held_stamp()
@@ -59,12 +58,12 @@ impl Session {
         let Some(target) = self.targets.get_mut(blocks.signal) else {
             return Ok(0);
         };
-        if self.held_bytes + most > MOST_HELD || !target.goes_on_with(source, first) {
+        if self.held_bytes + most > MAX_HELD_BYTES || !target.continues_source(source, first) {
             return Ok(0);
         }
         let stored = target.put_following(blocks.bytes, blocks.recordings)?;
         if stored.recordings > 0 {
-            let placed = Placed::following(stored.index, stored.samples);
+            let placed = PlacedBlock::following(stored.index, stored.samples);
             let bytes = stored.samples.unsigned_abs() * blocks.spec.format.size() as u64;
             self.note_placed(
                 source,
@@ -79,7 +78,6 @@ impl Session {
 }
 
 impl<'a> StampedBlocks<'a> {
-    /// Refuses bytes that are not the samples of all blocks.
     fn check(&self) -> Result<(), IngestError> {
         let size = self.spec.format.size();
         let whole = self
@@ -105,7 +103,6 @@ impl<'a> StampedBlocks<'a> {
         })
     }
 
-    /// The first `count` blocks and the rest, of blocks that were checked.
     fn split_at(&self, count: usize) -> (Self, Self) {
         let (first, rest) = self.recordings.split_at(count.min(self.recordings.len()));
         let samples: i64 = first.iter().map(|(samples, _)| samples).sum();
@@ -119,7 +116,6 @@ impl<'a> StampedBlocks<'a> {
         (part(first, own), part(rest, behind))
     }
 
-    /// Bytes of the longest block.
     fn longest(&self) -> usize {
         let longest = self.recordings.iter().map(|(samples, _)| *samples).max();
         longest.unwrap_or(0).unsigned_abs() as usize * self.spec.format.size()
@@ -127,16 +123,15 @@ impl<'a> StampedBlocks<'a> {
 }
 
 impl Target {
-    /// Whether a block of a source with this stamp can only go on behind what the same source gave last, and nothing is
-    /// looked for in its values.
-    fn goes_on_with(&self, source: u64, stamp: &Stamp) -> bool {
-        self.aside.is_none()
+    /// Whether a block can only continue its source's last one, and value jumps are not looked for.
+    fn continues_source(&self, source: u64, stamp: &Stamp) -> bool {
+        self.undecided.is_none()
             && self.fed_by == Some(source)
             && !self.looks_for_jumps()
             && self.is_new(stamp)
     }
 
-    /// Appends blocks that follow on, up to the first that does not, or that has no successor with a later stamp.
+    /// Up to the first that does not follow, or whose successor has no later stamp.
     fn put_following(
         &mut self,
         bytes: &[u8],

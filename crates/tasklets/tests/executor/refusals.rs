@@ -1,13 +1,13 @@
-//! What is refused: before a run, and of what a function wrote.
+//! Refusals: before a run, and of a function's output.
 
 use super::*;
 
 #[test]
-fn what_was_declared_is_what_must_be_written() {
+fn declared_outputs_must_be_written_completely() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let sum = store.signal("sum").unwrap();
-    let said = |function: fn(
+    let message = |function: fn(
         &mut isochrony_tasklets::TaskletContext<'_>,
     ) -> Result<ReturnValue, isochrony_tasklets::Cause>| {
         let mut executor = Executor::new(ExecutorOptions::default()).unwrap();
@@ -16,11 +16,11 @@ fn what_was_declared_is_what_must_be_written() {
             &sum,
             100..200,
         )));
-        let said = run(&executor, false).unwrap_err().to_string();
+        let message = run(&executor, false).unwrap_err().to_string();
         assert_eq!(store.signal("sum").unwrap().sample_count(), 0);
-        said
+        message
     };
-    let missing = said(|context| {
+    let missing = message(|context| {
         context.write(0, 0, &[1; 40])?;
         context.write(0, 60, &[1; 40])?;
         Ok(ReturnValue::Nothing)
@@ -29,7 +29,7 @@ fn what_was_declared_is_what_must_be_written() {
         missing.contains("without writing samples 140..160 of sum"),
         "{missing}"
     );
-    let beyond = said(|context| {
+    let beyond = message(|context| {
         context.write(0, 61, &[1; 40])?;
         Ok(ReturnValue::Nothing)
     });
@@ -37,7 +37,7 @@ fn what_was_declared_is_what_must_be_written() {
         beyond.contains("its output 0 is 100 samples of 4 bytes"),
         "{beyond}"
     );
-    let other = said(|context| {
+    let other = message(|context| {
         context.write(0, 0, &[1.0f32; 100])?;
         Ok(ReturnValue::Nothing)
     });
@@ -45,7 +45,7 @@ fn what_was_declared_is_what_must_be_written() {
         other.contains("writes float32 samples, but its output 0 is of int32 samples"),
         "{other}"
     );
-    let twice = said(|context| {
+    let twice = message(|context| {
         context.write(0, 0, &[1; 100])?;
         context.write(0, 50, &[1; 10])?;
         Ok(ReturnValue::Nothing)
@@ -54,7 +54,7 @@ fn what_was_declared_is_what_must_be_written() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_before_anything_is() {
+fn impossible_runs_are_refused_before_any_tasklet() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let (a, sum) = (store.signal("a").unwrap(), store.signal("sum").unwrap());
@@ -119,11 +119,11 @@ fn filling_sum(store: &Store, options: ExecutorOptions) -> Executor {
     executor
 }
 
-/// Runs a tasklet that writes to `sum`; gives why it was refused.
+/// Runs a tasklet that writes to `sum`; returns why it was refused.
 fn journal_refused(store: &Store, options: ExecutorOptions) -> String {
     let executor = filling_sum(store, options);
     let (send, receive) = std::sync::mpsc::channel();
-    // In a thread: opening a pipe may wait for ever.
+    // In a thread, since opening a pipe may block for ever.
     std::thread::spawn(move || send.send(run(&executor, false).map(|_| ())));
     let done = receive.recv_timeout(Duration::from_secs(60));
     let refused = done.expect("it hangs").unwrap_err();
@@ -146,22 +146,22 @@ fn journals_of_a_store_are_opened_without_leaving_it() {
     std::fs::write(&victim, "text").unwrap();
     std::fs::remove_file(&journal).unwrap();
     std::os::unix::fs::symlink(&victim, &journal).unwrap();
-    let said = journal_refused(&store, with(1, 0));
-    assert!(said.contains("a symbolic link"), "{said}");
+    let message = journal_refused(&store, with(1, 0));
+    assert!(message.contains("a symbolic link"), "{message}");
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "text");
 
     std::fs::remove_file(&journal).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&journal).status();
     assert!(made.unwrap().success());
-    let said = journal_refused(&store, with(1, 0));
-    assert!(said.contains("a pipe"), "{said}");
+    let message = journal_refused(&store, with(1, 0));
+    assert!(message.contains("a pipe"), "{message}");
 
     std::fs::remove_dir_all(&journals).unwrap();
     let outside = folder.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::os::unix::fs::symlink(&outside, &journals).unwrap();
-    let said = journal_refused(&store, with(1, 0));
-    assert!(said.contains("a symbolic link"), "{said}");
+    let message = journal_refused(&store, with(1, 0));
+    assert!(message.contains("a symbolic link"), "{message}");
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
 
     std::fs::remove_file(&journals).unwrap();
@@ -170,7 +170,7 @@ fn journals_of_a_store_are_opened_without_leaving_it() {
 }
 
 #[test]
-fn a_journal_that_is_named_lies_outside_of_stores_and_is_a_regular_file() {
+fn a_named_journal_is_a_regular_file_outside_stores() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let manifest = store.path().join(".isochrony/MANIFEST");
@@ -189,8 +189,8 @@ fn a_journal_that_is_named_lies_outside_of_stores_and_is_a_regular_file() {
     ] {
         let mut options = with(1, 0);
         options.journal = Some(path.clone());
-        let said = journal_refused(&store, options);
-        assert!(said.contains(why), "{}: {said}", path.display());
+        let message = journal_refused(&store, options);
+        assert!(message.contains(why), "{}: {message}", path.display());
     }
     assert_eq!(std::fs::read(&manifest).unwrap(), before);
     assert!(!store.path().join("new").exists());

@@ -1,4 +1,4 @@
-//! Any tasklets, any number of workers, any failures, against what each tasklet's words say.
+//! Random tasklets, numbers of workers and failures, compared with the declarations of the tasklets.
 
 use isochrony_tasklets::{
     Assignment, DependencyGraph, OrderPolicy, SerialOrder, SignalExtent, TaskletError,
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::{extent, signals, spec, stored, written};
 
-/// Any tasklets: each writes a range of scratch, of the output or nothing, reads ranges that earlier ones wrote and of what
-/// is stored, and is to run after some; and they are added in any order.
+/// Random tasklets in random order: each writes a range of scratch, of the output or nothing, reads stored ranges and
+/// ranges written by earlier ones, and has `after` dependencies.
 fn any_specs() -> impl Strategy<Value = Vec<TaskletSpec>> {
     let one = (
         0usize..5,
@@ -53,7 +53,7 @@ fn any_specs() -> impl Strategy<Value = Vec<TaskletSpec>> {
     })
 }
 
-/// What each tasklet needs, from its words alone.
+/// Dependencies of each tasklet, from its declaration alone.
 fn needs(specs: &[TaskletSpec], at: usize) -> Vec<usize> {
     (0..specs.len())
         .filter(|other| {
@@ -79,7 +79,7 @@ fn scratch_bytes(spec: &TaskletSpec) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn every_tasklet_is_run_once_after_what_it_needs_within_the_budget_and_in_its_turn(
+    fn every_tasklet_runs_once_after_its_dependencies_within_the_budget(
         specs in any_specs(), workers in 1usize..6, given in any::<bool>(), spare in 0u64..200,
         choices in prop::collection::vec(any::<prop::sample::Index>(), 1..80),
         fails in prop::collection::vec(0usize..12, 40),
@@ -89,12 +89,12 @@ proptest! {
         let graph = DependencyGraph::new(&signals(), &specs).unwrap();
         let all: Vec<Vec<usize>> = (0..specs.len()).map(|at| needs(&specs, at)).collect();
         prop_assert_eq!(&graph.dependencies, &all);
-        // Kept is what writes no scratch and needs nothing that is run again.
+        // Tasklets are kept if they write no scratch and depend on none that runs again.
         let mut keep = vec![false; specs.len()];
         for at in 0..specs.len() {
             keep[at] = kept[at] == 0 && scratch_bytes(&specs[at]) == 0 && all[at].is_empty();
         }
-        // The least budget that the order can do with, and a little.
+        // The minimum budget of the order, and a little more.
         let mut budget = spare;
         if let Err(TaskletError::ScratchTooSmall { needed, .. }) = SerialOrder::new(&graph, &keep, how, 0) {
             budget += needed;
@@ -104,7 +104,7 @@ proptest! {
         listed.sort_unstable();
         prop_assert_eq!(listed, (0..specs.len()).filter(|at| !keep[*at]).collect::<Vec<_>>());
         let mut scheduler = TaskletScheduler::new(graph, serial, budget);
-        let (mut running, mut over): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
+        let (mut running, mut finished): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
         let mut begun = vec![0; specs.len()];
         let (mut live, mut peak) = (0, 0);
         let mut choices = choices.iter().cycle();
@@ -113,7 +113,7 @@ proptest! {
                 match scheduler.assign() {
                     Assignment::Run(at) => {
                         begun[at] += 1;
-                        prop_assert!(all[at].iter().all(|need| keep[*need] || over.contains(need)));
+                        prop_assert!(all[at].iter().all(|need| keep[*need] || finished.contains(need)));
                         live += scratch_bytes(&specs[at]);
                         peak = u64::max(peak, live);
                         prop_assert!(live <= budget, "{live} of {budget}");
@@ -123,10 +123,10 @@ proptest! {
                     }
                     Assignment::Wait => {
                         prop_assert!(!running.is_empty(), "blocked");
-                        // Nobody waits who needs neither room nor a turn.
+                        // A tasklet that needs neither room nor exclusivity does not wait.
                         let turn = running.iter().any(|other| specs[*other].exclusive);
                         let waits = (0..specs.len()).find(|&at| {
-                            let ready = all[at].iter().all(|need| keep[*need] || over.contains(need));
+                            let ready = all[at].iter().all(|need| keep[*need] || finished.contains(need));
                             let waiting = scheduler.state(at) == TaskletState::Waiting;
                             let free = scratch_bytes(&specs[at]) == 0 && !(turn && specs[at].exclusive);
                             waiting && ready && free
@@ -144,7 +144,7 @@ proptest! {
             let released = if failing && fails[at] == 0 {
                 scheduler.fail(at)
             } else {
-                over.push(at);
+                finished.push(at);
                 scheduler.complete(at)
             };
             live -= released.iter().map(|at| scratch_bytes(&specs[*at])).sum::<u64>();
@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!((scheduler.assign(), live), (Assignment::Finished, 0));
         prop_assert_eq!(scheduler.peak_scratch(), peak);
         for at in 0..specs.len() {
-            // The same tasklets for any number of workers: all but those that failed and whoever needs them.
+            // The same tasklets for any number of workers: all except failed ones and their dependents.
             let mut lost = failing && fails[at] == 0 && !keep[at];
             let (mut before, mut seen) = (all[at].clone(), vec![]);
             let mut cut_off = false;
