@@ -241,21 +241,20 @@ def test_results_can_be_copied_and_pickled() -> None:
 
 
 def test_progress_log_and_trace() -> None:
-    calls: list[tuple[int, int]] = []
+    calls: list[iso.StreamProgress] = []
     lines: list[str] = []
     data = numbered(1000)
     report = iso.nbuffer(
-        data, None, bytearray(), progress=lambda done, total: calls.append((done, total)), log=lines.append, trace=5,
-        workers=2,
+        data, None, bytearray(), progress=calls.append, log=lines.append, trace=5, workers=2
     )  # fmt: skip
-    assert calls[-1] == (len(data), len(data))
+    assert (calls[-1].bytes, calls[-1].total) == (len(data), len(data))
     assert [line.split(":")[0] for line in lines] == ["begin", "end"]
     assert 0 < sum(len(worker.trace) for worker in report.workers) <= 10
     assert {state for worker in report.workers for _, state, *_ in worker.trace} <= {"read", "execute", "write"}
     assert "1 inputs, 1 outputs" in lines[0]
     assert "16.0 kB in" in str(report)
 
-    def stop(done: int, total: int) -> None:
+    def stop(so_far: iso.StreamProgress) -> None:
         raise LookupError("enough")
 
     with pytest.raises(LookupError, match="enough"):

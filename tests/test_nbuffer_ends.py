@@ -22,11 +22,11 @@ from numbered import ORDERS, RECORD, numbered, numbers
 PATIENCE_S = 120
 
 
-def until(deadline: float) -> Callable[[int, int], None]:
+def until(deadline: float) -> Callable[[iso.StreamProgress], None]:
     """Ends a run that would never end."""
 
-    def look(done: int, total: int) -> None:
-        assert time.monotonic() < deadline, f"it hangs after {done} bytes"
+    def look(so_far: iso.StreamProgress) -> None:
+        assert time.monotonic() < deadline, f"it hangs after {so_far.bytes} bytes"
 
     return look
 
@@ -106,7 +106,11 @@ def test_wrong_things_are_errors_that_say_so(tmp_path: Path) -> None:
         iso.nbuffer(tmp_path / "none")
     for wrong in (
         {"order": "sorted"}, {"workers": 0}, {"workers": "many"}, {"memory": "much"}, {"memory": 0}, {"stride": 0},
-        {"prefix": "i4"}, {"prefix": "u2"}, {"delimiter": b"\n", "prefix": "u1"}, {"delimiter": b""}, {"delimiter": 10},
+        {"prefix": "i4"}, {"prefix": "u2"}, {"prefix": b"varint"}, {"max_length": 5},
+        {"prefix": "u1", "max_length": -1}, {"delimiter": b"\n", "prefix": "varint"},
+        {"on_workers": "threads"}, {"on_workers": "processes"},
+        {"progress_every_s": -1}, {"progress_every_s": "soon"},
+        {"delimiter": b"\n", "prefix": "u1"}, {"delimiter": b""}, {"delimiter": 10},
         {"delimiter": "\n"}, {"merge": "any"},
         {"initial": list}, {"process": 7}, {"process": "no_such_processor"}, {"process": [len, len]},
         {"memory": 1000, "stride": 1000, "workers": 8, "src": io.BytesIO(b"abc")}, {"buffer": 10},

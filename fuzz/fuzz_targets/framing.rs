@@ -8,32 +8,105 @@ use isochrony_nbuf::{
     BufferOutput, Framing, Input, NbufError, Options, Order, Output, PerRecord, Prefix, run,
 };
 
-/// Ends of the records, told byte by byte; the last record may be short.
-fn naive(framing: &Framing, bytes: &[u8]) -> Vec<usize> {
+/// How the stream divides, as the naive division is told.
+enum Rule {
+    Stride(usize),
+    Delimited(Vec<u8>),
+    Fixed { bytes: usize, big_endian: bool },
+    Varint { max_length: u64 },
+}
+
+impl Rule {
+    fn framing(&self) -> Framing {
+        match self {
+            Self::Stride(stride) => Framing::Stride(*stride),
+            Self::Delimited(delimiter) => Framing::Delimited(delimiter.clone()),
+            Self::Fixed {
+                bytes,
+                big_endian: true,
+            } => Framing::Prefixed(Prefix::big_endian(*bytes)),
+            Self::Fixed { bytes, .. } => Framing::Prefixed(Prefix::little_endian(*bytes)),
+            Self::Varint { max_length } => {
+                Framing::Prefixed(Prefix::varint().with_max_length(*max_length))
+            }
+        }
+    }
+
+    /// Base and digits of the length, the first counts most; None: not known yet.
+    fn digits(&self, record: &[u8]) -> Option<(u128, Vec<u8>)> {
+        match self {
+            Self::Fixed { bytes, big_endian } => {
+                let mut digits = record.get(..*bytes)?.to_vec();
+                if !big_endian {
+                    digits.reverse();
+                }
+                Some((256, digits))
+            }
+            Self::Varint { .. } => {
+                let last = record.iter().position(|byte| *byte < 128)?;
+                Some((
+                    128,
+                    record[..=last]
+                        .iter()
+                        .rev()
+                        .map(|byte| byte % 128)
+                        .collect(),
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    fn length(&self, record: &[u8]) -> Option<u128> {
+        let (base, digits) = self.digits(record)?;
+        let follow = digits.iter().fold(0_u128, |all, digit| {
+            all.saturating_mul(base).saturating_add(u128::from(*digit))
+        });
+        Some(follow)
+    }
+
+    fn is_whole(&self, record: &[u8]) -> bool {
+        match self {
+            Self::Stride(stride) => record.len() == *stride,
+            Self::Delimited(delimiter) => record.ends_with(delimiter),
+            _ => {
+                self.digits(record)
+                    .zip(self.length(record))
+                    .is_some_and(|((_, digits), length)| {
+                        record.len() as u128 == digits.len() as u128 + length
+                    })
+            }
+        }
+    }
+
+    /// Whether a record cannot begin like this.
+    fn is_faulty(&self, record: &[u8]) -> bool {
+        let Self::Varint { max_length } = self else {
+            return false;
+        };
+        let overlong =
+            record.len() >= 10 && record[..9].iter().all(|byte| *byte >= 128) && record[9] > 1;
+        overlong
+            || self
+                .length(record)
+                .is_some_and(|length| length > u128::from(*max_length))
+    }
+}
+
+/// Ends of the records, told byte by byte, and where a faulty prefix begins; the last record may be short.
+fn naive(rule: &Rule, bytes: &[u8]) -> (Vec<usize>, Option<usize>) {
     let (mut ends, mut begin) = (Vec::new(), 0);
     for end in 1..=bytes.len() {
         let record = &bytes[begin..end];
-        let whole = match framing {
-            Framing::Stride(stride) => record.len() == *stride,
-            Framing::Delimited(delimiter) => record.ends_with(delimiter),
-            Framing::Prefixed(prefix) => record.get(..prefix.bytes).is_some_and(|digits| {
-                let mut digits = digits.to_vec();
-                if !prefix.big_endian {
-                    digits.reverse();
-                }
-                let follow = digits
-                    .iter()
-                    .fold(0_u128, |all, digit| all * 256 + u128::from(*digit));
-                record.len() as u128 == prefix.bytes as u128 + follow
-            }),
-            _ => unreachable!("no other framing"),
-        };
-        if whole || end == bytes.len() {
+        if rule.is_faulty(record) {
+            return (ends, Some(begin));
+        }
+        if rule.is_whole(record) || end == bytes.len() {
             ends.push(end);
             begin = end;
         }
     }
-    ends
+    (ends, None)
 }
 
 /// One byte a call, or three: what pipes give.
@@ -50,26 +123,29 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let [kind, size, how, bytes @ ..] = data else {
         return;
     };
-    let framing = match kind % 3 {
-        0 => Framing::Stride(usize::from(*size) + 1),
+    let rule = match kind % 4 {
+        0 => Rule::Stride(usize::from(*size) + 1),
         1 => {
             let length = usize::from(size % 4) + 1;
             let Some(delimiter) = bytes.get(..length) else {
                 return;
             };
-            Framing::Delimited(delimiter.to_vec())
+            Rule::Delimited(delimiter.to_vec())
         }
-        _ => Framing::Prefixed(Prefix {
+        2 => Rule::Fixed {
             bytes: [1, 2, 4, 8][usize::from(size % 4)],
             big_endian: how & 1 == 1,
-        }),
+        },
+        _ => Rule::Varint {
+            max_length: u64::from(*size) << (how & 1) * 50,
+        },
     };
     let options = Options {
         order: [Order::Both, Order::Output][usize::from(how >> 1 & 1)],
         workers: Some(usize::from(how >> 2 & 1) + 1),
         memory: 1 << 20,
         buffer: Some(1 + usize::from(how >> 3) * 16),
-        framing: framing.clone(),
+        framing: rule.framing(),
         ..Options::default()
     };
     let seen = Mutex::new(0);
@@ -78,7 +154,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         Ok(out.write(0, record)?)
     });
     let mut output = Vec::new();
-    let input = match kind / 3 % 2 {
+    let input = match kind / 4 % 2 {
         0 => Input::bytes(bytes),
         _ => Input::reader(Pieces(bytes, 1 + usize::from(size % 3))),
     };
@@ -90,7 +166,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         &mut |_| true,
     ) {
         Ok(report) => {
-            assert_eq!(report.records, naive(&framing, bytes).len() as u64);
+            let (ends, fault) = naive(&rule, bytes);
+            assert_eq!((report.records, fault), (ends.len() as u64, None));
             assert_eq!(*seen.lock().expect("nobody panics"), bytes.len());
             assert!(output == bytes, "ordered output of everything is the input");
         }
@@ -100,6 +177,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
                 NbufError::Record { length, offset, .. } => {
                     assert!(offset < bytes.len() as u64, "{text}");
                     assert!(length.is_none_or(|length| length > 1), "{text}");
+                }
+                NbufError::Prefix { offset, .. } => {
+                    let (ends, fault) = naive(&rule, bytes);
+                    assert_eq!(fault, Some(offset as usize), "{text}");
+                    let before = ends.last().copied().unwrap_or(0);
+                    assert!(output == bytes[..before], "{text}");
                 }
                 NbufError::Option { .. } | NbufError::Memory { .. } => {}
                 _ => panic!("{text}"),

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         TaskletError,
         TimeError,
     )
-    from .nbuffering import NBufferReport, nbuffer
+    from .nbuffering import NBufferReport, StreamProgress, nbuffer
     from .operators import Block, Break, Emitter, Operator, Port
     from .plan import Plan
     from .running import collect, run
@@ -140,6 +140,7 @@ __all__ = [
     "Span",
     "Store",
     "StoreError",
+    "StreamProgress",
     "Table",
     "Tasklet",
     "TaskletError",
@@ -188,7 +189,7 @@ _HOMES = {
         "CacheError", "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError",
         "SegmentError", "StoreError", "TaskletError", "TimeError",
     ),
-    ".nbuffering": ("NBufferReport", "nbuffer"),
+    ".nbuffering": ("NBufferReport", "StreamProgress", "nbuffer"),
     ".operators": ("Block", "Break", "Emitter", "Operator", "Port"),
     ".plan": ("Plan",),
     ".running": ("collect", "run"),

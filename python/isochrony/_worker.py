@@ -38,13 +38,20 @@ from .run_options import WORKER_VARIABLE
 
 # Kind and body length of a message. Kinds and fields are those of crates/workers/src/wire.rs.
 HEADER = struct.Struct("=IQ")
-MEMORY, LOAD_FUNCTION, CALL_BLOCK, CALL_TASKLET, FORGET_FUNCTIONS = 1, 2, 3, 4, 5
+MEMORY, LOAD_FUNCTION, CALL_BLOCK, CALL_TASKLET, FORGET_FUNCTIONS, CALL_RECORDS = 1, 2, 3, 4, 5, 6
 READY, LOADED, BLOCK_DONE, BLOCK_DONE_KEEPING, WRONG_SHAPE, RAISED, TASKLET_DONE = 1, 2, 3, 4, 5, 6, 7
+RECORDS_DONE = 8
 # Function number, rows, columns (-1: single values), stride, offset of the result, memory size, columns of the result,
 # dtypes of both.
 BLOCK_CALL = struct.Struct("=QQqQQQq16s16s")
 # Function number, memory size; then the tasklet as JSON.
 TASKLET_CALL = struct.Struct("=QQ")
+# Function number, memory size, bytes of all records, place of their lengths, number of records and of outputs.
+RECORDS_CALL = struct.Struct("=QQQQQQ")
+# Whether the function keeps its input, whether there are an accumulator and an exception, completed records, number of
+# pieces, bytes of the accumulator and of the pieces; then the pieces, these two, and the exception as below from its
+# lengths on.
+RECORDS_RESULT = struct.Struct("=???QQQQ")
 # Whether the function keeps its input (or there is no memory), lengths of traceback, class and message; then these, and
 # the pickled exception.
 EXCEPTION = struct.Struct("=?QQQ")
@@ -88,6 +95,8 @@ class _Worker:
                 message = self.exactly(length)
                 if kind == CALL_TASKLET:
                     self.run(message)
+                elif kind == CALL_RECORDS:
+                    self.call_records(message)
                 else:
                     self.call(message)
                 # It may be killed later.
@@ -225,6 +234,23 @@ class _Worker:
             return
         parts = b"".join(WRITTEN_RANGE.pack(*one) for one in written)
         self.answer(TASKLET_DONE, TASKLET_RESULT.pack(keeps, is_any, len(written)), parts, returned)
+
+    def call_records(self, message: bytearray) -> None:
+        from . import record_calls
+
+        number, size, *call = RECORDS_CALL.unpack(message)
+        if not self.shared(size):
+            return
+        before = self.held()
+        completed, pieces, accumulator, data, raised = record_calls.call_records(
+            self.functions[number], self.mapped, tuple(call), _described
+        )
+        keeps = self.keeps(before)
+        count, length = len(pieces) // record_calls.PIECE.size, sum(map(len, data))
+        numbers = (completed, count, len(accumulator or b""), length)
+        head = RECORDS_RESULT.pack(keeps, accumulator is not None, bool(raised), *numbers)
+        exception = [struct.pack("=QQQ", *map(len, raised[:3])), *raised] if raised else []
+        self.answer(RECORDS_DONE, head, pieces, accumulator or b"", *data, *exception)
 
     def raised(self, described: tuple[bytes, ...], keeps: bool = False) -> None:
         text, name, said, _ = described

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,12 +9,16 @@ from typing import Any, Literal
 import numpy as np
 
 from ._native import nbuffer as _nbuffer
+from .functions import shown
 from .native_errors import NBufferError, OptionError
-from .options import byte_count, choice, flag, function_or_none, is_auto, number
-from .progress import ImportProgress, bytes_text
+from .options import byte_count, choice, flag, function_or_none, is_auto, number, seconds
+from .progress import bytes_text
+from .record_calls import AccumulatingFunction
+from .stream_framing import framing_options
+from .stream_progress import ProgressEvents, StreamProgress
 from .streams import Opened, open_destination, open_sources
 
-__all__ = ["NBufferReport", "Result", "StreamReport", "WorkerReport", "nbuffer"]
+__all__ = ["NBufferReport", "Result", "StreamProgress", "StreamReport", "WorkerReport", "nbuffer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +149,18 @@ def nbuffer(
     batch: bool = False,
     delimiter: bytes | None = None,
     prefix: str | None = None,
+    max_length: int | str | None = None,
     initial: Callable[[], Any] | None = None,
     combine: Callable[[Any, Any], Any] | None = None,
     buffer: int | str | None = None,
     merge: Literal["order", "fair"] = "order",
     ramp: bool = True,
     eager: bool = False,
-    progress: bool | Callable[[int, int], object] = False,
+    progress: bool | Callable[[StreamProgress], object] = False,
+    progress_every_s: float = 0.1,
     log: Callable[[str], object] | None = None,
     trace: int = 0,
+    on_workers: Literal["inline", "processes"] = "inline",
 ) -> NBufferReport:
     r"""Read a stream, process it on all cores, and write what comes of it, in bounded memory.
 
@@ -189,7 +195,10 @@ def nbuffer(
         workers: 1 to 4096, or "auto": as many as can be busy.
         batch: the function gets as many whole records as a buffer has.
         delimiter: records end with these bytes instead, and keep them.
-        prefix: records begin with the length of what follows instead, and keep it: "u1", "<u2", ">u4", "<u8", ...
+        prefix: records begin with the length of what follows instead, and keep it: "u1", "<u2", ">u4", "<u8", ..., or
+            "varint", as delimited protobuf messages do.
+        max_length: largest legal length of a prefix, as `memory`; default: no limit but `memory`, and 2 GiB - 1 for
+            "varint", protobuf's limit.
         initial: makes an accumulator for each buffer, which is the function's second argument.
         combine: adds the second accumulator to the first and returns the sum; called in stream order, so that
             `result` does not depend on `workers`.
@@ -200,9 +209,14 @@ def nbuffer(
         merge: several sources one after another in "order", or "fair": a buffer of each that has something.
         ramp: fill the first buffers by 10, 20, 40 and 80 per cent only, so that work starts early.
         eager: process what has come as soon as its source has no more yet, instead of filling buffers.
-        progress: draw a line, or call this with bytes done and in all (0 if unknown).
+        progress: draw a line with rate and remaining time on a terminal; or call this with a `StreamProgress`.
+        progress_every_s: least seconds between two of these calls; the last one is always of the end.
         log: called with lines about the beginning and the end of the run.
         trace: visits of states that each worker notes for the report.
+        on_workers: where the function is called. "inline": in this process. "processes": in worker processes, one a
+            worker, as those of `isochrony.py`, for a function that holds the interpreter; several are busy at once
+            where `order` is "output" or "none". It is a copy there: what it changes stays there; accumulators come
+            back pickled. A buffer whose process dies is processed once more in a fresh one.
 
     Conventions:
         A record is never split, nor made of two sources. What a function keeps of a record stays valid.
@@ -234,26 +248,26 @@ def nbuffer(
     for name, given in (("initial", initial), ("combine", combine), ("log", log)):
         function_or_none(name, given)
     if not callable(progress):
-        flag("progress", progress, ", or a function of bytes done and in all")
+        flag("progress", progress, ", or a function of a StreamProgress")
+    events = ProgressEvents(progress, _interval(progress_every_s))
+    choice("on_workers", on_workers, ("inline", "processes"))
     batch = flag("batch", batch)
     if (initial is None) != (combine is None) or (initial is not None and function is None):
         raise OptionError(
             "initial= and combine= need each other and a function as process=; give all three, or leave out initial= "
             "and combine="
         )
-    if delimiter is not None and prefix is not None:
-        raise OptionError(
-            "delimiter= and prefix= are two ways to tell where a record ends, and only one can be used; leave one of "
-            "them out"
-        )
+    remote = None
+    if on_workers == "processes":
+        if function is None:
+            raise OptionError('on_workers="processes" is for a function, and process= has none; leave on_workers= out')
+        remote = (function if initial is None else AccumulatingFunction(function, initial), shown(function))
     options = {
         "order": order,
         "workers": None if is_auto(workers) else number("workers", workers, 1, "1 to 4096, or 'auto'"),
         "memory": byte_count("memory", memory),
         "buffer": None if buffer is None else byte_count("buffer", buffer),
-        "stride": number("stride", stride, 1, "a whole number of bytes, from 1"),
-        "delimiter": None if delimiter is None else _delimiter(delimiter),
-        "prefix": None if prefix is None else _prefix(prefix),
+        **framing_options(stride, delimiter, prefix, max_length),
         "fair": merge == "fair",
         "ramp": flag("ramp", ramp),
         "eager": flag("eager", eager),
@@ -271,13 +285,15 @@ def nbuffer(
             log(f"begin: {len(sources.streams)} inputs, {len(outputs.streams)} outputs, {process or 'copy'}")
         return outputs.begin()
 
-    with _drawn(progress) as draw:
+    with events as draw:
         report: NBufferReport | None = None
         try:
             done = _nbuffer(
-                sources.streams, begin, len(destinations), spelled, function, batch, initial, combine, options, draw
+                *(sources.streams, begin, len(destinations), spelled, function, batch, initial, combine, options, draw),
+                remote,
             )
             report = _report(done, names)
+            events.end()
         except NBufferError as error:
             found = getattr(error, "_report", None)
             if found is not None:
@@ -297,24 +313,6 @@ def nbuffer(
     return report
 
 
-class _drawn:  # noqa: N801 - used as a function
-    """What native code calls with bytes done and in all; draws a line, calls a function, or is None."""
-
-    def __init__(self, progress: bool | Callable[[int, int], object]) -> None:
-        self._line = ImportProgress("nbuffer") if progress is True else None
-        self._function = progress if callable(progress) else None
-
-    def __enter__(self) -> Callable[[int, int], object] | None:
-        line = self._line
-        if line is not None:
-            return lambda done, total: line(done, total, 0, 0)
-        return self._function
-
-    def __exit__(self, *_: object) -> None:
-        if self._line is not None:
-            self._line.close()
-
-
 def _processors(process: Any) -> tuple[list[str], Callable[..., Any] | None]:
     if process is None:
         return [], None
@@ -328,17 +326,11 @@ def _processors(process: Any) -> tuple[list[str], Callable[..., Any] | None]:
     return names, functions[0] if functions else None
 
 
-def _delimiter(value: Any) -> list[int]:
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise OptionError(f'delimiter={value!r} is refused; give bytes, such as b"\\n" or b"\\r\\n"')
-    return list(bytes(value))
-
-
-def _prefix(text: Any) -> tuple[int, bool]:
-    found = re.fullmatch(r"([<>]?)u([1248])", text) if isinstance(text, str) else None
-    if not found or (not found[1] and found[2] != "1"):
-        raise OptionError(f'prefix={text!r} is refused; give "u1", or "<u2", ">u2", "<u4", ">u4", "<u8" or ">u8"')
-    return int(found[2]), found[1] == ">"
+def _interval(value: object) -> float:
+    found = seconds("progress_every_s=", value)
+    if found < 0:
+        raise OptionError(f"progress_every_s={value!r} is refused; give seconds from 0")
+    return found
 
 
 def _with_dtypes(names: list[str], src: Any) -> list[str]:

@@ -31,13 +31,35 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Streams of bytes that are no signals go through [`nbuf`], with all cores and in bounded memory; [`bytes`] has what can
+//! be computed of them:
+//!
+//! ```
+//! use isochrony::bytes::Chain;
+//! use isochrony::nbuf::{Framing, Input, NativeProcessors, Options, Output, Prefix, run};
+//!
+//! // Three messages, each behind its length, as protobuf delimits them.
+//! let messages = b"\x05hello\x00\x01!";
+//! let options = Options { framing: Framing::Prefixed(Prefix::varint()), ..Options::default() };
+//! let processors = NativeProcessors::parse(&["sha256"])?;
+//! let mut copy = Vec::new();
+//! let outputs = vec![Output::writer(&mut copy)];
+//! let report = run(&options, vec![Input::bytes(messages)], &processors, outputs, &mut |_| true)?;
+//! assert_eq!((report.records, &copy[..]), (3, &messages[..]));
+//! let (name, digest) = &processors.outcomes()[0];
+//! assert_eq!((name.as_str(), digest), ("sha256", &Chain::parse(&["sha256"])?.run(messages)?[0]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`], [`flow`],
-//! [`live`], [`tasklets`].
+//! [`live`], [`tasklets`], [`nbuf`], [`bytes`].
 
+pub use isochrony_bytes as bytes;
 pub use isochrony_expr as expr;
 pub use isochrony_flow as flow;
 pub use isochrony_ingest as ingest;
 pub use isochrony_live as live;
+pub use isochrony_nbuf as nbuf;
 pub use isochrony_segment as segment;
 pub use isochrony_store as store;
 pub use isochrony_tasklets as tasklets;

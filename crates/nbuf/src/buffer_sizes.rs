@@ -14,6 +14,7 @@ use isochrony_segment::{free_memory, has_free_memory};
 use crate::error::NbufError;
 use crate::framing::Framing;
 use crate::options::Options;
+use crate::prefix::LengthEncoding;
 
 /// Large enough that turns cost nothing, small enough to stay in the cache until processed.
 const DEFAULT_FILL_BYTES: usize = 1 << 20;
@@ -232,10 +233,13 @@ fn checked_stride(framing: &Framing) -> Result<usize, NbufError> {
         Framing::Delimited(delimiter) if delimiter.is_empty() => {
             illegal("delimiter", "nothing".into(), "one byte or more")
         }
-        Framing::Prefixed(prefix) if ![1, 2, 4, 8].contains(&prefix.bytes) => {
-            illegal("prefix", prefix.bytes.to_string(), "1, 2, 4 or 8 bytes")
-        }
-        _ => Ok(1),
+        Framing::Prefixed(prefix) => match prefix.encoding {
+            LengthEncoding::Fixed { bytes, .. } if ![1, 2, 4, 8].contains(&bytes) => {
+                illegal("prefix", bytes.to_string(), "1, 2, 4 or 8 bytes")
+            }
+            _ => Ok(1),
+        },
+        Framing::Delimited(_) => Ok(1),
     }
 }
 

@@ -8,6 +8,7 @@ use isochrony_bytes::BytesError;
 pub use isochrony_runtime::Cause;
 use isochrony_runtime::panic_message;
 
+use crate::prefix::PrefixFault;
 use crate::report::Report;
 
 /// An error of this crate: what, where, and how to fix it.
@@ -54,6 +55,16 @@ pub enum NbufError {
         length: Option<u64>,
         /// Bytes of a buffer.
         buffer: usize,
+    },
+    /// The length prefix of a record is malformed or above the limit.
+    #[error("input {input}: the length prefix at byte {offset} {fault}")]
+    Prefix {
+        /// Number of the input.
+        input: usize,
+        /// Offset of the prefix in it.
+        offset: u64,
+        /// What is wrong with it.
+        fault: PrefixFault,
     },
     /// An input cannot be read.
     #[error(
@@ -156,6 +167,7 @@ impl NbufError {
             Self::Option { .. } => "nbuf_option",
             Self::Memory { .. } => "nbuf_memory",
             Self::Record { .. } => "nbuf_record",
+            Self::Prefix { .. } => "nbuf_prefix",
             Self::Read { .. } => "nbuf_read",
             Self::Process { .. } => "nbuf_process",
             Self::Write { .. } => "nbuf_write",
@@ -169,6 +181,7 @@ impl NbufError {
     pub fn offset(&self) -> Option<u64> {
         match self {
             Self::Record { offset, .. }
+            | Self::Prefix { offset, .. }
             | Self::Read { offset, .. }
             | Self::Process { offset, .. } => Some(*offset),
             Self::Write { written, .. } => Some(*written),
@@ -271,7 +284,7 @@ mod tests {
     #[test]
     fn every_message_says_what_where_and_how_to_mend_it() {
         let full = || io::Error::from_raw_os_error(libc::ENOSPC);
-        let examples: [(NbufError, &[&str]); 11] = [
+        let examples: [(NbufError, &[&str]); 13] = [
             (
                 NbufError::Option {
                     option: "stride",
@@ -308,6 +321,29 @@ mod tests {
                 &[
                     "does not end within a buffer of 4096 bytes",
                     "check the framing",
+                ],
+            ),
+            (
+                NbufError::Prefix {
+                    input: 2,
+                    offset: 18,
+                    fault: PrefixFault::Overlong,
+                },
+                &["input 2", "byte 18 is no varint", "check that"],
+            ),
+            (
+                NbufError::Prefix {
+                    input: 0,
+                    offset: 5,
+                    fault: PrefixFault::AboveLimit {
+                        length: 9,
+                        max_length: 8,
+                    },
+                },
+                &[
+                    "byte 5 gives a length of 9 bytes",
+                    "max_length=8",
+                    "larger max_length",
                 ],
             ),
             (
@@ -380,6 +416,6 @@ mod tests {
             assert!(words.iter().all(|word| text.contains(word)), "{text}");
         }
         codes.dedup();
-        assert_eq!(codes.len(), 8, "a code for each kind");
+        assert_eq!(codes.len(), 9, "a code for each kind");
     }
 }

@@ -2,6 +2,8 @@
 
 use memchr::memmem;
 
+use crate::prefix::{Prefix, PrefixFault};
+
 /// How a stream divides into records. A record includes its delimiter or prefix, so concatenated records have the same
 /// framing. An input's last record may be short.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,15 +17,6 @@ pub enum Framing {
     Prefixed(Prefix),
 }
 
-/// The length prefix of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefix {
-    /// Its size: 1, 2, 4 or 8.
-    pub bytes: usize,
-    /// Most significant byte first.
-    pub big_endian: bool,
-}
-
 /// Relative to the record's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecordEnd {
@@ -32,27 +25,13 @@ enum RecordEnd {
     Beyond(Option<u64>),
 }
 
-impl Prefix {
-    /// Length of the record, prefix included. Saturates.
-    fn length(self, bytes: &[u8]) -> Option<u64> {
-        let digits = bytes.get(..self.bytes)?;
-        let add = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
-        let follow = if self.big_endian {
-            digits.iter().fold(0, add)
-        } else {
-            digits.iter().rev().fold(0, add)
-        };
-        Some(follow.saturating_add(self.bytes as u64))
-    }
-}
-
 impl Framing {
     /// The shortest buffer that can hold a record, as far as known.
     pub(crate) fn shortest_buffer(&self) -> usize {
         match self {
             Self::Stride(stride) => *stride,
             Self::Delimited(delimiter) => delimiter.len(),
-            Self::Prefixed(prefix) => prefix.bytes,
+            Self::Prefixed(prefix) => prefix.min_bytes(),
         }
     }
 
@@ -71,7 +50,8 @@ impl Framing {
                 [byte] => memchr::memchr(*byte, bytes).map(|at| at as u64 + 1),
                 _ => memmem::find(bytes, delimiter).map(|at| (at + delimiter.len()) as u64),
             },
-            Self::Prefixed(prefix) => prefix.length(bytes),
+            // A record with a faulty prefix has no end.
+            Self::Prefixed(prefix) => prefix.record_length(bytes).unwrap_or(None),
         };
         match end {
             Some(end) if end <= bytes.len() as u64 => RecordEnd::Within(end as usize),
@@ -106,6 +86,14 @@ impl Framing {
         match self.end(bytes) {
             RecordEnd::Within(length) => Some(length as u64),
             RecordEnd::Beyond(length) => length,
+        }
+    }
+
+    /// What is wrong with the prefix of the first record.
+    pub(crate) fn prefix_fault(&self, bytes: &[u8]) -> Option<PrefixFault> {
+        match self {
+            Self::Prefixed(prefix) => prefix.record_length(bytes).err(),
+            _ => None,
         }
     }
 
@@ -191,10 +179,7 @@ mod tests {
 
     #[test]
     fn a_prefix_tells_the_length() {
-        let little = Framing::Prefixed(Prefix {
-            bytes: 2,
-            big_endian: false,
-        });
+        let little = Framing::Prefixed(Prefix::little_endian(2));
         let bytes = [1, 0, 9, 0, 0, 3, 0, 7];
         assert_eq!(
             records(&little, &bytes),
@@ -203,10 +188,7 @@ mod tests {
         assert_eq!(little.whole(&bytes), 5);
         assert_eq!(little.announced(&bytes[5..]), Some(5));
         assert_eq!(little.announced(&[1]), None);
-        let big = Framing::Prefixed(Prefix {
-            bytes: 8,
-            big_endian: true,
-        });
+        let big = Framing::Prefixed(Prefix::big_endian(8));
         assert_eq!(big.announced(&[255; 8]), Some(u64::MAX));
         assert_eq!(big.whole(&[255; 9]), 0);
     }

@@ -53,6 +53,7 @@ mod input;
 mod native;
 mod options;
 mod output;
+mod prefix;
 mod processor;
 mod record_reader;
 mod report;
@@ -67,12 +68,13 @@ use isochrony_runtime::sync;
 
 pub use buffer_output::BufferOutput;
 pub use error::{Cause, LocatedError, NbufError, StoppedError, StreamFailure};
-pub use framing::{Framing, Prefix, Records};
+pub use framing::{Framing, Records};
 pub use input::Input;
 pub use isochrony_runtime::{Progress, WorkerReport};
 pub use native::NativeProcessors;
 pub use options::{Merge, Options, Order};
 pub use output::Output;
+pub use prefix::{Prefix, PrefixFault};
 pub use processor::{BlockProcessor, Identity, PerRecord, RecordBlock};
 pub use report::{
     InputReport, OutputReport, Report, StateSpan, StateTimes, StreamWorkerReport, WorkerState,

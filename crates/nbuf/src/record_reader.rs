@@ -8,6 +8,7 @@ use crate::descriptor;
 use crate::error::NbufError;
 use crate::framing::{Framing, Records};
 use crate::input::{Input, InputKind};
+use crate::prefix::PrefixFault;
 
 pub(crate) struct RecordReader<'r> {
     pub(crate) input: Input<'r>,
@@ -68,6 +69,14 @@ impl RecordReader<'_> {
         }
     }
 
+    fn prefix_error(&self, input: usize, fault: PrefixFault) -> NbufError {
+        NbufError::Prefix {
+            input,
+            offset: self.position,
+            fault,
+        }
+    }
+
     /// The length of whole records at the front of input memory, about `fill` bytes.
     pub(crate) fn records_in_memory(
         &mut self,
@@ -77,6 +86,9 @@ impl RecordReader<'_> {
         rest: &[u8],
         fill: usize,
     ) -> Result<usize, NbufError> {
+        if let Some(fault) = framing.prefix_fault(rest) {
+            return Err(self.prefix_error(index, fault));
+        }
         if rest.len() <= fill {
             return Ok(self.last_records(framing, rest));
         }
@@ -116,9 +128,13 @@ impl RecordReader<'_> {
         self.last_records(framing, rest)
     }
 
-    /// The length of an input's rest. Notes whether its last record is short.
+    /// The length of an input's rest, up to a faulty prefix. Notes whether its last record is short.
     pub(crate) fn last_records(&mut self, framing: &Framing, rest: &[u8]) -> usize {
-        let short = rest.len() - framing.whole(rest);
+        let whole = framing.whole(rest);
+        if framing.prefix_fault(&rest[whole..]).is_some() {
+            return whole;
+        }
+        let short = rest.len() - whole;
         // If nothing is left, the last record was noted before.
         if !rest.is_empty() {
             self.short_record = Some(short as u64).filter(|short| *short > 0);
@@ -146,6 +162,9 @@ impl RecordReader<'_> {
         grow_to(buffer, fill).map_err(|why| self.error(index, why))?;
         buffer[..length].copy_from_slice(&self.carry);
         self.carry.clear();
+        if let Some(fault) = framing.prefix_fault(&buffer[..length]) {
+            return Err(self.prefix_error(index, fault));
+        }
         let mut end = false;
         loop {
             let mut more = true;
@@ -159,14 +178,17 @@ impl RecordReader<'_> {
                 }
             }
             let read = &buffer[..length];
+            if let Some(fault) = framing.prefix_fault(read) {
+                return Err(self.prefix_error(index, fault));
+            }
             let whole = if end {
                 self.last_records(framing, read)
             } else {
                 framing.whole(read)
             };
             if whole > 0 {
-                // A pipe reports its end again, a terminal may not.
-                self.ended = end;
+                // A pipe reports its end again, a terminal may not. A faulty prefix is left after the last records.
+                self.ended = end && whole == length;
                 self.carry_over(index, &read[whole..])?;
                 return Ok(FillOutcome::Records(whole));
             }

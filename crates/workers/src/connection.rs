@@ -107,8 +107,14 @@ impl Connection {
 
     fn receive(&mut self, check: InterruptCheck<'_>) -> Result<Response, ProcessError> {
         let mut response = wire::receive(&mut self.socket, check)?;
-        if let Response::Raised { exception, .. } = &mut response {
-            exception.pid = self.pid;
+        match &mut response {
+            Response::Raised { exception, .. } => exception.pid = self.pid,
+            Response::RecordsDone { result, .. } => {
+                if let Some(exception) = &mut result.failure {
+                    exception.pid = self.pid;
+                }
+            }
+            _ => {}
         }
         Ok(response)
     }

@@ -29,6 +29,7 @@ mod function;
 mod parent_watch;
 mod pool;
 mod process;
+mod records;
 mod remote_function;
 mod report;
 mod shared_memory;
@@ -43,6 +44,7 @@ pub use function::{Encoding, HostFunction, PortableFunction, SerializedFunction}
 pub use parent_watch::kill_group_when_closed;
 pub use pool::ProcessPool;
 pub use process::StartCommand;
+pub use records::{RecordCall, RecordPiece, RecordResult};
 pub use remote_function::{CallContext, RemoteFunction};
 pub use report::ProcessReport;
 pub use tasklet::{InputSegment, TaskletCall, TaskletInput, TaskletOutput, TaskletResult};

@@ -9,6 +9,7 @@ use crate::error::{CallError, Cause, ProcessError, RemoteException};
 use crate::function::PortableFunction;
 use crate::pool::ProcessPool;
 use crate::process::WorkerProcess;
+use crate::records::{RecordCall, RecordResult};
 use crate::tasklet::{TaskletCall, TaskletResult};
 use crate::wire::InterruptCheck;
 
@@ -39,6 +40,7 @@ impl CallContext {
 enum WorkUnit {
     Block,
     Tasklet,
+    Records,
 }
 
 impl WorkUnit {
@@ -46,6 +48,7 @@ impl WorkUnit {
         match self {
             Self::Block => "block",
             Self::Tasklet => "tasklet",
+            Self::Records => "buffer of records",
         }
     }
 
@@ -54,6 +57,7 @@ impl WorkUnit {
         match self {
             Self::Block => "windows",
             Self::Tasklet => "tasklets",
+            Self::Records => "buffers",
         }
     }
 }
@@ -92,6 +96,17 @@ impl RemoteFunction {
         context: CallContext,
     ) -> Self {
         Self::new(pool, function, name, context, WorkUnit::Tasklet, true)
+    }
+
+    /// A function of records of a byte stream. A call may be repeated.
+    #[must_use]
+    pub fn of_records(
+        pool: Arc<ProcessPool>,
+        function: Arc<PortableFunction>,
+        name: &str,
+        context: CallContext,
+    ) -> Self {
+        Self::new(pool, function, name, context, WorkUnit::Records, true)
     }
 
     fn new(
@@ -146,6 +161,15 @@ impl RemoteFunction {
 
     /// Like [`call_block`](Self::call_block), with a tasklet's inputs.
     pub fn call_tasklet(&self, call: &TaskletCall<'_>) -> Result<TaskletResult, CallError> {
+        self.call(|process, function, check| {
+            process.call(function, check, |connection, check| {
+                call.send(connection, function.number(), check)
+            })
+        })
+    }
+
+    /// As [`call_block`](Self::call_block), with records. An exception of a record is in the result.
+    pub fn call_records(&self, call: &RecordCall<'_>) -> Result<RecordResult, CallError> {
         self.call(|process, function, check| {
             process.call(function, check, |connection, check| {
                 call.send(connection, function.number(), check)

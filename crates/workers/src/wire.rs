@@ -10,6 +10,7 @@ use std::time::Duration;
 use isochrony_segment::has_free_memory;
 
 use crate::error::{ProcessError, RemoteException};
+use crate::records::{RecordPiece, RecordResult};
 
 /// Interval at which a waiting thread checks the process and the execution.
 pub(crate) const RESPONSE_WAIT: Duration = Duration::from_millis(50);
@@ -18,6 +19,12 @@ pub(crate) const RESPONSE_WAIT: Duration = Duration::from_millis(50);
 pub(crate) const MAX_COPIED: usize = 64 << 10;
 
 const HEADER_LEN: usize = 12;
+
+/// Bytes of a [`RecordPiece`]: `PIECE` in `_worker.py`.
+const PIECE_LEN: u64 = 24;
+
+/// Length of a piece that is the record.
+const RECORD_ITSELF: u64 = u64::MAX;
 
 /// Called at every [`RESPONSE_WAIT`]. An error ends the wait.
 pub(crate) type InterruptCheck<'a> = &'a mut dyn FnMut() -> Result<(), ProcessError>;
@@ -33,6 +40,7 @@ pub(crate) enum Request {
     CallTasklet = 4,
     /// Numbers of functions.
     ForgetFunctions = 5,
+    CallRecords = 6,
 }
 
 /// `keeps_memory`: the function keeps a reference to its input, or the process has no memory.
@@ -59,6 +67,11 @@ pub(crate) enum Response {
         written: Vec<WrittenRange>,
         /// Pickled; None: nothing.
         returned: Option<Vec<u8>>,
+    },
+    RecordsDone {
+        keeps_memory: bool,
+        /// The receiver sets `pid` of the failure.
+        result: RecordResult,
     },
 }
 
@@ -137,18 +150,9 @@ pub(crate) fn decode(kind: u32, body: &[u8]) -> Option<Response> {
         }
         6 => {
             let keeps_memory = fields.flag()?;
-            let lengths = [fields.u64()?, fields.u64()?, fields.u64()?];
-            let [traceback, class, message] = lengths.map(|len| fields.text(len));
             Response::Raised {
                 keeps_memory,
-                exception: RemoteException {
-                    pid: 0,
-                    while_loading: false,
-                    traceback: traceback?,
-                    class: class?,
-                    message: message?,
-                    pickled: fields.0.to_vec(),
-                },
+                exception: fields.exception()?,
             }
         }
         7 => {
@@ -159,6 +163,33 @@ pub(crate) fn decode(kind: u32, body: &[u8]) -> Option<Response> {
                 keeps_memory,
                 written: written.collect(),
                 returned: has_returned.then(|| fields.0.to_vec()),
+            }
+        }
+        8 => {
+            let (keeps_memory, has_accumulator) = (fields.flag()?, fields.flag()?);
+            let has_failure = fields.flag()?;
+            let completed = fields.u64()?;
+            let piece_bytes = fields.u64()?.checked_mul(PIECE_LEN)?;
+            let (accumulator_bytes, bytes) = (fields.u64()?, fields.u64()?);
+            let mut pieces = Fields(fields.bytes(piece_bytes)?);
+            let pieces = std::iter::from_fn(|| pieces.piece()).collect();
+            let accumulator = fields.bytes(accumulator_bytes)?.to_vec();
+            let bytes = fields.bytes(bytes)?.to_vec();
+            let failure = if has_failure {
+                Some(fields.exception()?)
+            } else {
+                None
+            };
+            let result = RecordResult {
+                pieces,
+                bytes,
+                accumulator: has_accumulator.then_some(accumulator),
+                failure,
+                completed,
+            };
+            Response::RecordsDone {
+                keeps_memory,
+                result,
             }
         }
         _ => return None,
@@ -195,6 +226,28 @@ impl<'a> Fields<'a> {
     fn ranges(&mut self) -> Option<&'a [u8]> {
         let len = self.u64()?.checked_mul(size_of::<WrittenRange>() as u64)?;
         self.bytes(len)
+    }
+
+    /// The exception, to the end.
+    fn exception(&mut self) -> Option<RemoteException> {
+        let lengths = [self.u64()?, self.u64()?, self.u64()?];
+        let [traceback, class, message] = lengths.map(|len| self.text(len));
+        Some(RemoteException {
+            pid: 0,
+            while_loading: false,
+            traceback: traceback?,
+            class: class?,
+            message: message?,
+            pickled: self.0.to_vec(),
+        })
+    }
+
+    fn piece(&mut self) -> Option<RecordPiece> {
+        Some(RecordPiece {
+            record: self.u64()?,
+            output: self.u64()?,
+            length: Some(self.u64()?).filter(|length| *length != RECORD_ITSELF),
+        })
     }
 
     fn range(&mut self) -> Option<WrittenRange> {

@@ -1,16 +1,23 @@
-"""``isochrony pipe``: standard input through processors to standard output."""
+"""``isochrony pipe``: a byte stream through processors, between files and standard streams."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..native_errors import OptionError
+from ..native_errors import NBufferError, OptionError
+from ..options import byte_count
+from ..writing import OutputFile, writing
 from .exits import Exit
+from .paths import input_path, output_path
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -21,11 +28,19 @@ EXAMPLES = """examples:
   tar c folder | isochrony pipe zstd > folder.tar.zst
   isochrony pipe --copy blake3 < big > copy
   isochrony pipe --json 'count:needle' < text
+  isochrony pipe zstd sha256 --in big --out big.zst --progress
+  isochrony pipe --json --in messages.bin --prefix varint --max-length 1MB
 
 Processors see the same bytes in one pass. Results go to standard output; to standard error where that has the
 stream itself, which is compressed or converted, copied with --copy, or copied since no processor is named.
-After an error or Ctrl-C, what was written stays, and a line on standard error says that the output is incomplete.
+After an error or Ctrl-C, what was written to standard output stays, and a line on standard error says that the output
+is incomplete; the file of --out is there as a whole or not at all.
+
+A record is never divided between two blocks, nor between two inputs: with --eager whole records are passed on, and what
+a block is compressed to holds whole records. --json counts them.
 """
+
+_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +51,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="such as sha256, crc32c, stats:<i2, zstd:3, gzip, count:TEXT, convert:<i2:<f4; a wrong one lists all",
     )
-    parser.add_argument("--copy", action="store_true", help="write the input to standard output as well")
+    parser.add_argument(
+        "--in",
+        dest="inputs",
+        metavar="F",
+        action="append",
+        type=input_path,
+        help="file to read; several are read one after another, and - is standard input (default: standard input)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="F",
+        type=output_path,
+        help="file to write, which appears when all of it is written (default: standard output)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace the file of --out if it exists")
+    parser.add_argument("--copy", action="store_true", help="write the input to the output as well")
+    framing = parser.add_mutually_exclusive_group()
+    framing.add_argument("--stride", metavar="SIZE", help="size of a record (default: 1024 bytes; 1 byte with --eager)")
+    framing.add_argument(
+        "--delimiter",
+        type=_delimiter,
+        metavar="TEXT",
+        help="text that ends a record; \\n, \\r, \\t, \\0, \\\\ and \\xHH are escapes",
+    )
+    framing.add_argument(
+        "--prefix",
+        metavar="KIND",
+        help="records begin with the length of what follows: u1, <u2, >u2, <u4, >u4, <u8, >u8, or varint as in "
+        "delimited protobuf messages",
+    )
+    parser.add_argument(
+        "--max-length",
+        metavar="SIZE",
+        help="largest legal length of a prefix (default: what --memory holds; 2 GiB - 1 for varint)",
+    )
     parser.add_argument(
         "--memory",
         default="100MB",
@@ -65,14 +114,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--eager", action="store_true", help="process data as soon as they arrive, without waiting for full blocks"
     )
     parser.add_argument(
+        "--progress", action="store_true", help="draw a line with rate and remaining time, on a terminal"
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print results, and what each worker did, as JSON, instead of text"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Process standard input, print results."""
+    """Process the input, print results."""
     from .._native import makes_output
-    from ..nbuffering import nbuffer
 
     names = arguments.processors
     try:
@@ -84,29 +135,23 @@ def run(arguments: argparse.Namespace) -> int:
         makes = makes_output(names)
     except OptionError as error:
         raise UsageError(f"{_named(str(error))}; see isochrony pipe --help") from error
-    streams = arguments.copy or makes or not names
     if arguments.copy and makes:
         raise UsageError(
-            "--copy and one of the processors both write to standard output; leave out --copy, or that processor"
+            "--copy and one of the processors both write to the output; leave out --copy, or that processor"
         )
+    if arguments.force and arguments.out is None:
+        raise UsageError("--force is for the file of --out, and there is none; leave out --force")
+    streams = arguments.copy or makes or not names
     try:
-        report = nbuffer(
-            0,
-            names or None,
-            1 if streams else None,
-            memory=_number(arguments.memory),
-            stride=1 if arguments.eager else 1024,
-            workers=_number(arguments.workers),
-            buffer=None if arguments.buffer is None else _number(arguments.buffer),
-            order=arguments.order,
-            eager=arguments.eager,
-        )
+        with _destination(arguments, streams) as destination:
+            report = _processed(arguments, destination)
     except OptionError as error:
         raise UsageError(_named(str(error))) from error
     except KeyboardInterrupt:
-        print("isochrony: interrupted; the output is incomplete", file=sys.stderr)
+        left = "the output is incomplete" if arguments.out is None else f"{arguments.out} was not written"
+        print(f"isochrony: interrupted; {left}", file=sys.stderr)
         return Exit.INTERRUPTED
-    out = sys.stderr if streams else sys.stdout
+    out = sys.stderr if streams and arguments.out is None else sys.stdout
     if arguments.json:
         print(json.dumps(_plain(report), indent=2), file=out)
         return Exit.OK
@@ -115,9 +160,69 @@ def run(arguments: argparse.Namespace) -> int:
     return Exit.OK
 
 
+@contextlib.contextmanager
+def _destination(arguments: argparse.Namespace, streams: bool) -> Iterator[OutputFile | int | None]:
+    """The file of --out, which gets its name if all goes well; else standard output, or nothing."""
+    if arguments.out is None:
+        yield 1 if streams else None
+        return
+    with writing(arguments.out, replace=arguments.force) as file:
+        try:
+            yield file
+        except NBufferError as error:
+            # What was written of it is removed.
+            head, found, _ = str(error).partition("; the output is incomplete: ")
+            if not found:
+                raise
+            head = head.replace("(OutputFile)", f"({arguments.out})")
+            raise type(error)(f"{head}; {arguments.out} was not written") from error
+
+
+def _processed(arguments: argparse.Namespace, destination: OutputFile | int | None) -> Any:
+    from ..nbuffering import nbuffer
+
+    sources = [0 if path == Path("-") else path for path in arguments.inputs or [Path("-")]]
+    stride = arguments.stride or ("1" if arguments.eager else "1024")
+    return nbuffer(
+        sources,
+        arguments.processors or None,
+        destination,
+        memory=_number(arguments.memory),
+        stride=byte_count("stride", stride),
+        delimiter=arguments.delimiter,
+        prefix=arguments.prefix,
+        max_length=None if arguments.max_length is None else _number(arguments.max_length),
+        workers=_number(arguments.workers),
+        buffer=None if arguments.buffer is None else _number(arguments.buffer),
+        order=arguments.order,
+        eager=arguments.eager,
+        progress=arguments.progress,
+    )
+
+
+def _delimiter(text: str) -> bytes:
+    """The bytes of a text with escapes."""
+    parts = []
+    for plain, escape in re.findall(r"([^\\]+)|\\(x[0-9A-Fa-f]{2}|.?)", text, re.DOTALL):
+        if plain:
+            parts.append(os.fsencode(plain))
+        elif len(escape) == 3:
+            parts.append(bytes([int(escape[1:], 16)]))
+        elif escape in _ESCAPES:
+            parts.append(_ESCAPES[escape])
+        else:
+            raise argparse.ArgumentTypeError(
+                f"'\\{escape}' in {text!r} is no escape; give \\n, \\r, \\t, \\0 or \\xHH, and \\\\ for a backslash"
+            )
+    if not parts:
+        raise argparse.ArgumentTypeError("the text is empty; give one character or more")
+    return b"".join(parts)
+
+
 def _named(text: str) -> str:
     """A message with what are options here as such; what belongs to a processor's name is none."""
-    text = re.sub(r"\b(memory|workers|buffer|order)=", r"--\1 ", text)
+    text = re.sub(r"\b(memory|workers|buffer|order|stride|delimiter|prefix)=", r"--\1 ", text)
+    text = text.replace("max_length=", "--max-length ")
     return re.sub(r"(?<=\s)(\w+)=(?=\S)", r"\1 ", text)
 
 
@@ -157,6 +262,7 @@ def _plain(report: Any) -> dict[str, Any]:
     ]
     return {
         "bytes": report.bytes,
+        "records": report.records,
         "written": sum(output.bytes for output in report.outputs),
         "elapsed_s": report.elapsed_s,
         "buffer_bytes": report.buffer_bytes,

@@ -10,30 +10,65 @@ use isochrony_nbuf::{
 };
 use proptest::prelude::*;
 
+/// How a stream divides into records, as the naive division is told.
+#[derive(Debug, Clone)]
+enum Rule {
+    Stride(usize),
+    Delimited(Vec<u8>),
+    Fixed { bytes: usize, big_endian: bool },
+    Varint,
+}
+
+impl Rule {
+    fn framing(&self) -> Framing {
+        match self {
+            Self::Stride(stride) => Framing::Stride(*stride),
+            Self::Delimited(delimiter) => Framing::Delimited(delimiter.clone()),
+            Self::Fixed { bytes, big_endian } => Framing::Prefixed(if *big_endian {
+                Prefix::big_endian(*bytes)
+            } else {
+                Prefix::little_endian(*bytes)
+            }),
+            Self::Varint => Framing::Prefixed(Prefix::varint()),
+        }
+    }
+
+    fn is_whole(&self, record: &[u8]) -> bool {
+        let (digits, base) = match self {
+            Self::Stride(stride) => return record.len() == *stride,
+            Self::Delimited(delimiter) => return record.ends_with(delimiter),
+            Self::Fixed { bytes, big_endian } => {
+                let Some(prefix) = record.get(..*bytes) else {
+                    return false;
+                };
+                let mut digits = prefix.to_vec();
+                if !big_endian {
+                    digits.reverse();
+                }
+                (digits, 256)
+            }
+            Self::Varint => {
+                let Some(last) = record.iter().position(|byte| *byte < 128) else {
+                    return false;
+                };
+                let prefix = record[..=last].iter().rev();
+                (prefix.map(|byte| byte % 128).collect(), 128)
+            }
+        };
+        let length = digits
+            .iter()
+            .fold(0, |all, digit| all * base + u128::from(*digit));
+        record.len() as u128 == digits.len() as u128 + length
+    }
+}
+
 /// The records of a stream, found byte by byte.
-fn naive(framing: &Framing, bytes: &[u8]) -> Vec<Vec<u8>> {
+fn naive(rule: &Rule, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     let mut record = Vec::new();
     for byte in bytes {
         record.push(*byte);
-        let whole = match framing {
-            Framing::Stride(stride) => record.len() == *stride,
-            Framing::Delimited(delimiter) => record.ends_with(delimiter),
-            Framing::Prefixed(prefix) => {
-                record.len() >= prefix.bytes && {
-                    let mut digits = record[..prefix.bytes].to_vec();
-                    if !prefix.big_endian {
-                        digits.reverse();
-                    }
-                    let follow = digits
-                        .iter()
-                        .fold(0_usize, |all, digit| all * 256 + usize::from(*digit));
-                    record.len() == prefix.bytes + follow
-                }
-            }
-            _ => unreachable!("no other framing"),
-        };
-        if whole {
+        if rule.is_whole(&record) {
             records.push(std::mem::take(&mut record));
         }
     }
@@ -43,13 +78,14 @@ fn naive(framing: &Framing, bytes: &[u8]) -> Vec<Vec<u8>> {
     records
 }
 
-fn framings() -> impl Strategy<Value = Framing> {
+fn rules() -> impl Strategy<Value = Rule> {
     prop_oneof![
-        (1_usize..40).prop_map(Framing::Stride),
+        (1_usize..40).prop_map(Rule::Stride),
         prop::sample::select(vec![&b"\n"[..], b"aa", b"\r\n", b"aba"])
-            .prop_map(|delimiter| Framing::Delimited(delimiter.to_vec())),
+            .prop_map(|delimiter| Rule::Delimited(delimiter.to_vec())),
         (prop::sample::select(vec![1, 2]), any::<bool>())
-            .prop_map(|(bytes, big_endian)| Framing::Prefixed(Prefix { bytes, big_endian })),
+            .prop_map(|(bytes, big_endian)| Rule::Fixed { bytes, big_endian }),
+        Just(Rule::Varint),
     ]
 }
 
@@ -64,7 +100,7 @@ proptest! {
 
     #[test]
     fn any_cutting_gives_the_naive_records(
-        framing in framings(), bytes in streams(), seed in any::<u64>(), workers in 1_usize..4, lent in any::<bool>(),
+        rule in rules(), bytes in streams(), seed in any::<u64>(), workers in 1_usize..4, lent in any::<bool>(),
         eager in any::<bool>(),
     ) {
         let seen = Mutex::new(Vec::new());
@@ -76,12 +112,12 @@ proptest! {
             order: Order::Both,
             workers: Some(workers),
             memory: 1 << 20,
-            framing: framing.clone(),
+            framing: rule.framing(),
             eager,
             ..Options::default()
         };
         // Buffers of a few records; they grow for longer records, up to 64 KiB.
-        let options = Options { buffer: framing_buffer(&framing), ..options };
+        let options = Options { buffer: small_buffer(&rule), ..options };
         let mut output = Vec::new();
         let input = if lent {
             Input::bytes(&bytes)
@@ -90,7 +126,7 @@ proptest! {
         };
         let done = run_unwatched(&options, vec![input], &note, vec![Output::writer(&mut output)]);
         let report = done.map_err(|failure| TestCaseError::fail(failure.to_string()))?;
-        let wanted = naive(&framing, &bytes);
+        let wanted = naive(&rule, &bytes);
         prop_assert_eq!(report.records, wanted.len() as u64);
         prop_assert_eq!(seen.into_inner().expect("no panic"), wanted);
         prop_assert!(output == bytes);
@@ -98,10 +134,10 @@ proptest! {
 }
 
 /// Small buffers for small records.
-fn framing_buffer(framing: &Framing) -> Option<usize> {
-    match framing {
-        Framing::Stride(stride) => Some(stride * 3 + 1),
-        Framing::Delimited(_) => Some(700),
+fn small_buffer(rule: &Rule) -> Option<usize> {
+    match rule {
+        Rule::Stride(stride) => Some(stride * 3 + 1),
+        Rule::Delimited(_) => Some(700),
         _ => None,
     }
 }
@@ -139,12 +175,13 @@ fn a_record_larger_than_a_buffer_is_an_error_that_names_it() {
         ),
         "{error}"
     );
-    let prefix = Prefix {
-        bytes: 4,
-        big_endian: true,
-    };
     let bytes = [0, 0, 0, 1, 7, 0x7f, 0, 0, 0, 1, 2, 3];
-    let error = failure(Framing::Prefixed(prefix), None, 1 << 20, &bytes);
+    let error = failure(
+        Framing::Prefixed(Prefix::big_endian(4)),
+        None,
+        1 << 20,
+        &bytes,
+    );
     let NbufError::Record {
         offset: 5,
         length: Some(length),
@@ -185,16 +222,10 @@ fn a_long_record_may_use_the_memory_that_is_left() {
 
 #[test]
 fn illegal_options_are_refused() {
-    let prefix = |bytes| {
-        Framing::Prefixed(Prefix {
-            bytes,
-            big_endian: true,
-        })
-    };
     for (framing, buffer, workers) in [
         (Framing::Stride(0), None, None),
         (Framing::Delimited(vec![]), None, None),
-        (prefix(3), None, None),
+        (Framing::Prefixed(Prefix::big_endian(3)), None, None),
         (Framing::Stride(100), Some(99), None),
         (Framing::Stride(100), None, Some(0)),
         (Framing::Stride(100), None, Some(1_000_000)),

@@ -10,6 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyTuple};
 
+use super::remote::{RemoteCalls, RemoteWorker};
 use super::streams::bytes;
 use crate::memory::slice;
 
@@ -18,6 +19,8 @@ pub(super) struct Function {
     pub(super) batch: bool,
     /// Functions that create a buffer's accumulator, and that add it to the stream's.
     pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
+    /// Where worker processes call it.
+    pub(super) remote: Option<RemoteCalls>,
     /// A view of each input in memory.
     pub(super) views: Vec<Option<Py<PyAny>>>,
     pub(super) total: Mutex<Option<Py<PyAny>>>,
@@ -29,10 +32,14 @@ pub(super) type Accumulator = Option<Py<PyAny>>;
 impl Function {
     pub(super) fn execute(
         &self,
+        remote: &mut Option<RemoteWorker>,
         sum: &mut Accumulator,
         block: &RecordBlock<'_>,
         out: &mut BufferOutput<'_>,
     ) -> Result<(), Cause> {
+        if let Some(remote) = remote {
+            return remote.execute(self.batch, sum, block, out);
+        }
         crate::interpreter::attach(|py| {
             let all = self.view(py, block)?;
             if let Some((initial, _)) = &self.sums {

@@ -6,6 +6,7 @@
 mod function;
 mod outcome;
 mod process;
+mod remote;
 mod streams;
 
 use std::time::Duration;
@@ -14,11 +15,13 @@ use isochrony_nbuf::{
     Framing, Input, Merge, Options, Order, Output, Prefix, Progress, Report, StreamFailure, check,
     run,
 };
+use isochrony_runtime::Interrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Error, Result};
 use process::Processor;
+use remote::RemoteCalls;
 
 /// Validated by Python.
 #[derive(FromPyObject)]
@@ -30,7 +33,9 @@ pub(crate) struct NBufferOptions {
     buffer: Option<usize>,
     stride: Option<usize>,
     delimiter: Option<Vec<u8>>,
+    /// Bytes, and whether the most significant comes first; 0 bytes: a varint.
     prefix: Option<(usize, bool)>,
+    max_length: Option<u64>,
     fair: bool,
     ramp: bool,
     eager: bool,
@@ -41,7 +46,17 @@ impl NBufferOptions {
     fn options(self) -> Options {
         let framing = match (self.delimiter, self.prefix) {
             (Some(delimiter), _) => Framing::Delimited(delimiter),
-            (None, Some((bytes, big_endian))) => Framing::Prefixed(Prefix { bytes, big_endian }),
+            (None, Some((bytes, big_endian))) => {
+                let prefix = match (bytes, big_endian) {
+                    (0, _) => Prefix::varint(),
+                    (_, false) => Prefix::little_endian(bytes),
+                    (_, true) => Prefix::big_endian(bytes),
+                };
+                Framing::Prefixed(match self.max_length {
+                    Some(max_length) => prefix.with_max_length(max_length),
+                    None => prefix,
+                })
+            }
             (None, None) => Framing::Stride(self.stride.unwrap_or(1024)),
         };
         let order = match self.order.as_str() {
@@ -68,9 +83,10 @@ impl NBufferOptions {
     }
 }
 
-/// Runs `isochrony.nbuffer`. `outputs` creates the outputs once all else is validated.
+/// Runs `isochrony.nbuffer`. `outputs` creates the outputs once all else is validated. `remote` is what worker processes
+/// call, with its name; None: `function` is called in this process.
 #[pyfunction]
-#[pyo3(signature = (inputs, outputs, destinations, processors, function, batch, initial, combine, options, progress))]
+#[pyo3(signature = (inputs, outputs, destinations, processors, function, batch, initial, combine, options, progress, remote=None))]
 #[allow(clippy::too_many_arguments)] // Called from one place.
 pub(crate) fn nbuffer<'py>(
     py: Python<'py>,
@@ -84,16 +100,39 @@ pub(crate) fn nbuffer<'py>(
     combine: Option<Py<PyAny>>,
     options: NBufferOptions,
     progress: Option<Py<PyAny>>,
+    remote: Option<(Py<PyAny>, String)>,
 ) -> Result<Bound<'py, PyDict>> {
     let options = options.options();
+    let interrupt = Interrupt::default();
+    let remote = remote
+        .map(|(function, name)| {
+            RemoteCalls::new(function, name, options.workers, interrupt.clone())
+        })
+        .transpose()?;
     let memory = streams::adopt_memory(&inputs)?;
     let views = streams::read_only_views(&inputs)?;
-    let processor = Processor::new(&processors, function, batch, initial, combine, views)?;
+    let processor = Processor::new(
+        &processors,
+        function,
+        batch,
+        initial,
+        combine,
+        remote,
+        views,
+    )?;
     let inputs = streams::inputs(inputs, &memory)?;
     check(&options, &inputs, &processor, destinations)?;
     let outputs: Vec<streams::OutputStream<'py>> = outputs.call0()?.extract()?;
     let outputs = streams::outputs(outputs)?;
-    let (done, raised) = watched(py, &options, inputs, &processor, outputs, progress.as_ref());
+    let (done, raised) = watched(
+        py,
+        &options,
+        inputs,
+        &processor,
+        outputs,
+        progress.as_ref(),
+        &interrupt,
+    );
     if let Some(error) = raised {
         return Err(error.into());
     }
@@ -122,6 +161,7 @@ fn watched(
     processor: &Processor,
     outputs: Vec<Output<'_>>,
     progress: Option<&Py<PyAny>>,
+    interrupt: &Interrupt,
 ) -> (std::result::Result<Report, StreamFailure>, Option<PyErr>) {
     crate::interpreter::detach(py, || {
         let mut raised = None;
@@ -140,9 +180,13 @@ fn watched(
                 }
             });
             raised = looked.err();
+            if raised.is_some() {
+                interrupt.request();
+            }
             raised.is_none()
         };
         let done = run(options, inputs, processor, outputs, &mut watch);
+        processor.close();
         (done, raised)
     })
 }

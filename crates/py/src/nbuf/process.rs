@@ -9,6 +9,7 @@ use isochrony_nbuf::{
 use pyo3::prelude::*;
 
 use super::function::{Accumulator, Function};
+use super::remote::{RemoteCalls, RemoteWorker};
 use crate::errors::{PackageError, Result};
 
 pub(super) struct Processor {
@@ -33,6 +34,7 @@ impl Processor {
         batch: bool,
         initial: Option<Py<PyAny>>,
         combine: Option<Py<PyAny>>,
+        remote: Option<RemoteCalls>,
         views: Vec<Option<Py<PyAny>>>,
     ) -> Result<Self> {
         let mut native = parse(names)?;
@@ -40,6 +42,7 @@ impl Processor {
             function,
             batch,
             sums: initial.zip(combine),
+            remote,
             views,
             total: Mutex::new(None),
         });
@@ -71,6 +74,13 @@ impl Processor {
             .map_or(Ok(None), |function| function.total(py, complete))
     }
 
+    /// Ends worker processes.
+    pub(super) fn close(&self) {
+        if let Some(remote) = self.function.as_ref().and_then(|one| one.remote.as_ref()) {
+            remote.close();
+        }
+    }
+
     fn native_lanes(&self) -> usize {
         self.native.as_ref().map_or(0, BlockProcessor::lanes)
     }
@@ -78,6 +88,7 @@ impl Processor {
 
 pub(super) struct Scratch {
     native: Option<<NativeProcessors as BlockProcessor>::Scratch>,
+    remote: Option<RemoteWorker>,
     sum: Accumulator,
 }
 
@@ -87,6 +98,8 @@ impl BlockProcessor for Processor {
     fn new_scratch(&self) -> Scratch {
         Scratch {
             native: self.native.as_ref().map(BlockProcessor::new_scratch),
+            remote: (self.function.as_ref())
+                .and_then(|function| function.remote.as_ref().map(RemoteCalls::worker)),
             sum: None,
         }
     }
@@ -101,7 +114,9 @@ impl BlockProcessor for Processor {
             native.execute(parts, block, out)?;
         }
         match (&self.function, &self.native) {
-            (Some(function), _) => function.execute(&mut scratch.sum, block, out),
+            (Some(function), _) => {
+                function.execute(&mut scratch.remote, &mut scratch.sum, block, out)
+            }
             (None, Some(_)) => Ok(()),
             (None, None) => Identity.execute(&mut (), block, out),
         }
@@ -149,8 +164,13 @@ impl BlockProcessor for Processor {
             .native
             .as_ref()
             .map_or(0, |native| native.scratch_bytes(buffer));
-        // A function sees a copy.
-        native + if self.function.is_some() { buffer } else { 0 }
+        // A function sees a copy; what a worker process returns comes in memory of its own.
+        let copies = match &self.function {
+            None => 0,
+            Some(Function { remote: None, .. }) => 1,
+            Some(_) => 2,
+        };
+        native + copies * buffer
     }
 
     fn shared_bytes(&self) -> usize {

@@ -3,6 +3,7 @@
 mod connection;
 mod messages;
 mod pool;
+mod records;
 mod wire;
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Sums that may be begun anywhere on a grid and appended to those before, with the bits of one pass.
+//! Sums that can begin at any multiple of a grain, and be appended, with the same bits as in one pass.
 
 use bytemuck::{Pod, Zeroable};
 use isochrony_dsp::stats::{Accumulator, Statistic, Summary};
@@ -6,47 +6,49 @@ use isochrony_dsp::stats::{Accumulator, Statistic, Summary};
 use crate::Value;
 use crate::tree::{MOST_NODES, Tree};
 
-/// Samples that floats are summed over in one go: wide enough that combining costs little.
+/// Samples per leaf of floating-point sums: combining leaves costs little.
 const LEAF: u64 = 4096;
 
 /// A sample type with statistics.
-pub(super) trait Gathered: Statistic<Extreme = Self> + Pod + Zeroable + Send + Sync {
-    type Gather: Gather<Self>;
+pub(super) trait StatisticSample:
+    Statistic<Extreme = Self> + Pod + Zeroable + Send + Sync
+{
+    type Sums: GridSums<Self>;
 
-    /// The sample as a field of a result.
+    /// The sample as a result's value.
     fn value(self) -> Value;
 }
 
-/// Sums of a stretch of the stream.
-pub(super) trait Gather<T: Statistic>: Default + Send + 'static {
-    /// Stretches that are appended begin and end at multiples of this many samples.
+/// Sums of a range of the stream.
+pub(super) trait GridSums<T: Statistic>: Default + Send + 'static {
+    /// Appended ranges begin and end at multiples of so many samples.
     const GRAIN: u64;
-    /// Bytes on the heap, at most.
+    /// Upper bound of the heap.
     const HEAP: usize;
 
-    /// Forgets all; the next sample is the one with this number.
+    /// Resets it; the next sample has this number.
     fn begin(&mut self, sample: u64);
     fn push(&mut self, samples: &[T]);
-    /// Adds what was gathered from here on, between two lines of the grid.
+    /// Appends the sums of the range that follows.
     fn append(&mut self, later: &Self);
     fn summary(&self) -> Summary<T::Extreme>;
 }
 
-/// Integers up to 32 bits: exact, so there is no grid.
+/// Integers of up to 32 bits: exact, so any grain will do.
 #[derive(Default)]
 pub(super) struct Exact<T: Statistic>(Accumulator<T>);
 
 macro_rules! exact {
     ($($type:ty)*) => {$(
-        impl Gathered for $type {
-            type Gather = Exact<Self>;
+        impl StatisticSample for $type {
+            type Sums = Exact<Self>;
 
             fn value(self) -> Value {
                 Value::Int(i128::from(self))
             }
         }
 
-        impl Gather<$type> for Exact<$type> {
+        impl GridSums<$type> for Exact<$type> {
             const GRAIN: u64 = 1;
             const HEAP: usize = 0;
 
@@ -71,9 +73,9 @@ macro_rules! exact {
 
 exact!(i8 i16 i32 u8 u16 u32);
 
-/// Floats and 64-bit integers: leaves that combine as a binary tree over the stream.
+/// Floats and 64-bit integers: leaves, combined as a binary tree over the stream.
 pub(super) struct Leaves<T: Statistic> {
-    /// Number of the next sample in the stream.
+    /// Number of the next sample.
     next: u64,
     open: Accumulator<T>,
     tree: Tree<Summary<T::Extreme>>,
@@ -89,7 +91,7 @@ impl<T: Statistic> Default for Leaves<T> {
     }
 }
 
-impl<T: Statistic> Gather<T> for Leaves<T> {
+impl<T: Statistic> GridSums<T> for Leaves<T> {
     const GRAIN: u64 = LEAF;
     const HEAP: usize = MOST_NODES * (size_of::<Summary<T::Extreme>>() + 16);
 
@@ -129,24 +131,24 @@ impl<T: Statistic> Gather<T> for Leaves<T> {
     }
 }
 
-impl Gathered for i64 {
-    type Gather = Leaves<Self>;
+impl StatisticSample for i64 {
+    type Sums = Leaves<Self>;
 
     fn value(self) -> Value {
         Value::Int(i128::from(self))
     }
 }
 
-impl Gathered for f32 {
-    type Gather = Leaves<Self>;
+impl StatisticSample for f32 {
+    type Sums = Leaves<Self>;
 
     fn value(self) -> Value {
         Value::Float(f64::from(self))
     }
 }
 
-impl Gathered for f64 {
-    type Gather = Leaves<Self>;
+impl StatisticSample for f64 {
+    type Sums = Leaves<Self>;
 
     fn value(self) -> Value {
         Value::Float(self)
