@@ -45,6 +45,8 @@ pub struct Needs {
     pub output: bool,
     /// `join` may say [`Joined::Again`].
     pub again: bool,
+    /// Output is cut into frames as the stream is into buffers, so other cuts make other bytes.
+    pub frames: bool,
 }
 
 /// The bytes that a buffer became, in two halves. Cleared, never freed, between buffers.

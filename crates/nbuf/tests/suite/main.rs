@@ -10,3 +10,4 @@ mod native;
 mod orders;
 mod several;
 mod table2;
+mod tuned;
