@@ -6,6 +6,7 @@ mod in_memory;
 mod killed;
 mod now;
 mod refused;
+mod tuned;
 
 use std::ops::Range;
 use std::path::Path;
