@@ -122,6 +122,7 @@ impl Chain {
             chain.needs.ordered |= needs.ordered;
             chain.needs.output |= needs.output;
             chain.needs.again |= needs.again;
+            chain.needs.frames |= needs.frames;
             chain.entries.push(Entry {
                 name,
                 processor,

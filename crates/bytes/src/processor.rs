@@ -45,6 +45,8 @@ pub struct Needs {
     pub output: bool,
     /// `join` may return [`JoinOutcome::Again`].
     pub again: bool,
+    /// Output is cut into frames as the stream is into buffers, so other cuts make other bytes.
+    pub frames: bool,
 }
 
 /// A buffer's output, in two halves. Keeps its memory from buffer to buffer.

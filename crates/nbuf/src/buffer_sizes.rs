@@ -62,7 +62,7 @@ pub(crate) struct BufferSizes {
 }
 
 impl MemoryNeeds<'_> {
-    fn staging_bytes(&self, fill: usize) -> usize {
+    pub(crate) fn staging_bytes(&self, fill: usize) -> usize {
         if self.staging && self.has_outputs {
             fill
         } else {
@@ -70,7 +70,7 @@ impl MemoryNeeds<'_> {
         }
     }
 
-    fn bytes(&self, workers: usize, fill: usize, capacity: usize) -> usize {
+    pub(crate) fn bytes(&self, workers: usize, fill: usize, capacity: usize) -> usize {
         let buffer = if self.buffers { capacity } else { 0 };
         buffer
             .saturating_add(self.staging_bytes(fill))
@@ -81,7 +81,13 @@ impl MemoryNeeds<'_> {
     }
 
     /// The longest record in input memory: it needs scratch, but no buffer.
-    fn max_borrowed(&self, workers: usize, fill: usize, capacity: usize, limit: usize) -> usize {
+    pub(crate) fn max_borrowed(
+        &self,
+        workers: usize,
+        fill: usize,
+        capacity: usize,
+        limit: usize,
+    ) -> usize {
         let rest = limit.saturating_sub(self.bytes(workers, fill, capacity));
         let usual = (self.scratch_bytes)(capacity);
         let fits = |length| {
@@ -185,6 +191,11 @@ impl BufferSizes {
             ramp: options.ramp,
             stride,
         })
+    }
+
+    /// Whole strides of about so many bytes.
+    pub(crate) fn aligned(&self, bytes: usize) -> usize {
+        (bytes - bytes % self.stride).max(self.stride)
     }
 
     pub(crate) fn fill_of(&self, number: u64) -> usize {

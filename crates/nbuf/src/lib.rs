@@ -20,6 +20,7 @@
 //! - **Records** ([`Framing`]) are never split. The last one of an input may be short.
 //! - **Memory** ([`Options::memory`]) bounds buffers, staged output and what processors need; see `buffer_sizes`. Input
 //!   memory is processed in place.
+//! - **Tuning** ([`Options::tuning`]) changes workers and buffers while the stream is processed; see `tuning`.
 //! - **Accumulators** of a block are joined to the stream's in stream order ([`BlockProcessor::join`]), so that results
 //!   do not depend on the number of workers.
 //! - **Outputs** ([`Output`]): none, one or several; see [`BufferOutput`].
@@ -61,6 +62,8 @@ mod run;
 mod shared_outputs;
 mod staging;
 mod stream_reader;
+mod tunable_sizes;
+mod tuning;
 mod turns;
 mod worker;
 
@@ -71,6 +74,7 @@ pub use error::{Cause, LocatedError, NbufError, StoppedError, StreamFailure};
 pub use framing::{Framing, Records};
 pub use input::Input;
 pub use isochrony_runtime::{Progress, WorkerReport};
+pub use isochrony_tune::{TuningMode, TuningReport};
 pub use native::NativeProcessors;
 pub use options::{Merge, Options, Order};
 pub use output::Output;

@@ -203,6 +203,10 @@ impl BlockProcessor for NativeProcessors {
         self.lanes.iter().any(|lane| lane.chain.needs().again)
     }
 
+    fn is_cut_invariant(&self) -> bool {
+        !self.lanes.iter().any(|lane| lane.chain.needs().frames)
+    }
+
     fn is_order_invariant(&self) -> bool {
         true
     }

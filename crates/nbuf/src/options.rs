@@ -1,5 +1,7 @@
 //! Options of an execution.
 
+use isochrony_tune::TuningMode;
+
 use crate::framing::Framing;
 
 /// Which parts of the read order are preserved: table 2 of the paper.
@@ -64,6 +66,11 @@ pub struct Options {
     pub eager: bool,
     /// State spans that each worker records in its report.
     pub trace: usize,
+    /// Changes the number of workers that take buffers, and the size of buffers, while the stream is processed. What the
+    /// options fix stays as it is: `workers`, `buffer`, and the size of buffers where results or output would show it
+    /// ([`BlockProcessor::is_cut_invariant`](crate::BlockProcessor::is_cut_invariant), [`Merge::Fair`]). A configuration
+    /// has no replicas, and the bytes of a buffer as the capacity of its only link.
+    pub tuning: Option<TuningMode>,
 }
 
 impl Default for Options {
@@ -79,6 +86,7 @@ impl Default for Options {
             ramp: true,
             eager: false,
             trace: 0,
+            tuning: None,
         }
     }
 }

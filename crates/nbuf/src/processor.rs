@@ -113,6 +113,11 @@ pub trait BlockProcessor: Sync {
         false
     }
 
+    /// Whether neither results nor output depend on where the stream is cut into buffers.
+    fn is_cut_invariant(&self) -> bool {
+        false
+    }
+
     /// Whether results do not depend on the order of execution. Blocks are then executed in parallel whatever the
     /// options say.
     fn is_order_invariant(&self) -> bool {
@@ -140,6 +145,10 @@ impl BlockProcessor for Identity {
 
     fn needs_staging(&self) -> bool {
         false
+    }
+
+    fn is_cut_invariant(&self) -> bool {
+        true
     }
 
     fn is_order_invariant(&self) -> bool {
@@ -177,5 +186,9 @@ where
             offset += length;
         }
         Ok(())
+    }
+
+    fn is_cut_invariant(&self) -> bool {
+        true
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use isochrony_runtime::WorkerReport;
+use isochrony_tune::TuningReport;
 
 /// Time that a worker spent in each state of the paper's figure 7.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -132,6 +133,8 @@ pub struct Report {
     pub outputs: Vec<OutputReport>,
     /// One per worker.
     pub workers: Vec<StreamWorkerReport>,
+    /// What was found and changed while it ran, if it was tuned.
+    pub tuning: Option<TuningReport>,
 }
 
 impl Report {

@@ -7,17 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use isochrony_runtime::{Progress, WaitGroup};
+use isochrony_runtime::{Progress, WaitGroup, WorkerGate};
 
 use crate::buffer_sizes::{BufferSizes, MemoryNeeds};
 use crate::error::{LocatedError, NbufError, PanicError, StreamFailure};
 use crate::input::Input;
-use crate::options::Options;
+use crate::options::{Merge, Options};
 use crate::output::Output;
 use crate::processor::BlockProcessor;
 use crate::report::Report;
 use crate::shared_outputs::SharedOutputs;
 use crate::stream_reader::StreamReader;
+use crate::tunable_sizes::SizeRanges;
+use crate::tuning::{SharedStateTimes, StateReplicas, StreamTuning, check_mode};
 use crate::turns::TurnLock;
 use crate::worker::{StreamExecution, WorkerResult};
 
@@ -39,18 +41,27 @@ pub fn run<P: BlockProcessor>(
 ) -> Result<Report, StreamFailure> {
     let start = Instant::now();
     let in_turn = options.order.executes_in_turn() && !processor.is_order_invariant();
-    let sizes = check_output_count(processor, outputs.len())
+    let planned = check_output_count(processor, outputs.len())
         .and_then(|()| plan_sizes(options, &inputs, processor, !outputs.is_empty(), in_turn));
-    let sizes = match sizes {
-        Ok(sizes) => sizes,
+    let planned = planned.and_then(|planned| {
+        let tuning = start_tuning(options, &planned)?;
+        Ok((planned.sizes, tuning))
+    });
+    let (mut sizes, mut tuning) = match planned {
+        Ok(planned) => planned,
         Err(error) => {
             let report = Box::default();
             return Err(StreamFailure { error, report });
         }
     };
+    let present = tuning.as_ref().map(StreamTuning::present);
+    if let Some((_, fill)) = present {
+        sizes.fill = sizes.aligned(fill);
+    }
     let turns = || TurnLock::new(sizes.workers);
     let output_count = outputs.len();
     let reader = StreamReader::new(inputs, options, sizes);
+    let fill = reader.shared_fill();
     let progress = Progress::default();
     progress.set_total(reader.size());
     let execution = StreamExecution {
@@ -67,8 +78,22 @@ pub fn run<P: BlockProcessor>(
         start,
         progress,
         records: AtomicU64::new(0),
+        gate: WorkerGate::new(present.map_or(usize::MAX, |(workers, _)| workers)),
+        state_times: tuning.as_ref().map(|_| SharedStateTimes::default()),
     };
-    let results = run_workers(&execution, sizes.workers, watch);
+    let results = run_workers(&execution, sizes.workers, &mut || {
+        if !watch(&execution.progress) {
+            execution.stop_at(0, NbufError::Interrupted);
+        }
+        if let (Some(tuning), Some(times)) = (&mut tuning, &execution.state_times) {
+            let progress = &execution.progress;
+            let counters = times.counters(start.elapsed(), progress.done(), progress.total());
+            if let Some((workers, bytes)) = tuning.poll(counters) {
+                execution.gate.set_limit(workers);
+                fill.store(bytes, Ordering::Relaxed);
+            }
+        }
+    });
     let mut error = execution.outputs.stop_state.take_error();
     if error.is_none() {
         error = finish(&execution).err();
@@ -77,8 +102,9 @@ pub fn run<P: BlockProcessor>(
         complete: error.is_none(),
         bytes: execution.progress.done(),
         records: execution.records.load(Ordering::Relaxed),
-        buffer_bytes: sizes.fill,
+        buffer_bytes: sizes.aligned(fill.load(Ordering::Relaxed)),
         outputs: execution.outputs.reports(),
+        tuning: tuning.as_ref().map(StreamTuning::report),
         ..Report::default()
     };
     for WorkerResult {
@@ -118,7 +144,21 @@ pub fn check<P: BlockProcessor>(
 ) -> Result<(), NbufError> {
     check_output_count(processor, outputs)?;
     let in_turn = options.order.executes_in_turn() && !processor.is_order_invariant();
-    plan_sizes(options, inputs, processor, outputs > 0, in_turn).map(drop)
+    let planned = plan_sizes(options, inputs, processor, outputs > 0, in_turn)?;
+    start_tuning(options, &planned).map(drop)
+}
+
+/// None if the options ask for no tuning.
+fn start_tuning(
+    options: &Options,
+    planned: &PlannedSizes,
+) -> Result<Option<StreamTuning>, NbufError> {
+    let (Some(mode), Some((workers, ranges))) = (&options.tuning, &planned.tunable) else {
+        return Ok(None);
+    };
+    check_mode(mode, ranges)?;
+    let start = (*workers, planned.sizes.fill);
+    StreamTuning::new(mode, start, ranges, planned.replicas).map(Some)
 }
 
 fn check_output_count<P: BlockProcessor>(processor: &P, outputs: usize) -> Result<(), NbufError> {
@@ -134,13 +174,22 @@ fn check_output_count<P: BlockProcessor>(processor: &P, outputs: usize) -> Resul
     Ok(())
 }
 
+/// What an execution begins with.
+struct PlannedSizes {
+    /// If it is tuned, those of the most workers with the largest buffers, except for the present `fill`.
+    sizes: BufferSizes,
+    /// Workers that it begins with, and what tuning may choose.
+    tunable: Option<(usize, SizeRanges)>,
+    replicas: StateReplicas,
+}
+
 fn plan_sizes<P: BlockProcessor>(
     options: &Options,
     inputs: &[Input<'_>],
     processor: &P,
     has_outputs: bool,
     in_turn: bool,
-) -> Result<BufferSizes, NbufError> {
+) -> Result<PlannedSizes, NbufError> {
     let has_stride = options.framing.stride().is_some();
     let may_carry =
         |input: &&Input<'_>| input.is_sequential() || (input.needs_reading() && !has_stride);
@@ -156,19 +205,33 @@ fn plan_sizes<P: BlockProcessor>(
         scratch_bytes: &|buffer| processor.scratch_bytes(buffer),
         shared_bytes: processor.shared_bytes(),
     };
-    BufferSizes::plan(options, &needs)
+    let mut sizes = BufferSizes::plan(options, &needs)?;
+    let tunable = options.tuning.as_ref().map(|_| {
+        let merges_buffers = options.merge == Merge::Fair && inputs.len() > 1;
+        let cuts_show = merges_buffers || !processor.is_cut_invariant();
+        let workers = sizes.workers;
+        let ranges = SizeRanges::around(&mut sizes, options, &needs, cuts_show);
+        (workers, ranges)
+    });
+    let execute = match (in_turn, processor.is_join_bound()) {
+        (true, _) => 1,
+        (false, true) => processor.lanes().clamp(1, sizes.workers),
+        (false, false) => sizes.workers,
+    };
+    let reads_in_turn = needs.carries > 0;
+    let replicas = [if reads_in_turn { 1 } else { sizes.workers }, execute, 1];
+    Ok(PlannedSizes {
+        sizes,
+        tunable,
+        replicas,
+    })
 }
 
 fn run_workers<P: BlockProcessor>(
     execution: &StreamExecution<'_, P>,
     workers: usize,
-    watch: &mut dyn FnMut(&Progress) -> bool,
+    poll: &mut dyn FnMut(),
 ) -> Vec<WorkerResult> {
-    let mut poll = || {
-        if !watch(&execution.progress) {
-            execution.stop_at(0, NbufError::Interrupted);
-        }
-    };
     thread::scope(|scope| {
         let group = WaitGroup::new();
         let mut threads = Vec::with_capacity(workers);
@@ -177,7 +240,7 @@ fn run_workers<P: BlockProcessor>(
             let builder = thread::Builder::new().name(format!("nbuf-{worker}"));
             let spawned = builder.spawn_scoped(scope, move || {
                 let _token = token;
-                let result = catch_unwind(AssertUnwindSafe(|| execution.run_worker()));
+                let result = catch_unwind(AssertUnwindSafe(|| execution.run_worker(worker)));
                 result.unwrap_or_else(|panic| execution.fail_worker(&*panic))
             });
             match spawned {
@@ -188,7 +251,7 @@ fn run_workers<P: BlockProcessor>(
                 }
             }
         }
-        group.wait(&mut poll);
+        group.wait(&mut *poll);
         poll();
         let results = threads.into_iter().map(|thread| {
             let joined = thread.join();

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::buffer_sizes::BufferSizes;
 use crate::descriptor;
@@ -26,6 +27,8 @@ pub(crate) struct StreamReader<'r> {
     eager: bool,
     framing: Framing,
     sizes: BufferSizes,
+    /// Bytes that a buffer is filled with, which tuning changes.
+    fill: Arc<AtomicUsize>,
     next_number: u64,
     offset: u64,
 }
@@ -68,9 +71,15 @@ impl<'r> StreamReader<'r> {
             eager: options.eager,
             framing: options.framing.clone(),
             sizes,
+            fill: Arc::new(AtomicUsize::new(sizes.fill)),
             next_number: 0,
             offset: 0,
         }
+    }
+
+    /// Bytes that the next buffers are filled with.
+    pub(crate) fn shared_fill(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.fill)
     }
 
     pub(crate) fn next_number(&self) -> u64 {
@@ -160,6 +169,7 @@ impl<'r> StreamReader<'r> {
         buffer: &mut Vec<u8>,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<FillOutcome, NbufError> {
+        self.sizes.fill = self.sizes.aligned(self.fill.load(Ordering::Relaxed));
         let (framing, sizes) = (&self.framing, self.sizes);
         let fill = sizes.fill_of(self.next_number);
         // Where inputs are read in turn, none may block the others.

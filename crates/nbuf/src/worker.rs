@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::Progress;
+use isochrony_runtime::{Progress, WorkerGate};
 
 use crate::buffer_output::{BufferOutput, BufferPosition};
 use crate::error::{Cause, LocatedError, NbufError, PanicError, StoppedError};
@@ -26,6 +26,7 @@ use crate::report::{StateSpan, StreamWorkerReport, WorkerState};
 use crate::shared_outputs::SharedOutputs;
 use crate::staging::StagingBuffers;
 use crate::stream_reader::{PartData, StreamPart, StreamReader, read_file_part};
+use crate::tuning::SharedStateTimes;
 use crate::turns::TurnLock;
 
 pub(crate) struct StreamExecution<'r, P> {
@@ -46,6 +47,9 @@ pub(crate) struct StreamExecution<'r, P> {
     /// Bytes processed.
     pub(crate) progress: Progress,
     pub(crate) records: AtomicU64,
+    pub(crate) gate: WorkerGate,
+    /// None: it is not tuned.
+    pub(crate) state_times: Option<SharedStateTimes>,
 }
 
 struct Worker<S> {
@@ -81,9 +85,10 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         for turns in self.execute_turns.iter().chain(&self.join_turns) {
             turns.stop(number);
         }
+        self.gate.open();
     }
 
-    pub(crate) fn run_worker(&self) -> WorkerResult {
+    pub(crate) fn run_worker(&self, number: usize) -> WorkerResult {
         let made = catch_unwind(AssertUnwindSafe(|| self.processor.new_scratch()));
         let scratch = match made {
             Ok(scratch) => scratch,
@@ -95,7 +100,18 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
             staging: StagingBuffers::new(self.output_count, self.staging_bytes),
             result: WorkerResult::default(),
         };
-        while self.process_next_buffer(&mut worker).is_ok() {}
+        loop {
+            self.gate.pass(number);
+            let before = worker.result.report.states;
+            if self.process_next_buffer(&mut worker).is_err() {
+                break;
+            }
+            if let Some(times) = &self.state_times {
+                times.add_buffer(&before, &worker.result.report.states);
+            }
+        }
+        // Nothing is left for those that wait there.
+        self.gate.open();
         let StreamWorkerReport { work, states, .. } = &mut worker.result.report;
         (work.busy, work.waited) = (states.busy(), states.waited());
         worker.result

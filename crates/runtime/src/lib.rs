@@ -5,6 +5,7 @@
 //! | How far is it? | [`Progress`], counted by the threads that work and read by the one that reports |
 //! | Should it go on? | [`Interrupt`], a flag that the threads check; [`Watch`], a callback in the execution's own thread |
 //! | When is it time to check? | every [`POLL_INTERVAL`]: [`PollTimer`] for a thread that works, [`WaitGroup`] for one that waits |
+//! | May this worker go on? | [`WorkerGate`], which changes how many are in use |
 //! | What wakes it? | a [`Waker`](std::task::Waker): [`thread_waker`] for a thread that is parked |
 //! | Is there memory for it? | [`MemoryBudget`], of which each thread holds [`MemoryReservation`]s |
 //! | What did each thread do? | [`WorkerReport`], [`StageTime`]; how long items took: [`LatencyHistogram`] |
@@ -26,6 +27,7 @@ mod progress;
 mod stage_time;
 pub mod sync;
 mod waker;
+mod worker_gate;
 mod worker_report;
 
 pub use blocking::{WaitCheck, is_stop_requested, poll_stop, stoppable_waits};
@@ -38,4 +40,5 @@ pub use poll::{ActiveWatch, POLL_INTERVAL, PollTimer, WaitGroup, WaitToken, Watc
 pub use progress::Progress;
 pub use stage_time::StageTime;
 pub use waker::thread_waker;
+pub use worker_gate::WorkerGate;
 pub use worker_report::WorkerReport;

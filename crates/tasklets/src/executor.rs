@@ -10,6 +10,7 @@ use crate::schedule::Schedule;
 use crate::scheduler::TaskletScheduler;
 use crate::store_runner::StoreRunner;
 use crate::tasklet::Tasklet;
+use crate::tuning::check_mode;
 use crate::worker_pool::execute;
 
 /// Executes tasklets.
@@ -64,6 +65,9 @@ impl Executor {
                 got: options.workers.to_string(),
                 legal: "a number from 1 to 1024",
             });
+        }
+        if let Some(mode) = &options.tuning {
+            check_mode(mode, options.workers)?;
         }
         Ok(Self {
             options,

@@ -30,6 +30,7 @@ mod shared_signal;
 mod signal_range;
 mod store_runner;
 mod tasklet;
+mod tuning;
 mod worker_pool;
 
 use isochrony_runtime::sync;
@@ -40,6 +41,7 @@ pub use error::{Cause, TaskletError};
 pub use executor::Executor;
 pub use graph::{DependencyGraph, InputSpec, SignalExtent, SignalSpec, TaskletSpec};
 pub use isochrony_runtime::{Interrupt, Progress, WorkerReport};
+pub use isochrony_tune::{TuningMode, TuningReport};
 pub use options::ExecutorOptions;
 pub use progress::{TaskletProgress, TaskletTiming};
 pub use report::{ExecutionFailure, TaskletReport, TaskletsReport};

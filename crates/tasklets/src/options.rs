@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use isochrony_tune::TuningMode;
+
 use crate::serial_order::OrderPolicy;
 
 /// Options of an execution.
@@ -29,6 +31,9 @@ pub struct ExecutorOptions {
     pub keep_every: Duration,
     /// The journal. None: in the store of the first output.
     pub journal: Option<PathBuf>,
+    /// Changes how many of the workers take tasklets while they run. A configuration has only that number. Has no effect
+    /// on a single worker.
+    pub tuning: Option<TuningMode>,
 }
 
 impl Default for ExecutorOptions {
@@ -43,6 +48,7 @@ impl Default for ExecutorOptions {
             keep_going: true,
             keep_every: Duration::from_secs(1),
             journal: None,
+            tuning: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use isochrony_runtime::WorkerReport;
+use isochrony_tune::TuningReport;
 use serde_json::Value;
 
 use crate::error::{Cause, TaskletError};
@@ -58,6 +59,8 @@ pub struct TaskletsReport {
     pub elapsed: Duration,
     /// What was reused, and what will run again.
     pub notes: Vec<String>,
+    /// What was found and changed while it ran, if it was tuned.
+    pub tuning: Option<TuningReport>,
 }
 
 /// The error that ended an execution, with the report until then.
@@ -161,6 +164,7 @@ impl TaskletsReport {
             ));
         }
         let report = Self {
+            tuning: outcome.tuning,
             tasklets,
             workers: outcome.workers,
             peak_scratch: outcome.scheduler.peak_scratch(),

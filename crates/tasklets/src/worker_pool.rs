@@ -6,6 +6,8 @@
 //!  calling thread   calls `watch` and commits finished tasklets, every 25 ms        (waits on `commit_wanted`)
 //! ```
 //!
+//! While an execution is tuned, the calling thread also changes how many workers pass the gate before they take a tasklet.
+//!
 //! With [`in_caller`](ExecutorOptions::in_caller) the one worker is the calling thread, which calls `watch` between
 //! tasklets; another thread commits, if necessary. One scope holds all threads.
 
@@ -14,7 +16,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::{POLL_INTERVAL, PollTimer, Progress, WorkerReport, panic_message};
+use isochrony_runtime::{
+    POLL_INTERVAL, PollTimer, Progress, WorkerGate, WorkerReport, panic_message,
+};
+use isochrony_tune::TuningReport;
 
 use crate::error::{Cause, TaskletError};
 use crate::options::{ExecutorOptions, ThreadWrapper};
@@ -23,6 +28,7 @@ use crate::runner::TaskletRunner;
 use crate::scheduler::TaskletScheduler;
 use crate::shared_scheduler::{SharedScheduler, SharedState};
 use crate::sync::{Condvar, Mutex, PoisonError};
+use crate::tuning::PoolTuning;
 
 pub(crate) struct PoolOutcome {
     pub(crate) scheduler: TaskletScheduler,
@@ -33,6 +39,7 @@ pub(crate) struct PoolOutcome {
     pub(crate) interrupted: bool,
     pub(crate) elapsed: Duration,
     pub(crate) fatal: Option<TaskletError>,
+    pub(crate) tuning: Option<TuningReport>,
 }
 
 /// Under the scheduler's mutex.
@@ -60,6 +67,7 @@ pub(crate) struct WorkerPool<'a> {
     /// The last worker has returned, or finished tasklets should be committed.
     commit_wanted: Condvar,
     progress: TaskletProgress,
+    gate: WorkerGate,
     start: Instant,
     pub(crate) options: &'a ExecutorOptions,
     pub(crate) prefetched: Mutex<u64>,
@@ -74,6 +82,10 @@ pub(crate) fn execute(
     watch: &mut dyn FnMut(&TaskletProgress) -> bool,
 ) -> Result<PoolOutcome, TaskletError> {
     let workers = options.workers;
+    let tuned = options.tuning.as_ref().filter(|_| workers > 1);
+    let mut tuning = tuned
+        .map(|mode| PoolTuning::new(mode, workers))
+        .transpose()?;
     let tasklets = scheduler.serial().tasklets.iter();
     let progress = TaskletProgress {
         tasklets: Progress::of(scheduler.progress().1 as u64),
@@ -89,6 +101,7 @@ pub(crate) fn execute(
         prefetch_wanted: Condvar::new(),
         commit_wanted: Condvar::new(),
         progress,
+        gate: WorkerGate::new(tuning.as_ref().map_or(usize::MAX, PoolTuning::workers)),
         start: Instant::now(),
         options,
         prefetched: Mutex::new(0),
@@ -103,7 +116,13 @@ pub(crate) fn execute(
         if options.in_caller && workers == 1 {
             pool.execute_in_caller(scope, watch)
         } else {
-            pool.execute_on_threads(scope, thread_wrapper, watch)
+            let mut watch = |progress: &TaskletProgress| {
+                if let Some(tuning) = &mut tuning {
+                    pool.tune(tuning);
+                }
+                watch(progress)
+            };
+            pool.execute_on_threads(scope, thread_wrapper, &mut watch)
         }
     })?;
     let prefetched = pool.prefetched.lock();
@@ -119,6 +138,7 @@ pub(crate) fn execute(
         interrupted: state.interrupted,
         elapsed: pool.start.elapsed(),
         fatal: state.fatal,
+        tuning: tuning.as_ref().map(PoolTuning::report),
     })
 }
 
@@ -188,7 +208,11 @@ impl WorkerPool<'_> {
                 self.prefetch_wanted.notify_all();
             }
         };
-        while let Some(tasklet) = self.shared.wait_for_tasklet(on_start) {
+        loop {
+            self.gate.pass(worker);
+            let Some(tasklet) = self.shared.wait_for_tasklet(on_start) else {
+                break;
+            };
             let start = Instant::now();
             let result = catch_unwind(AssertUnwindSafe(|| self.runner.run(tasklet, worker)));
             let result = result.unwrap_or_else(|panic| Err(panic_text(&*panic).into()));
@@ -235,7 +259,17 @@ impl WorkerPool<'_> {
             idle_since = end;
             after_each();
         }
+        // Nothing is left for those that wait there.
+        self.gate.open();
         self.shared.lock().extra.workers[worker].waited += idle_since.elapsed();
+    }
+
+    /// Reads the counters, and changes how many workers take tasklets.
+    fn tune(&self, tuning: &mut PoolTuning) {
+        let workers = self.shared.lock().extra.workers.clone();
+        if let Some(workers) = tuning.poll(self.start.elapsed(), &workers, &self.progress) {
+            self.gate.set_limit(workers);
+        }
     }
 
     /// Calls `watch` without the lock.
@@ -317,6 +351,7 @@ impl Drop for ActiveWorkerGuard<'_, '_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.shared.stop(|_| ());
+            self.0.gate.open();
         }
         self.0.shared.lock().extra.active_workers -= 1;
         self.0.commit_wanted.notify_all();

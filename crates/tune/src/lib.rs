@@ -10,6 +10,7 @@
 //! - [`noise`]: distributions of the noise of execution times, and tests that reject a model.
 //! - [`queueing`]: waits, queue lengths and the buffers that a throughput needs.
 //! - [`service_rate`]: service rates from samples of the counters of a queue.
+//! - [`session`]: the tuning of one run, from what the user asked for to the report.
 //! - [`simulator`]: a plan that runs in simulated time, for tests and evaluations of what tunes plans.
 //! - [`trust`]: whether a model may be believed for a link, judged by trained classifiers.
 
@@ -20,6 +21,7 @@ pub mod flow_model;
 pub mod noise;
 pub mod queueing;
 pub mod service_rate;
+pub mod session;
 pub mod simulator;
 pub mod trust;
 mod window;
@@ -32,4 +34,5 @@ pub use flow_model::{
     SourceRule,
 };
 pub use queueing::{FiniteQueue, Queue};
+pub use session::{PolledTuning, RunCounters, TuningMode, TuningReport, TuningSession};
 pub use window::{LinkWindow, StageWindow, Window};

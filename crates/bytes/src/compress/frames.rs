@@ -45,6 +45,7 @@ impl<F: Format> Processor for Frames<F> {
         Needs {
             scan: true,
             output: true,
+            frames: true,
             ..Needs::default()
         }
     }

@@ -39,10 +39,10 @@ impl<D: Decoder> Processor for Steps<D> {
 
     fn needs(&self) -> Needs {
         Needs {
-            scan: false,
             ordered: true,
             output: true,
             again: true,
+            ..Needs::default()
         }
     }
 

@@ -10,4 +10,5 @@ mod native;
 mod orders;
 mod several;
 mod table2;
+mod tuned;
 mod varints;

@@ -6,6 +6,7 @@ mod killed;
 mod refusals;
 mod resume;
 mod signal_state;
+mod tuned;
 
 use std::ops::Range;
 use std::path::Path;

@@ -241,9 +241,12 @@ impl Proposals<'_> {
         if more.workers < self.limits.workers {
             more.workers += 1;
             let wait = 100.0 * self.costs.core_wait;
-            let reason = format!(
-                "stages wait for a thread, together {wait:.0} % of the time: one more thread"
-            );
+            let reason = match wait >= 1.0 {
+                true => format!(
+                    "stages wait for a thread, together {wait:.0} % of the time: one more thread"
+                ),
+                false => "one more thread".into(),
+            };
             self.propose(more, CandidateKind::Threads, reason);
         }
         for stage in 0..self.kept.replicas.len() {
@@ -301,8 +304,8 @@ impl Proposals<'_> {
 
     fn all_links(&mut self) {
         for (factor, what) in [
-            (0.5, "smaller links stay in the cache"),
-            (2.0, "larger links smooth bursts"),
+            (0.5, "smaller buffers stay in the cache"),
+            (2.0, "larger buffers smooth bursts"),
         ] {
             let mut other = self.kept.clone();
             for bytes in &mut other.link_bytes {

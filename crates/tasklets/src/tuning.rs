@@ -1,0 +1,121 @@
+//! [`PoolTuning`]: tunes an execution: how many workers take tasklets.
+//!
+//! The thread that watches the execution polls it; [`PolledTuning`] decides. Its flow model has one server, with a
+//! replica for each worker. Throughput is counted in bytes of the inputs and outputs of finished tasklets or, if they
+//! have none, in tasklets. Replicas cannot be chosen, so configurations have none for who sees them from outside.
+
+use std::time::Duration;
+
+use isochrony_runtime::WorkerReport;
+use isochrony_tune::{
+    Configuration, ConfigurationLimits, ControllerOptions, PolledTuning, RunCounters, StageWindow,
+    TuningMode, TuningReport, TuningSession,
+};
+
+use crate::error::TaskletError;
+use crate::progress::TaskletProgress;
+
+pub(crate) struct PoolTuning {
+    tuning: PolledTuning,
+}
+
+impl PoolTuning {
+    /// An execution that begins with all workers, unless the mode has a configuration.
+    pub(crate) fn new(mode: &TuningMode, workers: usize) -> Result<Self, TaskletError> {
+        let limits = ConfigurationLimits {
+            min_workers: 1,
+            workers,
+            replicas: vec![workers],
+            min_link_bytes: 1,
+            max_link_bytes: u64::MAX,
+        };
+        let used = |used: usize| Configuration {
+            workers: used,
+            replicas: vec![workers],
+            link_bytes: Vec::new(),
+        };
+        let mode = match mode {
+            TuningMode::ChangeFrom(start) => TuningMode::ChangeFrom(used(start.workers)),
+            TuningMode::Apply(start) => TuningMode::Apply(used(start.workers)),
+            other => other.clone(),
+        };
+        let options = ControllerOptions::default();
+        let session = TuningSession::new(mode, used(workers), limits, options);
+        let session = session.map_err(|error| refused(error.to_string()))?;
+        Ok(Self {
+            tuning: PolledTuning::new(session),
+        })
+    }
+
+    /// Workers in use at present.
+    pub(crate) fn workers(&self) -> usize {
+        self.tuning.configuration().workers
+    }
+
+    /// Takes a reading. Returns how many workers are used if that changes.
+    pub(crate) fn poll(
+        &mut self,
+        elapsed: Duration,
+        workers: &[WorkerReport],
+        progress: &TaskletProgress,
+    ) -> Option<usize> {
+        let results: u64 = workers.iter().map(|worker| worker.items).sum();
+        let busy: Duration = workers.iter().map(|worker| worker.busy).sum();
+        let counted = match progress.bytes.total().unwrap_or(0) {
+            0 => &progress.tasklets,
+            _ => &progress.bytes,
+        };
+        let counters = RunCounters {
+            elapsed_s: elapsed.as_secs_f64(),
+            delivered: counted.done() as f64,
+            total: counted.total().map(|total| total as f64),
+            results,
+            stages: vec![StageWindow {
+                items: results as f64,
+                busy_s: busy.as_secs_f64(),
+                ..StageWindow::default()
+            }],
+        };
+        self.tuning.poll(counters).map(|next| next.workers)
+    }
+
+    /// What was found and changed.
+    pub(crate) fn report(&self) -> TuningReport {
+        let mut report = self.tuning.report().clone();
+        let hide = |configuration: &mut Configuration| configuration.replicas.clear();
+        report.configuration.iter_mut().for_each(hide);
+        for decision in &mut report.decisions {
+            hide(&mut decision.from);
+            hide(&mut decision.to);
+            let alternatives = decision.alternatives.iter_mut();
+            alternatives.for_each(|(configuration, _)| hide(configuration));
+        }
+        report
+    }
+}
+
+/// Checks the configuration of a mode.
+pub(crate) fn check_mode(mode: &TuningMode, workers: usize) -> Result<(), TaskletError> {
+    let Some(start) = mode.start() else {
+        return Ok(());
+    };
+    let links = start.link_bytes.len();
+    if links > 0 {
+        return Err(refused(format!("a configuration with {links} links")));
+    }
+    if !(1..=workers).contains(&start.workers) {
+        let used = start.workers;
+        return Err(refused(format!(
+            "a configuration with {used} workers, where the executor has {workers}"
+        )));
+    }
+    Ok(())
+}
+
+fn refused(got: String) -> TaskletError {
+    TaskletError::Option {
+        option: "tune",
+        got,
+        legal: "one of tasklets, with workers from 1 to those of the executor",
+    }
+}
