@@ -16,6 +16,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ._former_paths import find_former_paths
 from .errors import (
     BadSourceError,
     EmptyResultWarning,
@@ -27,6 +28,8 @@ from .errors import (
     UncommittedWarning,
     UsageError,
 )
+
+find_former_paths()
 
 if _extension := os.environ.get("ISOCHRONY_NATIVE"):
     # An extension module that has the native half, and operators of other crates.

@@ -1,0 +1,60 @@
+"""Imports modules by the paths that they had while the package was flat: pickles of that time name them.
+
+`FORMER_PATHS` has the former path of each module that moved. A finder, which Python asks last, imports the module from
+where it is now, so both paths give the same module object.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+__all__ = ["FORMER_PATHS", "find_former_paths", "former_path"]
+
+#: Former and current paths within the package.
+FORMER_PATHS: dict[str, str] = {}
+#: The same of modules whose former path is a package now, which has their public names.
+_BECAME_PACKAGES: dict[str, str] = {}
+
+_PACKAGE = __package__
+_CURRENT = {f"{_PACKAGE}.{former}": f"{_PACKAGE}.{current}" for former, current in FORMER_PATHS.items()}
+_FORMER = {
+    f"{_PACKAGE}.{current}": f"{_PACKAGE}.{former}" for former, current in (FORMER_PATHS | _BECAME_PACKAGES).items()
+}
+
+
+def former_path(module: str) -> str:
+    """The path that a module had first, for what is compared with what earlier versions wrote."""
+    return _FORMER.get(module, module)
+
+
+def find_former_paths() -> None:
+    """Has Python import modules by their former paths, too."""
+    sys.meta_path.append(_FormerPathFinder())
+
+
+class _FormerPathFinder(importlib.abc.MetaPathFinder):
+    """Finds modules by their former paths."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 - Python passes it to every finder
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> importlib.machinery.ModuleSpec | None:
+        current = _CURRENT.get(fullname)
+        return None if current is None else importlib.machinery.ModuleSpec(fullname, _FormerPathLoader(current))
+
+
+class _FormerPathLoader(importlib.abc.Loader):
+    """Puts the module at its current path in the place of the one that was asked for."""
+
+    def __init__(self, current: str) -> None:
+        self._current = current
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = importlib.import_module(self._current)
