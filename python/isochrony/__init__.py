@@ -16,6 +16,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ._first_use import names_on_first_use
 from ._former_paths import find_former_paths
 from .errors import (
     BadSourceError,
@@ -202,19 +203,12 @@ _HOMES = {
     ".times": ("Rate", "now"),
     ".tuning": ("Configuration",),
 }  # fmt: skip
-_LAZY = {name: home for home, names in _HOMES.items() for name in names}
+_public_name, _ = names_on_first_use(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use (PEP 562)."""
-    home = _LAZY.get(name)
-    if name == "cluster":
-        return importlib.import_module(".cluster", __name__)
-    if home is None:
-        raise AttributeError(f"module 'isochrony' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home, __name__), name)
-    globals()[name] = value
-    return value
+    return importlib.import_module(".cluster", __name__) if name == "cluster" else _public_name(name)
 
 
 def __dir__() -> list[str]:
