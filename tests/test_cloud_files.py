@@ -18,7 +18,7 @@ import pytest
 import isochrony as iso
 from isochrony.cli import main
 from isochrony.cluster.storage import copy_to, read_fully, storage_of
-from isochrony.native_errors import OptionError, StorageChangedError, StorageError, StorageNotFoundError
+from isochrony.errors.native import OptionError, StorageChangedError, StorageError, StorageNotFoundError
 from object_server import BUCKET, KEY, SECRET, Line, line_to, serve
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")

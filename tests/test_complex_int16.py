@@ -8,7 +8,7 @@ import pytest
 import zarr
 
 import isochrony as iso
-from isochrony.native_errors import StoreTypeError, StoreValueError
+from isochrony.errors.native import StoreTypeError, StoreValueError
 
 N = 300_000
 

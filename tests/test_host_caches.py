@@ -23,7 +23,7 @@ from isochrony.cluster.input_files import CacheSettings, InputFile, LocalFile
 from isochrony.cluster.peers import PeerClient, PeerError
 from isochrony.cluster.prefetch import IS_LOCAL, IS_REMOTE, FetchedFiles, Prefetch
 from isochrony.cluster.storage import FileKey, storage_of
-from isochrony.native_errors import StorageChangedError, StorageNotFoundError
+from isochrony.errors.native import StorageChangedError, StorageNotFoundError
 from storage_server import StorageServer
 
 TOKEN = secrets.token_bytes(32)

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isochrony as iso
-from isochrony.native_errors import NBufferError
+from isochrony.errors.native import NBufferError
 from numbered import ORDERS, RECORD, numbered, numbers
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import isochrony as iso
-from isochrony.native_errors import NBufferBrokenPipeError, NBufferError, NBufferOSError, OptionError
+from isochrony.errors.native import NBufferBrokenPipeError, NBufferError, NBufferOSError, OptionError
 from numbered import ORDERS, RECORD, numbered, numbers
 
 PATIENCE_S = 120

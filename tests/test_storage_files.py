@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isochrony.cluster.storage import absolute_url, copy_to, read_fully, storage_of
-from isochrony.native_errors import OptionError, StorageError, StorageNotFoundError
+from isochrony.errors.native import OptionError, StorageError, StorageNotFoundError
 from storage_server import StorageServer
 
 CONTENT = secrets.token_bytes(1_000_003)

@@ -13,7 +13,7 @@ import pytest
 
 import isochrony as iso
 from isochrony import machine
-from isochrony.native_errors import PlanError, StoreValueError
+from isochrony.errors.native import PlanError, StoreValueError
 
 STRATEGIES = ["read", "mmap", "readahead", "readahead_all", "populate", "direct", "io_uring", "io_uring_direct"]
 WINDOW = 1000

@@ -17,8 +17,8 @@ import pytest
 
 import isochrony as iso
 from isochrony import identity as identities
+from isochrony.errors.native import OptionError
 from isochrony.identity import NoIdentityError, identity
-from isochrony.native_errors import OptionError
 
 
 def scale(inputs: list[Any], outputs: list[Any], by: float = 1) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.native_errors import OptionError, RunError, StoreValueError, TaskletError, TaskletValueError
+from isochrony.errors.native import OptionError, RunError, StoreValueError, TaskletError, TaskletValueError
 
 PART, PARTS = 4096, 8
 N = PART * PARTS

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.native_errors import OptionError
+from isochrony.errors.native import OptionError
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.native_errors import TaskletError
+from isochrony.errors.native import TaskletError
 from tasklet_processes import PART, PARTS, away, once, store
 from worker_processes import alive, noted, nothing_is_left, until
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.native_errors import GapError, OptionError, TaskletError, TaskletValueError
+from isochrony.errors.native import GapError, OptionError, TaskletError, TaskletValueError
 from tasklet_processes import PART, PARTS, N, away, parts, store, twice
 from worker_processes import children, nothing_is_left
 

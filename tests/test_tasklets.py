@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.native_errors import OptionError, StoreError, TaskletError, TaskletValueError
+from isochrony.errors.native import OptionError, StoreError, TaskletError, TaskletValueError
 
 PART, PARTS = 1000, 12
 N = PART * PARTS

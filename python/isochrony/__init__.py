@@ -72,11 +72,7 @@ if TYPE_CHECKING:
     )
     from .control import Control
     from .convert import from_obspy
-    from .following import Followed, follow
-    from .functions import jit, py
-    from .importers import import_files
-    from .live import Listener, listen
-    from .native_errors import (
+    from .errors.native import (
         CacheError,
         GapError,
         ImportRefusedError,
@@ -89,6 +85,10 @@ if TYPE_CHECKING:
         TaskletError,
         TimeError,
     )
+    from .following import Followed, follow
+    from .functions import jit, py
+    from .importers import import_files
+    from .live import Listener, listen
     from .nbuffering import NBufferReport, nbuffer
     from .operators import Block, Break, Emitter, Operator, Port
     from .plan import Plan
@@ -188,7 +188,7 @@ _HOMES = {
     ".functions": ("jit", "py"),
     ".importers": ("import_files",),
     ".live": ("Listener", "listen"),
-    ".native_errors": (
+    ".errors.native": (
         "CacheError", "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError",
         "SegmentError", "StoreError", "TaskletError", "TimeError",
     ),

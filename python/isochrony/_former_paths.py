@@ -16,7 +16,9 @@ from types import ModuleType
 __all__ = ["FORMER_PATHS", "find_former_paths", "former_path"]
 
 #: Former and current paths within the package.
-FORMER_PATHS: dict[str, str] = {}
+FORMER_PATHS: dict[str, str] = {
+    "native_errors": "errors.native",
+}
 #: The same of modules whose former path is a package now, which has their public names.
 _BECAME_PACKAGES: dict[str, str] = {}
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._native import Segment, Time
-from .native_errors import GapError, StoreTypeError, TaskletValueError
+from .errors.native import GapError, StoreTypeError, TaskletValueError
 from .tasklet_output import Output
 from .times import Rate
 from .values import How, fill_gap, read_values

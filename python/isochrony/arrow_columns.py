@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .native_errors import OptionError
+from .errors.native import OptionError
 from .table_columns import Column
 
 __all__ = ["arrow_array"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import MissingExtraError
+from .errors.native import OptionError
 from .extras import require
-from .native_errors import OptionError
 
 if TYPE_CHECKING:
     from ._native import NativePusher

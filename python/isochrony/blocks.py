@@ -9,7 +9,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .native_errors import PlanError
+from .errors.native import PlanError
 from .operators import Block, Break, Emitter, Factory, Operator, Port
 from .run_options import RunOptions
 from .running import run_place, run_progress

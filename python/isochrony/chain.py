@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from .native_errors import OptionError, PlanError
+from .errors.native import OptionError, PlanError
 from .options import flag, whole
 from .tuning import OperatorCost
 

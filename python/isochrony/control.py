@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._native import NativeControl
-from .native_errors import OptionError
+from .errors.native import OptionError
 from .options import byte_count, index, whole
 from .report import Measurement
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from .errors.native import OptionError, StoreValueError
 from .extras import require
-from .native_errors import OptionError, StoreValueError
 
 if TYPE_CHECKING:
     from ._native import Segment, Selection, Signal, Store, Time

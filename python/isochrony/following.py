@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .native_errors import PlanError
+from .errors.native import PlanError
 from .options import seconds, whole
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from .native_errors import OptionError, PlanError
+from .errors.native import OptionError, PlanError
 from .options import choice, sample_dtype
 from .table import Table
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chain import Chain
-from .native_errors import OptionError
+from .errors.native import OptionError
 from .options import sample_dtype, seconds, whole
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chain import Chain
-from .native_errors import OptionError, PlanError
+from .errors.native import OptionError, PlanError
 from .options import flag, length
 
 if TYPE_CHECKING:

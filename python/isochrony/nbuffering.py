@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ._native import nbuffer as _nbuffer
-from .native_errors import NBufferError, OptionError
+from .errors.native import NBufferError, OptionError
 from .options import byte_count, choice, flag, function_or_none, is_auto, number
 from .progress import ImportProgress, bytes_text
 from .streams import Opened, open_destination, open_sources

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .chain import Chain
+from .errors.native import OptionError, PlanError
 from .functions import importable, shown
-from .native_errors import OptionError, PlanError
 from .options import sample_dtype
 from .table import Table
 

@@ -11,8 +11,8 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .errors.native import PlanError
 from .functions import shown
-from .native_errors import PlanError
 
 if TYPE_CHECKING:
     from .chain import Chain

@@ -20,13 +20,13 @@ import numpy.typing as npt
 from ._operators import GeneratedOperators
 from .blocks import blocks_of
 from .declarations import add_methods
+from .errors.native import OptionError, PlanError
 from .features import FeatureSteps
 from .files import FileSteps
 from .filters import FilterSteps
 from .functions import JitFunction, PythonFunction, importable, shown
 from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
-from .native_errors import OptionError, PlanError
 from .operators import Block, OperatorSteps
 from .options import flag, whole
 from .report import RunResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from .chain import Chain
-from .native_errors import OptionError
+from .errors.native import OptionError
 from .options import choice, finite, whole
 
 __all__ = ["ResamplingSteps"]

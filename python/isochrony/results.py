@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .errors.native import PlanError
 from .extras import require
-from .native_errors import PlanError
 from .operators import Block, Break, Emitter, Factory, Operator, Port
 from .table import Table
 from .table_columns import Column, join, read_only

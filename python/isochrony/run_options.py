@@ -19,8 +19,8 @@ import numpy as np
 
 from ._native import NativeControl, available_cores
 from .control import Control
+from .errors.native import OptionError
 from .keyword_options import Option, declared_options, listing_options
-from .native_errors import OptionError
 from .options import byte_count, flag, is_auto
 from .running_plans import status_path
 from .tuning import Configuration, TuningRequest, checked_tune

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from .chain import Chain
 from .errors import EmptyResultWarning
+from .errors.native import PlanError
 from .failures import expected
-from .native_errors import PlanError
 from .options import choice, flag
 from .progress import ImportProgress
 from .report import Report, RunResult

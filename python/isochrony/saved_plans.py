@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .native_errors import OptionError, PlanError, StoreExistsError, StoreKeyError
+from .errors.native import OptionError, PlanError, StoreExistsError, StoreKeyError
 from .plan import Plan
 from .run_options import RunOptions
 from .running import collect_reported

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import BadSourceError
+from .errors.native import OptionError, RunError
 from .extras import require
 from .failures import Failures, failures_of_this_run, may_fail
-from .native_errors import OptionError, RunError
 from .seedlink_connection import BrokenError, Connection
 
 if TYPE_CHECKING:

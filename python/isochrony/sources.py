@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .errors.native import OptionError, PlanError
 from .following import Followed
 from .functions import importable, once, shown
 from .live import Listener
-from .native_errors import OptionError, PlanError
 from .options import flag, index, sample_dtype, whole
 from .plan import Plan
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._operators import GeneratedOperators
-from .native_errors import PlanError
+from .errors.native import PlanError
 from .options import length
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrow_columns import arrow_array
+from .errors.native import OptionError
 from .extras import require
-from .native_errors import OptionError
 from .options import flag, whole
 from .table_columns import (
     Column,

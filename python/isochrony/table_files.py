@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from .errors.native import OptionError
 from .extras import require
-from .native_errors import OptionError
 from .table import Table
 from .table_columns import Column, join
 from .writing import OutputFile

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from .native_errors import OptionError
+from .errors.native import OptionError
 from .options import whole
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._native import Selection
-from .native_errors import OptionError, StoreValueError
+from .errors.native import OptionError, StoreValueError
 from .samples import as_samples
 
 __all__ = ["Output"]

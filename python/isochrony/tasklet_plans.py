@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .chain import Chain
-from .native_errors import OptionError, PlanError
+from .errors.native import OptionError, PlanError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
 from .chain import Chain
+from .errors.native import OptionError, TaskletError
 from .functions import OnWorkers, shown
 from .identity import NoIdentityError, forget, identity
-from .native_errors import OptionError, TaskletError
 from .options import byte_count, choice, flag, is_auto
 from .progress import ImportProgress
 from .run_options import MAX_WORKERS, RunOptions, worker_count

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ._native import available_cores
-from .native_errors import OptionError
+from .errors.native import OptionError
 from .writing import writing
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ..errors import UsageError
-from ..native_errors import OptionError
+from ..errors.native import OptionError
 from .exits import Exit
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
+from ..errors.native import PlanError
 from ..exporters import write_npy
-from ..native_errors import PlanError
 from ..plan import Plan
 from ..report import RunResult
 from ..run_options import RunOptions

@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 
 from ..errors import UsageError
-from ..native_errors import OptionError
+from ..errors.native import OptionError
 from ..run_options import OPTIONS, RunOptions
 
 __all__ = ["add_run_options", "run_options"]

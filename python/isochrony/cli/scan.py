@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
+from ..errors.native import OptionError, PlanError
 from ..extras import require
-from ..native_errors import OptionError, PlanError
 from ..rows import STATS
 from ..writing import check_output, writing
 from .exits import Exit

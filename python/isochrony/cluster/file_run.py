@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
-from ..native_errors import RunError
+from ..errors.native import RunError
 from ..run_options import RunOptions
 from .client import ClusterRun, pickled
 from .exceptions import unpickled_exception

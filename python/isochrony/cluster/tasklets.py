@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..native_errors import RunError
+from ..errors.native import RunError
 from .client import ClusterRun, pickled
 from .exceptions import error_as_text, pickled_exception, unpickled_exception
 from .worker import FUNCTIONS, this_process

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors.native import OptionError
 from ..keyword_options import Option
-from ..native_errors import OptionError
 from ..options import finite
 from ..times import civil
 from ..times import rate as exact_rate

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import IsochronyError
+from . import IsochronyError
 
 __all__ = [
     "CacheError",
