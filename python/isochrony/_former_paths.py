@@ -17,6 +17,7 @@ __all__ = ["FORMER_PATHS", "find_former_paths", "former_path"]
 
 #: Former and current paths within the package.
 FORMER_PATHS: dict[str, str] = {
+    "keyword_options": "options.keywords",
     "native_errors": "errors.native",
 }
 #: The same of modules whose former path is a package now, which has their public names.

@@ -20,8 +20,8 @@ import numpy as np
 from ._native import NativeControl, available_cores
 from .control import Control
 from .errors.native import OptionError
-from .keyword_options import Option, declared_options, listing_options
 from .options import byte_count, flag, is_auto
+from .options.keywords import Option, declared_options, listing_options
 from .running_plans import status_path
 from .tuning import Configuration, TuningRequest, checked_tune
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..errors.native import OptionError
-from ..keyword_options import Option
 from ..options import finite
+from ..options.keywords import Option
 from ..times import civil
 from ..times import rate as exact_rate
 from .block import Stamp

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .errors.native import OptionError, SegmentTypeError
+from ..errors.native import OptionError, SegmentTypeError
 
 __all__ = [
     "byte_count",
