@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ._former_paths import former_path
 from .chain import Chain
 from .table import Table
 from .tasklet_plans import known as known_plan
@@ -126,7 +127,7 @@ def _of(value: Any, met: _Met) -> bytes:
     def parts(*several: Any) -> list[bytes]:
         return [met.digest(one) for one in several]
 
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    kind = f"{former_path(type(value).__module__)}.{type(value).__qualname__}"
     if isinstance(value, _PLAIN):
         return _plain(kind, value, met)
     if isinstance(value, types.CodeType):
@@ -144,7 +145,8 @@ def _of(value: Any, met: _Met) -> bytes:
     if isinstance(value, type | types.BuiltinFunctionType | types.ModuleType | np.ufunc):
         if isinstance(value, np.ufunc) and value.__name__.endswith("(vectorized)"):
             raise NoIdentityError("a function made by numpy.frompyfunc, which cannot be compared")
-        named = f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', value.__name__)}"
+        module = getattr(value, "__module__", None)
+        named = f"{module and former_path(module)}.{getattr(value, '__qualname__', value.__name__)}"
         of = getattr(value, "__self__", None) if isinstance(value, types.BuiltinFunctionType) else None
         return _hashed(kind, named.encode(), *([] if isinstance(of, types.ModuleType) else parts(of)))
     if isinstance(value, np.ndarray):
