@@ -24,7 +24,7 @@ import scipy.io.wavfile
 import soundfile
 
 import isochrony as iso
-from isochrony.writing import writing
+from isochrony.output.files import writing
 
 RATE = 8000
 
@@ -385,7 +385,7 @@ def test_an_unfinished_file_is_hidden_and_nobody_elses_even_of_a_process_of_the_
     taken = [tmp_path / f".out.{os.getpid()}-{number}.part.csv" for number in range(3)]
     for path in taken:
         path.write_text("another's")
-    monkeypatch.setattr("isochrony.writing._NUMBERS", itertools.count())
+    monkeypatch.setattr("isochrony.output.files._NUMBERS", itertools.count())
     with writing(tmp_path / "out.csv", replace=True) as one, writing(tmp_path / "out.csv") as other:
         parts = {f".out.{os.getpid()}-{number}.part.csv" for number in (3, 4)}
         assert parts <= set(left(tmp_path))

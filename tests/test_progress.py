@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from isochrony.progress import ImportProgress, bytes_text, duration_text
+from isochrony.output.progress import ImportProgress, bytes_text, duration_text
 
 
 @pytest.mark.parametrize(

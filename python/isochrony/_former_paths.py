@@ -17,8 +17,11 @@ __all__ = ["FORMER_PATHS", "find_former_paths", "former_path"]
 
 #: Former and current paths within the package.
 FORMER_PATHS: dict[str, str] = {
+    "interrupts": "importers.interrupts",
     "keyword_options": "options.keywords",
     "native_errors": "errors.native",
+    "progress": "output.progress",
+    "writing": "output.files",
 }
 #: The same of modules whose former path is a package now, which has their public names.
 _BECAME_PACKAGES: dict[str, str] = {}

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from .civil import knows_civil_time
 from .errors import UsageError
 from .extras import require
-from .writing import OutputFile, check_output, writing
+from .output.files import OutputFile, check_output, writing
 
 __all__ = ["FORMATS", "export", "format_of", "write_npy"]
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from .civil import knows_civil_time
 from .errors import UsageError
 from .extras import require
-from .writing import writing
+from .output.files import writing
 
 __all__ = ["COLORS", "STYLE", "Trace", "clock_text", "draw_trace", "new_figure", "plot", "trace_of"]
 

@@ -17,7 +17,7 @@ from .errors import EmptyResultWarning
 from .errors.native import PlanError
 from .failures import expected
 from .options import choice, flag
-from .progress import ImportProgress
+from .output.progress import ImportProgress
 from .report import Report, RunResult
 from .results import FORMS, Form, LabelledResult
 from .run_options import RunKeywords, RunOptions, takes_run_options

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import UsageError
-from .writing import refuse_inside_store
+from .output.files import refuse_inside_store
 
 if TYPE_CHECKING:
     from ._native import Segment, Selection, Signal

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors.native import OptionError
 from .extras import require
+from .output.files import OutputFile
 from .table import Table
 from .table_columns import Column, join
-from .writing import OutputFile
 
 if TYPE_CHECKING:
     from ._native import NativeTable

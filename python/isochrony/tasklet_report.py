@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .progress import bytes_text, duration_text
+from .output.progress import bytes_text, duration_text
 from .report import ProcessReport
 
 __all__ = ["TaskletReport", "TaskletWorkerReport", "TaskletsReport"]

@@ -21,7 +21,7 @@ from .errors.native import OptionError, TaskletError
 from .functions import OnWorkers, shown
 from .identity import NoIdentityError, forget, identity
 from .options import byte_count, choice, flag, is_auto
-from .progress import ImportProgress
+from .output.progress import ImportProgress
 from .run_options import MAX_WORKERS, RunOptions, worker_count
 from .tasklet_output import Output
 from .tasklet_plans import known, writes_once

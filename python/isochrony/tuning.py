@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ._native import available_cores
 from .errors.native import OptionError
-from .writing import writing
+from .output.files import writing
 
 if TYPE_CHECKING:
     from ._native import NativePlan

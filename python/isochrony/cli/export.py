@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..exporters import FORMATS, export, format_of
-from ..progress import bytes_text
-from ..writing import check_output
+from ..output.files import check_output
+from ..output.progress import bytes_text
 from .exits import Exit
 from .paths import output_path
 from .scan import selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..errors import UsageError
-from ..writing import check_output
+from ..output.files import check_output
 from .exits import Exit
 from .paths import output_path
 from .scan import span_ends

@@ -14,13 +14,13 @@ import numpy as np
 from ..errors import UsageError
 from ..errors.native import PlanError
 from ..exporters import write_npy
+from ..output.files import check_output, writing
 from ..plan import Plan
 from ..report import RunResult
 from ..run_options import RunOptions
 from ..running import collect_reported, run_reported
 from ..table import Table
 from ..tuning import TuningReport
-from ..writing import check_output, writing
 from .exits import Exit
 from .paths import output_path, store_path
 from .run_options import add_run_options, run_options

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from ..errors import UsageError
-from ..progress import duration_text
+from ..output.progress import duration_text
 from ..sources import scan
 from .exits import Exit
 from .scan import selection

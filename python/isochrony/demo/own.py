@@ -25,8 +25,8 @@ from ..errors import UsageError
 from ..importers import find_sources
 from ..importers.destination import open_destination
 from ..importers.files import import_recordings
+from ..output.progress import ImportProgress, bytes_text, duration_text
 from ..plots import clock_text
-from ..progress import ImportProgress, bytes_text, duration_text
 from .arrivals import find_events
 from .find import examine
 from .findings import Burst, Findings

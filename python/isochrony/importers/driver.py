@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BadSourceError, IsochronyError, UsageError
-from ..interrupts import unbroken
 from .block import Block, Options, Part, Remark, Stamp, StampedBlocks
+from .interrupts import unbroken
 from .keywords import options_of
 from .sources import Match, Source, find_sources, printable_path
 from .summary import ImportSummary

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, Self
 
-from .errors import IsochronyError, UsageError
+from ..errors import IsochronyError, UsageError
 
 __all__ = ["OutputFile", "check_output", "refuse_inside_store", "writing"]
 
