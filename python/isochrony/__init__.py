@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .running import collect, run
     from .sources import generate, scan
-    from .table import Table
+    from .tables.table import Table
     from .tapers import adds_up, taper_factors
     from .tasklets import Executor, Output, Tasklet
     from .times import Rate, now
@@ -197,7 +197,7 @@ _HOMES = {
     ".plan": ("Plan",),
     ".running": ("collect", "run"),
     ".sources": ("generate", "scan"),
-    ".table": ("Table",),
+    ".tables.table": ("Table",),
     ".tapers": ("adds_up", "taper_factors"),
     ".tasklets": ("Executor", "Output", "Tasklet"),
     ".times": ("Rate", "now"),

@@ -17,10 +17,15 @@ __all__ = ["FORMER_PATHS", "find_former_paths", "former_path"]
 
 #: Former and current paths within the package.
 FORMER_PATHS: dict[str, str] = {
+    "arrow_columns": "tables.arrow",
     "interrupts": "importers.interrupts",
     "keyword_options": "options.keywords",
     "native_errors": "errors.native",
     "progress": "output.progress",
+    "table": "tables.table",
+    "table_columns": "tables.columns",
+    "table_files": "tables.files",
+    "table_text": "tables.text",
     "writing": "output.files",
 }
 #: The same of modules whose former path is a package now, which has their public names.

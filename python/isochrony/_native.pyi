@@ -19,7 +19,7 @@ from .attributes import Attributes
 from .plan import Plan
 from .run_options import RunOptions
 from .saved_plans import SavedPlans
-from .table import Table
+from .tables.table import Table
 from .times import Rate
 
 __all__ = [

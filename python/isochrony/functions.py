@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from .errors.native import OptionError, PlanError
 from .options import choice, sample_dtype
-from .table import Table
+from .tables.table import Table
 
 if TYPE_CHECKING:
     from ._native import NativePlan

@@ -22,7 +22,7 @@ import numpy as np
 
 from ._former_paths import former_path
 from .chain import Chain
-from .table import Table
+from .tables.table import Table
 from .tasklet_plans import known as known_plan
 
 __all__ = ["NoIdentityError", "forget", "identity"]

@@ -24,7 +24,7 @@ from .chain import Chain
 from .errors.native import OptionError, PlanError
 from .functions import importable, shown
 from .options import sample_dtype
-from .table import Table
+from .tables.table import Table
 
 if TYPE_CHECKING:
     from .plan import Plan

@@ -16,9 +16,9 @@ import numpy as np
 from .errors.native import PlanError
 from .extras import require
 from .operators import Block, Break, Emitter, Factory, Operator, Port
-from .table import Table
-from .table_columns import Column, join, read_only
-from .table_files import TableBuffer
+from .tables.columns import Column, join, read_only
+from .tables.files import TableBuffer
+from .tables.table import Table
 
 if TYPE_CHECKING:
     from ._native import NativePlan, NativeTable

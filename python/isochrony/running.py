@@ -21,7 +21,7 @@ from .output.progress import ImportProgress
 from .report import Report, RunResult
 from .results import FORMS, Form, LabelledResult
 from .run_options import RunKeywords, RunOptions, takes_run_options
-from .table import Table
+from .tables.table import Table
 
 if TYPE_CHECKING:
     from ._native import NativePlan, NativeReport

@@ -11,7 +11,7 @@ import numpy as np
 
 from ._native import NativeTable
 from .report import ProcessReport
-from .table import Table
+from .tables.table import Table
 from .tasklet_report import TaskletsReport, TaskletWorkerReport
 
 __all__ = ["kept", "never_kept", "owned", "report"]

@@ -19,7 +19,7 @@ from ..plan import Plan
 from ..report import RunResult
 from ..run_options import RunOptions
 from ..running import collect_reported, run_reported
-from ..table import Table
+from ..tables.table import Table
 from ..tuning import TuningReport
 from .exits import Exit
 from .paths import output_path, store_path

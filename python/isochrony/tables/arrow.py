@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors.native import OptionError
-from .table_columns import Column
+from ..errors.native import OptionError
+from .columns import Column
 
 __all__ = ["arrow_array"]
 

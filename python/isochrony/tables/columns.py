@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors.native import OptionError
+from ..errors.native import OptionError
 
 __all__ = [
     "Column",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from .arrow_columns import arrow_array
-from .errors.native import OptionError
-from .extras import require
-from .options import flag, whole
-from .table_columns import (
+from ..errors.native import OptionError
+from ..extras import require
+from ..options import flag, whole
+from .arrow import arrow_array
+from .columns import (
     Column,
     checked_columns,
     checked_slice,
@@ -22,10 +22,10 @@ from .table_columns import (
     read_only,
     sort_order,
 )
-from .table_text import as_html, as_text
+from .text import as_html, as_text
 
 if TYPE_CHECKING:
-    from ._native import NativeTable
+    from .._native import NativeTable
 
 __all__ = ["Table", "TableIndexError", "TableKeyError"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .table_columns import Column
+from .columns import Column
 
 __all__ = ["as_html", "as_text"]
 

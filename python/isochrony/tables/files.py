@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .errors.native import OptionError
-from .extras import require
-from .output.files import OutputFile
+from ..errors.native import OptionError
+from ..extras import require
+from ..output.files import OutputFile
+from .columns import Column, join
 from .table import Table
-from .table_columns import Column, join
 
 if TYPE_CHECKING:
-    from ._native import NativeTable
+    from .._native import NativeTable
 
 __all__ = ["TableBuffer", "TableFile"]
 
