@@ -71,7 +71,6 @@ if TYPE_CHECKING:
         verify,
     )
     from .control import Control
-    from .convert import from_obspy
     from .errors.native import (
         CacheError,
         GapError,
@@ -94,6 +93,7 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .running import collect, run
     from .sources import generate, scan
+    from .store.convert import from_obspy
     from .tables.table import Table
     from .tapers import adds_up, taper_factors
     from .tasklets import Executor, Output, Tasklet
@@ -183,7 +183,7 @@ _HOMES = {
         "Span", "Store", "Time", "Timebase", "TimebaseFit", "backup", "open", "prefetch", "span", "verify",
     ),
     ".control": ("Control",),
-    ".convert": ("from_obspy",),
+    ".store.convert": ("from_obspy",),
     ".following": ("Followed", "follow"),
     ".functions": ("jit", "py"),
     ".importers": ("import_files",),

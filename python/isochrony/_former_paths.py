@@ -18,14 +18,23 @@ __all__ = ["FORMER_PATHS", "find_former_paths", "former_path"]
 #: Former and current paths within the package.
 FORMER_PATHS: dict[str, str] = {
     "arrow_columns": "tables.arrow",
+    "attributes": "store.attributes",
+    "civil": "store.civil",
+    "convert": "store.convert",
+    "exporters": "store.exporters",
+    "hints": "store.hints",
     "interrupts": "importers.interrupts",
     "keyword_options": "options.keywords",
     "native_errors": "errors.native",
+    "notebook": "store.notebook",
+    "plots": "store.plots",
     "progress": "output.progress",
+    "samples": "store.samples",
     "table": "tables.table",
     "table_columns": "tables.columns",
     "table_files": "tables.files",
     "table_text": "tables.text",
+    "values": "store.values",
     "writing": "output.files",
 }
 #: The same of modules whose former path is a package now, which has their public names.

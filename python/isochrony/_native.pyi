@@ -15,10 +15,10 @@ from typing import Any, Literal, Self, SupportsIndex, TypeAlias, final, overload
 import numpy as np
 import numpy.typing as npt
 
-from .attributes import Attributes
 from .plan import Plan
 from .run_options import RunOptions
 from .saved_plans import SavedPlans
+from .store.attributes import Attributes
 from .tables.table import Table
 from .times import Rate
 

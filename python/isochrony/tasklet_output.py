@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ._native import Selection
 from .errors.native import OptionError, StoreValueError
-from .samples import as_samples
+from .store.samples import as_samples
 
 __all__ = ["Output"]
 

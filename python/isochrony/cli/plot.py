@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Draw, and name what was written."""
-    from ..plots import plot, save_figure
+    from ..store.plots import plot, save_figure
 
     if arguments.out.suffix.lower() not in _SUFFIXES:
         raise UsageError(f"--out {arguments.out}: write a {', '.join(_SUFFIXES)} file")

@@ -13,12 +13,12 @@ import numpy as np
 
 from ..errors import UsageError
 from ..errors.native import PlanError
-from ..exporters import write_npy
 from ..output.files import check_output, writing
 from ..plan import Plan
 from ..report import RunResult
 from ..run_options import RunOptions
 from ..running import collect_reported, run_reported
+from ..store.exporters import write_npy
 from ..tables.table import Table
 from ..tuning import TuningReport
 from .exits import Exit

@@ -150,7 +150,7 @@ impl Store {
         let (py, this) = (slf.py(), slf.get());
         let names = this.shared.store.find(pattern)?;
         if names.is_empty() && !this.shared.store.names()?.is_empty() {
-            py.import("isochrony.hints")?
+            py.import("isochrony.store.hints")?
                 .call_method1("warn_of_no_match", (slf, pattern))?;
         }
         names.iter().map(|name| this.signal(py, name)).collect()
@@ -333,7 +333,7 @@ impl Store {
     /// The signals as an HTML table, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
-            .import("isochrony.notebook")?
+            .import("isochrony.store.notebook")?
             .call_method1("store_html", (slf,))
     }
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .errors.native import GapError, OptionError, StoreMemoryError, StoreValueError
+from ..errors.native import GapError, OptionError, StoreMemoryError, StoreValueError
 
 __all__ = ["cast", "fill_gap", "read_values"]
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import UsageError
+from ..extras import require
+from ..output.files import writing
 from .civil import knows_civil_time
-from .errors import UsageError
-from .extras import require
-from .output.files import writing
 
 __all__ = ["COLORS", "STYLE", "Trace", "clock_text", "draw_trace", "new_figure", "plot", "trace_of"]
 
@@ -241,7 +241,7 @@ def plot(
 
 def _key(stretch: tuple[Any, ...]) -> Any:
     """What `Signal.select` takes, from nothing, one stretch, or its two ends."""
-    from . import span
+    from .. import span
 
     if len(stretch) > 2:
         raise UsageError(

@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._native import Signal, Store
+    from .._native import Signal, Store
 
 __all__ = ["signal_html", "store_html"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors.native import StoreTypeError, StoreValueError
+from ..errors.native import StoreTypeError, StoreValueError
 from .values import cast
 
 __all__ = ["as_samples", "as_stretches"]

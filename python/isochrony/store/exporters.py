@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import UsageError
+from ..extras import require
+from ..output.files import OutputFile, check_output, writing
 from .civil import knows_civil_time
-from .errors import UsageError
-from .extras import require
-from .output.files import OutputFile, check_output, writing
 
 __all__ = ["FORMATS", "export", "format_of", "write_npy"]
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .errors.native import StoreValueError
+from ..errors.native import StoreValueError
 
 __all__ = ["Attributes", "to_json"]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .errors.native import OptionError, StoreValueError
-from .extras import require
+from ..errors.native import OptionError, StoreValueError
+from ..extras import require
 
 if TYPE_CHECKING:
-    from ._native import Segment, Selection, Signal, Store, Time
-    from .times import Rate
+    from .._native import Segment, Selection, Signal, Store, Time
+    from ..times import Rate
 
 __all__ = ["from_obspy", "gathered_to_xarray", "to_obspy", "to_xarray"]
 
@@ -77,7 +77,7 @@ def to_xarray(
 
 
 def _whole(source: Signal | Selection) -> Selection:
-    from ._native import Signal
+    from .._native import Signal
 
     return source.select() if isinstance(source, Signal) else source
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from .errors import NoMatchWarning
+from ..errors import NoMatchWarning
 
 if TYPE_CHECKING:
-    from ._native import Store
+    from .._native import Store
 
 __all__ = ["warn_of_no_match"]
 
