@@ -322,8 +322,8 @@ def test_choices_and_defaults_of_methods_written_by_hand_are_those_declared() ->
 
 
 def test_names_of_statistics_and_tapers_are_those_declared() -> None:
-    from isochrony.rows import STATS
-    from isochrony.tapers import TAPERS
+    from isochrony.steps.rows import STATS
+    from isochrony.steps.tapers import TAPERS
 
     assert list(STATS) == DECLARED["stats"]["params"][0]["choices"]
     for name, parameter in TAPERS.items():

@@ -42,7 +42,7 @@ def test_every_operator_has_a_method_or_a_reason_for_none() -> None:
         assert adds in METHODS, name
         if name not in by_hand:
             assert METHODS[name].__doc__ is not None
-            assert METHODS[name].__module__ == "isochrony._operators", name
+            assert METHODS[name].__module__ == "isochrony.steps.generated", name
 
 
 @pytest.mark.parametrize("name", DECLARED)

@@ -93,9 +93,9 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .running import collect, run
     from .sources import generate, scan
+    from .steps.tapers import adds_up, taper_factors
     from .store.convert import from_obspy
     from .tables.table import Table
-    from .tapers import adds_up, taper_factors
     from .tasklets import Executor, Output, Tasklet
     from .times import Rate, now
     from .tuning import Configuration
@@ -198,7 +198,7 @@ _HOMES = {
     ".running": ("collect", "run"),
     ".sources": ("generate", "scan"),
     ".tables.table": ("Table",),
-    ".tapers": ("adds_up", "taper_factors"),
+    ".steps.tapers": ("adds_up", "taper_factors"),
     ".tasklets": ("Executor", "Output", "Tasklet"),
     ".times": ("Rate", "now"),
     ".tuning": ("Configuration",),

@@ -1,7 +1,7 @@
 """Writes the methods of `isochrony.Plan` from the declarations of operators.
 
-`tools/generate.py` writes those of the built-in operators into `_operators.py`. Operators that another crate adds to
-the extension get theirs when `isochrony.plan` is imported.
+`tools/generate.py` writes those of the built-in operators into `steps/generated.py`. Operators that another crate adds
+to the extension get theirs when `isochrony.plan.plan` is imported.
 """
 
 from __future__ import annotations
@@ -166,14 +166,14 @@ def add_methods(plan: type) -> None:
     Raises:
         ImportError: one cannot be a method, or has the name of another.
     """
-    from . import _operators
+    from .steps import generated
 
     for declaration in declared(added=True):
         name = declaration["name"]
         wrong = f"{plan.__name__} has {name} already; rename it" if hasattr(plan, name) else obstacle(declaration)
         if wrong:
             raise ImportError(f"operator {name} of {declaration['module']} is refused: {wrong}")
-        names = dict(vars(_operators))
+        names = dict(vars(generated))
         exec(textwrap.dedent(method(declaration)), names)
         function = names[name]
         function.__qualname__ = f"{plan.__name__}.{name}"

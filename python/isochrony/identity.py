@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ._former_paths import former_path
-from .chain import Chain
+from .steps.chain import Chain
 from .tables.table import Table
 from .tasklet_plans import known as known_plan
 

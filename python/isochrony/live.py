@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from .chain import Chain
 from .errors.native import OptionError
 from .options import sample_dtype, seconds, whole
+from .steps.chain import Chain
 
 if TYPE_CHECKING:
     from ._native import NativeListener

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from .chain import Chain
 from .errors.native import OptionError, PlanError
 from .functions import importable, shown
 from .options import sample_dtype
+from .steps.chain import Chain
 from .tables.table import Table
 
 if TYPE_CHECKING:

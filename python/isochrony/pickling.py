@@ -15,7 +15,7 @@ from .errors.native import PlanError
 from .functions import shown
 
 if TYPE_CHECKING:
-    from .chain import Chain
+    from .steps.chain import Chain
 
 __all__ = ["reduced", "unpickled"]
 

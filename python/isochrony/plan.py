@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 import numpy.typing as npt
 
-from ._operators import GeneratedOperators
 from .blocks import blocks_of
 from .declarations import add_methods
 from .errors.native import OptionError, PlanError
-from .features import FeatureSteps
-from .files import FileSteps
-from .filters import FilterSteps
 from .functions import JitFunction, PythonFunction, importable, shown
 from .live import LiveSteps
-from .meeting import MeetingSteps, alone, takes_plans
 from .operators import Block, OperatorSteps
 from .options import flag, whole
 from .report import RunResult
-from .resampling import ResamplingSteps
 from .results import Form
-from .rows import RowSteps
 from .run_options import RunKeywords, RunOptions, takes_run_options
 from .running import collect, run
-from .spectra import SpectrumSteps
-from .windows import WindowSteps
+from .steps.features import FeatureSteps
+from .steps.files import FileSteps
+from .steps.filters import FilterSteps
+from .steps.generated import GeneratedOperators
+from .steps.meeting import MeetingSteps, alone, takes_plans
+from .steps.resampling import ResamplingSteps
+from .steps.rows import RowSteps
+from .steps.spectra import SpectrumSteps
+from .steps.windows import WindowSteps
 
 if TYPE_CHECKING:
     from ._native import Expr, Signal, Store

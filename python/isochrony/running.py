@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from .chain import Chain
 from .errors import EmptyResultWarning
 from .errors.native import PlanError
 from .failures import expected
@@ -21,6 +20,7 @@ from .output.progress import ImportProgress
 from .report import Report, RunResult
 from .results import FORMS, Form, LabelledResult
 from .run_options import RunKeywords, RunOptions, takes_run_options
+from .steps.chain import Chain
 from .tables.table import Table
 
 if TYPE_CHECKING:

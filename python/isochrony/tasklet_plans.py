@@ -6,8 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .chain import Chain
 from .errors.native import OptionError, PlanError
+from .steps.chain import Chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
-from .chain import Chain
 from .errors.native import OptionError, TaskletError
 from .functions import OnWorkers, shown
 from .identity import NoIdentityError, forget, identity
 from .options import byte_count, choice, flag, is_auto
 from .output.progress import ImportProgress
 from .run_options import MAX_WORKERS, RunOptions, worker_count
+from .steps.chain import Chain
 from .tasklet_output import Output
 from .tasklet_plans import known, writes_once
 from .tasklet_report import TaskletsReport

@@ -19,7 +19,7 @@ from ..errors import UsageError
 from ..errors.native import OptionError, PlanError
 from ..extras import require
 from ..output.files import check_output, writing
-from ..rows import STATS
+from ..steps.rows import STATS
 from .exits import Exit
 from .paths import output_path
 from .tables import listed, print_json, render

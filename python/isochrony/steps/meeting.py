@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ..errors.native import OptionError, PlanError
+from ..options import flag, length
 from .chain import Chain
-from .errors.native import OptionError, PlanError
-from .options import flag, length
 
 if TYPE_CHECKING:
-    from ._native import NativePlan
-    from .options import Length
-    from .plan import Plan
+    from .._native import NativePlan
+    from ..options import Length
+    from ..plan import Plan
 
 __all__ = ["MeetingSteps", "alone", "takes_plans"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
+from ..errors.native import OptionError
+from ..options import finite
 from .chain import Chain
-from .errors.native import OptionError
-from .options import finite
 
 __all__ = ["FeatureSteps"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from .errors.native import OptionError
-from .options import whole
+from ..errors.native import OptionError
+from ..options import whole
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -67,7 +67,7 @@ def taper_factors(taper: Taper, width: int, *, symmetric: bool = False) -> npt.N
     >>> iso.taper_factors("hann", 4)
     array([0. , 0.5, 1. , 0.5])
     """
-    from ._native import taper_factors as factors
+    from .._native import taper_factors as factors
 
     return np.array(factors(taper_text(taper), whole("taper_factors width=", width, "samples"), symmetric))
 
@@ -90,7 +90,7 @@ def adds_up(taper: Taper, nfft: int, hop: int, *, tolerance: float = 1e-10) -> b
     >>> iso.adds_up("hann", 64, 16), iso.adds_up("hann", 64, 48)
     (True, False)
     """
-    from ._native import adds_up as native
+    from .._native import adds_up as native
 
     factors = taper_factors(taper, nfft).tolist()
     return native(factors, whole("adds_up hop=", hop, "samples"), float(tolerance))

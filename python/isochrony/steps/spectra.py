@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from ._operators import GeneratedOperators
-from .errors.native import PlanError
-from .options import length
+from ..errors.native import PlanError
+from ..options import length
+from .generated import GeneratedOperators
 
 if TYPE_CHECKING:
-    from .options import Length
+    from ..options import Length
     from .tapers import Taper
 
 __all__ = ["SpectrumSteps"]

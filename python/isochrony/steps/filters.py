@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Self
 
-from ._operators import GeneratedOperators
-from .options import choice, finite, finite_or_list, whole
+from ..options import choice, finite, finite_or_list, whole
+from .generated import GeneratedOperators
 
 __all__ = ["FilterSteps"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
+from ..errors.native import OptionError
+from ..options import choice, finite, whole
 from .chain import Chain
-from .errors.native import OptionError
-from .options import choice, finite, whole
 
 __all__ = ["ResamplingSteps"]
 

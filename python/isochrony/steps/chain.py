@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from .errors.native import OptionError, PlanError
-from .options import flag, whole
-from .tuning import OperatorCost
+from ..errors.native import OptionError, PlanError
+from ..options import flag, whole
+from ..tuning import OperatorCost
 
 if TYPE_CHECKING:
-    from ._native import NativePlan, Store
-    from .tasklet_plans import Known
+    from .._native import NativePlan, Store
+    from ..tasklet_plans import Known
 
 __all__ = ["Chain"]
 
@@ -132,7 +132,7 @@ class Chain:
         >>> iso.Plan.from_json(plan.to_json(), store=store) == plan
         True
         """
-        from ._native import NativePlan
+        from .._native import NativePlan
 
         text = json.dumps(dict(saved)) if isinstance(saved, Mapping) else saved
         try:
@@ -145,7 +145,7 @@ class Chain:
         return cls(NativePlan.from_json(text, store, *_allowed(allow_functions)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .pickling import reduced
+        from ..pickling import reduced
 
         return reduced(self)
 

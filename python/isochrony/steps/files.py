@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Literal, Self
 
+from ..extras import require
+from ..options import choice, flag, whole
 from .chain import Chain
-from .extras import require
-from .options import choice, flag, whole
 
 __all__ = ["FileSteps"]
 

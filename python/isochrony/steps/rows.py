@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from ..options import flag, length_in_seconds, whole
 from .chain import Chain
-from .options import flag, length_in_seconds, whole
 
 if TYPE_CHECKING:
-    from ._native import Expr, Row
-    from .options import Duration
+    from .._native import Expr, Row
+    from ..options import Duration
 
 __all__ = ["STATS", "Groups", "RowSteps"]
 

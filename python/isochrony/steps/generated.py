@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy.typing as npt
 
-from . import options as _options
+from .. import options as _options
 from . import tapers as _tapers
 from .chain import Chain
 
 if TYPE_CHECKING:
-    from .options import Duration, Length
-    from .plan import Plan
+    from ..options import Duration, Length
+    from ..plan import Plan
     from .tapers import Taper
 
 __all__ = ["GeneratedOperators"]

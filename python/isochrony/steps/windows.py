@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Self
 
+from ..errors.native import OptionError
+from ..options import choice, finite, length
 from .chain import Chain
-from .errors.native import OptionError
-from .options import choice, finite, length
 
 if TYPE_CHECKING:
-    from .options import Length
+    from ..options import Length
 
 __all__ = ["WindowSteps"]
 
