@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import isochrony as iso
-from isochrony.compiling import compiled
+from isochrony.functions.compiling import compiled
 
 pytest.importorskip("numba")
 

@@ -85,11 +85,11 @@ if TYPE_CHECKING:
         TimeError,
     )
     from .following import Followed, follow
-    from .functions import jit, py
+    from .functions.operators import Block, Break, Emitter, Operator, Port
+    from .functions.python import jit, py
     from .importers import import_files
     from .live import Listener, listen
     from .nbuffering import NBufferReport, nbuffer
-    from .operators import Block, Break, Emitter, Operator, Port
     from .plan import Plan
     from .running import collect, run
     from .sources import generate, scan
@@ -185,7 +185,7 @@ _HOMES = {
     ".control": ("Control",),
     ".store.convert": ("from_obspy",),
     ".following": ("Followed", "follow"),
-    ".functions": ("jit", "py"),
+    ".functions.python": ("jit", "py"),
     ".importers": ("import_files",),
     ".live": ("Listener", "listen"),
     ".errors.native": (
@@ -193,7 +193,7 @@ _HOMES = {
         "SegmentError", "StoreError", "TaskletError", "TimeError",
     ),
     ".nbuffering": ("NBufferReport", "nbuffer"),
-    ".operators": ("Block", "Break", "Emitter", "Operator", "Port"),
+    ".functions.operators": ("Block", "Break", "Emitter", "Operator", "Port"),
     ".plan": ("Plan",),
     ".running": ("collect", "run"),
     ".sources": ("generate", "scan"),

@@ -22,6 +22,7 @@ FORMER_PATHS: dict[str, str] = {
     "attributes": "store.attributes",
     "chain": "steps.chain",
     "civil": "store.civil",
+    "compiling": "functions.compiling",
     "convert": "store.convert",
     "exporters": "store.exporters",
     "features": "steps.features",
@@ -33,6 +34,7 @@ FORMER_PATHS: dict[str, str] = {
     "meeting": "steps.meeting",
     "native_errors": "errors.native",
     "notebook": "store.notebook",
+    "operators": "functions.operators",
     "plots": "store.plots",
     "progress": "output.progress",
     "resampling": "steps.resampling",
@@ -49,7 +51,9 @@ FORMER_PATHS: dict[str, str] = {
     "writing": "output.files",
 }
 #: The same of modules whose former path is a package now, which has their public names.
-_BECAME_PACKAGES: dict[str, str] = {}
+_BECAME_PACKAGES: dict[str, str] = {
+    "functions": "functions.python",
+}
 
 _PACKAGE = __package__
 _CURRENT = {f"{_PACKAGE}.{former}": f"{_PACKAGE}.{current}" for former, current in FORMER_PATHS.items()}

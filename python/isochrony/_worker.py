@@ -275,7 +275,7 @@ def _rows(mapped: mmap.mmap, dtype: np.dtype[Any], rows: int, columns: int, stri
 
 def imported(name: str) -> Any:
     """The function of a name as ``isochrony.functions.importable`` gives it."""
-    from isochrony.functions import imported
+    from isochrony.functions.python import imported
 
     module, _, _ = name.partition(":")
     importlib.import_module(module)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .errors.native import PlanError
-from .operators import Block, Break, Emitter, Factory, Operator, Port
+from .functions.operators import Block, Break, Emitter, Factory, Operator, Port
 from .run_options import RunOptions
 from .running import run_place, run_progress
 

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors.native import PlanError
-from .functions import shown
+from .functions.python import shown
 
 if TYPE_CHECKING:
     from .steps.chain import Chain

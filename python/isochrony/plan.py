@@ -20,9 +20,9 @@ import numpy.typing as npt
 from .blocks import blocks_of
 from .declarations import add_methods
 from .errors.native import OptionError, PlanError
-from .functions import JitFunction, PythonFunction, importable, shown
+from .functions.operators import Block, OperatorSteps
+from .functions.python import JitFunction, PythonFunction, importable, shown
 from .live import LiveSteps
-from .operators import Block, OperatorSteps
 from .options import flag, whole
 from .report import RunResult
 from .results import Form

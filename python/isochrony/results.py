@@ -15,7 +15,7 @@ import numpy as np
 
 from .errors.native import PlanError
 from .extras import require
-from .operators import Block, Break, Emitter, Factory, Operator, Port
+from .functions.operators import Block, Break, Emitter, Factory, Operator, Port
 from .tables.columns import Column, join, read_only
 from .tables.files import TableBuffer
 from .tables.table import Table

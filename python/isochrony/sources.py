@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .errors.native import OptionError, PlanError
 from .following import Followed
-from .functions import importable, once, shown
+from .functions.python import importable, once, shown
 from .live import Listener
 from .options import flag, index, sample_dtype, whole
 from .plan import Plan

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
 from .errors.native import OptionError, TaskletError
-from .functions import OnWorkers, shown
+from .functions.python import OnWorkers, shown
 from .identity import NoIdentityError, forget, identity
 from .options import byte_count, choice, flag, is_auto
 from .output.progress import ImportProgress

@@ -17,7 +17,7 @@ import threading
 from types import ModuleType
 from typing import Any
 
-from .functions import importable, shown
+from .functions.python import importable, shown
 
 __all__ = ["command", "rebuilt", "travel"]
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from .errors.native import PlanError
-from .extras import require
-from .functions import shown
+from ..errors.native import PlanError
+from ..extras import require
+from .python import shown
 
 __all__ = ["compiled"]
 

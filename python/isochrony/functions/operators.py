@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from .errors.native import OptionError, PlanError
-from .functions import importable, shown
-from .options import sample_dtype
-from .steps.chain import Chain
-from .tables.table import Table
+from ..errors.native import OptionError, PlanError
+from ..options import sample_dtype
+from ..steps.chain import Chain
+from ..tables.table import Table
+from .python import importable, shown
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from ..plan import Plan
 
 __all__ = ["Block", "Break", "Emitter", "Operator", "OperatorSteps", "Port"]
 

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from .errors.native import OptionError, PlanError
-from .options import choice, sample_dtype
-from .tables.table import Table
+from ..errors.native import OptionError, PlanError
+from ..options import choice, sample_dtype
+from ..tables.table import Table
 
 if TYPE_CHECKING:
-    from ._native import NativePlan
+    from .._native import NativePlan
     from .operators import Break
 
 __all__ = ["JitFunction", "PythonFunction", "imported", "jit", "py", "shown"]
@@ -71,7 +71,7 @@ class PythonFunction:
             return plan.python(how, self.function, name, saved, None, 1, *in_order)
         where = (self.counts, self.on_workers, self.sequential, None, *others)
         if self.on_workers == "processes":
-            from .transport import travel
+            from ..transport import travel
 
             how_it_travels, _, why = travel(self.function)
             if not how_it_travels:
