@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import isochrony as iso
-from isochrony.declarations import declared
+from isochrony.plan.declarations import declared
 
 Drive = Callable[["World"], object]
 

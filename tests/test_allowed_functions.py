@@ -17,7 +17,7 @@ import pytest
 import functions_of_tests as own
 import isochrony as iso
 from isochrony.cli import main
-from isochrony.saved_plans import SAVED_PLANS
+from isochrony.plan.saved import SAVED_PLANS
 from made import pressure
 
 HOSTILE = """

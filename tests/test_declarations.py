@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony import declarations
-from isochrony.declarations import declared, docstring, legal_values, obstacle, others
+from isochrony.plan import declarations
+from isochrony.plan.declarations import declared, docstring, legal_values, obstacle, others
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))

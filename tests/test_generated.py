@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import isochrony as iso
-from isochrony.declarations import PUBLIC, call, declared, others, signature
+from isochrony.plan.declarations import PUBLIC, call, declared, others, signature
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))

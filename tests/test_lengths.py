@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 import isochrony as iso
-from isochrony.declarations import declared
+from isochrony.plan.declarations import declared
 
 SAMPLES = iso.scan(np.random.default_rng(1).standard_normal(6000), rate=2000)
 WINDOWS = SAMPLES.rewindow(400)

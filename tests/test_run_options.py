@@ -17,7 +17,7 @@ import isochrony as iso
 from isochrony import _native
 from isochrony.cli.main import build_parser
 from isochrony.options import byte_count
-from isochrony.plan import Plan
+from isochrony.plan.plan import Plan
 from isochrony.run_options import OPTIONS, RunOptions, auto_workers
 
 # A value of each that is not its default, and what is to arrive.

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 USE = """
 import sys
 import numpy as np, isochrony as iso
-from isochrony.declarations import docstring, declared
-assert iso.scan.__module__ == "isochrony.sources" and sys.modules["isochrony._native"].__name__ == "_native"
+from isochrony.plan.declarations import docstring, declared
+assert iso.scan.__module__ == "isochrony.plan.sources" and sys.modules["isochrony._native"].__name__ == "_native"
 samples = np.tile(np.array([1, 1.5, 90, 1.25], "f4"), 1000)
 plan = iso.scan(samples, rate=100).despike(10)
 assert plan.collect().tolist() == [1.0, 1.5, 1.5, 1.25] * 1000, plan.collect()

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 import isochrony as iso
 from isochrony.cli import main
-from isochrony.saved_plans import SAVED_PLANS
+from isochrony.plan.saved import SAVED_PLANS
 from made import START, pressure
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from isochrony.declarations import (
+from isochrony.plan.declarations import (
     INTERNAL,
     PUBLIC,
     call,
@@ -59,7 +59,7 @@ from .chain import Chain
 
 if TYPE_CHECKING:
     from ..options import Duration, Length
-    from ..plan import Plan
+    from ..plan.plan import Plan
     from .tapers import Taper
 
 __all__ = ["GeneratedOperators"]

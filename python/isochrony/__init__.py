@@ -90,9 +90,9 @@ if TYPE_CHECKING:
     from .importers import import_files
     from .live import Listener, listen
     from .nbuffering import NBufferReport, nbuffer
-    from .plan import Plan
+    from .plan.plan import Plan
+    from .plan.sources import generate, scan
     from .running import collect, run
-    from .sources import generate, scan
     from .steps.tapers import adds_up, taper_factors
     from .store.convert import from_obspy
     from .tables.table import Table
@@ -194,9 +194,9 @@ _HOMES = {
     ),
     ".nbuffering": ("NBufferReport", "nbuffer"),
     ".functions.operators": ("Block", "Break", "Emitter", "Operator", "Port"),
-    ".plan": ("Plan",),
+    ".plan.plan": ("Plan",),
     ".running": ("collect", "run"),
-    ".sources": ("generate", "scan"),
+    ".plan.sources": ("generate", "scan"),
     ".tables.table": ("Table",),
     ".steps.tapers": ("adds_up", "taper_factors"),
     ".tasklets": ("Executor", "Output", "Tasklet"),

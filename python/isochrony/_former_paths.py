@@ -24,6 +24,7 @@ FORMER_PATHS: dict[str, str] = {
     "civil": "store.civil",
     "compiling": "functions.compiling",
     "convert": "store.convert",
+    "declarations": "plan.declarations",
     "exporters": "store.exporters",
     "features": "steps.features",
     "files": "steps.files",
@@ -35,11 +36,14 @@ FORMER_PATHS: dict[str, str] = {
     "native_errors": "errors.native",
     "notebook": "store.notebook",
     "operators": "functions.operators",
+    "pickling": "plan.pickling",
     "plots": "store.plots",
     "progress": "output.progress",
     "resampling": "steps.resampling",
     "rows": "steps.rows",
     "samples": "store.samples",
+    "saved_plans": "plan.saved",
+    "sources": "plan.sources",
     "spectra": "steps.spectra",
     "table": "tables.table",
     "table_columns": "tables.columns",
@@ -53,6 +57,7 @@ FORMER_PATHS: dict[str, str] = {
 #: The same of modules whose former path is a package now, which has their public names.
 _BECAME_PACKAGES: dict[str, str] = {
     "functions": "functions.python",
+    "plan": "plan.plan",
 }
 
 _PACKAGE = __package__

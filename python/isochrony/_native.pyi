@@ -15,9 +15,9 @@ from typing import Any, Literal, Self, SupportsIndex, TypeAlias, final, overload
 import numpy as np
 import numpy.typing as npt
 
-from .plan import Plan
+from .plan.plan import Plan
+from .plan.saved import SavedPlans
 from .run_options import RunOptions
-from .saved_plans import SavedPlans
 from .store.attributes import Attributes
 from .tables.table import Table
 from .times import Rate

@@ -16,7 +16,7 @@ from .running import run_place, run_progress
 
 if TYPE_CHECKING:
     from ._native import NativePlan
-    from .plan import Plan
+    from .plan.plan import Plan
 
 __all__ = ["blocks_of"]
 

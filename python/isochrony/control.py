@@ -10,7 +10,7 @@ from .options import byte_count, index, whole
 from .report import Measurement
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .plan.plan import Plan
 
 __all__ = ["Control"]
 

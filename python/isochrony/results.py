@@ -22,7 +22,7 @@ from .tables.table import Table
 
 if TYPE_CHECKING:
     from ._native import NativePlan, NativeTable
-    from .plan import Plan
+    from .plan.plan import Plan
 
 __all__ = ["FORMS", "Form", "LabelledResult"]
 

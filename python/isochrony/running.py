@@ -25,7 +25,7 @@ from .tables.table import Table
 
 if TYPE_CHECKING:
     from ._native import NativePlan, NativeReport
-    from .plan import Plan
+    from .plan.plan import Plan
 
 __all__ = ["collect", "collect_reported", "run", "run_progress", "run_reported"]
 

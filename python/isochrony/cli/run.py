@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import UsageError
 from ..errors.native import PlanError
 from ..output.files import check_output, writing
-from ..plan import Plan
+from ..plan.plan import Plan
 from ..report import RunResult
 from ..run_options import RunOptions
 from ..running import collect_reported, run_reported

@@ -7,7 +7,7 @@ import sys
 
 from ..errors import UsageError
 from ..output.progress import duration_text
-from ..sources import scan
+from ..plan.sources import scan
 from .exits import Exit
 from .scan import selection
 from .target import open_store, parse_target, single_signal

@@ -27,7 +27,7 @@ from ..tables.table import Table
 from .python import importable, shown
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..plan.plan import Plan
 
 __all__ = ["Block", "Break", "Emitter", "Operator", "OperatorSteps", "Port"]
 

@@ -145,7 +145,7 @@ class Chain:
         return cls(NativePlan.from_json(text, store, *_allowed(allow_functions)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from ..pickling import reduced
+        from ..plan.pickling import reduced
 
         return reduced(self)
 

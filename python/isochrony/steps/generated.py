@@ -13,7 +13,7 @@ from .chain import Chain
 
 if TYPE_CHECKING:
     from ..options import Duration, Length
-    from ..plan import Plan
+    from ..plan.plan import Plan
     from .tapers import Taper
 
 __all__ = ["GeneratedOperators"]

@@ -16,7 +16,7 @@ from .chain import Chain
 if TYPE_CHECKING:
     from .._native import NativePlan
     from ..options import Length
-    from ..plan import Plan
+    from ..plan.plan import Plan
 
 __all__ = ["MeetingSteps", "alone", "takes_plans"]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         span,
         verify,
     )
-    from ..sources import scan
+    from ..plan.sources import scan
     from .convert import from_obspy
 
 __all__ = [
@@ -54,7 +54,7 @@ __getattr__, __dir__ = names_on_first_use(
             "Gap", "Gaps", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time", "backup", "open", "span",
             "verify",
         ),
-        "..sources": ("scan",),
+        "..plan": ("scan",),
         ".convert": ("from_obspy",),
     },
 )  # fmt: skip

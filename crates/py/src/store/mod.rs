@@ -352,6 +352,6 @@ impl Store {
 }
 
 pub(crate) fn saved_plans<'py>(store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyAny>> {
-    let module = store.py().import("isochrony.saved_plans")?;
+    let module = store.py().import("isochrony.plan.saved")?;
     module.getattr("SavedPlans")?.call1((store,))
 }

@@ -11,11 +11,11 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .errors.native import PlanError
-from .functions.python import shown
+from ..errors.native import PlanError
+from ..functions.python import shown
 
 if TYPE_CHECKING:
-    from .steps.chain import Chain
+    from ..steps.chain import Chain
 
 __all__ = ["reduced", "unpickled"]
 
@@ -39,7 +39,7 @@ def unpickled(kind: type[AnyPlan], text: str, objects: list[tuple[str, Any]]) ->
     Raises:
         StoreError: samples that a signal had were replaced since, or its store is gone.
     """
-    from ._native import NativePlan
+    from .._native import NativePlan
 
     return kind(NativePlan.received(text, objects))
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors.native import OptionError, PlanError
-from .following import Followed
-from .functions.python import importable, once, shown
-from .live import Listener
-from .options import flag, index, sample_dtype, whole
+from ..errors.native import OptionError, PlanError
+from ..following import Followed
+from ..functions.python import importable, once, shown
+from ..live import Listener
+from ..options import flag, index, sample_dtype, whole
 from .plan import Plan
 
 if TYPE_CHECKING:
-    from ._native import Selection, Signal
+    from .._native import Selection, Signal
 
 __all__ = ["generate", "scan"]
 
@@ -75,7 +75,7 @@ def scan(
     >>> iso.scan(signal[1:3]).collect(), iso.scan(signal[1:3], counts=True).collect()
     (array([0.5, 1. ]), array([1, 2], dtype=int16))
     """
-    from ._native import NativePlan, Selection, Signal
+    from .._native import NativePlan, Selection, Signal
 
     samples = None if segment is None else whole("scan segment=", segment, "samples")
     flag("scan counts", counts)
@@ -159,7 +159,7 @@ def generate(
     >>> iso.generate(noise, dtype="i8", rate=100).rewindow(50).map(lambda s: s.sum()).collect()[:, 0]
     array([  0,   0,  50,  50, 100, 100])
     """
-    from ._native import NativePlan
+    from .._native import NativePlan
 
     samples = None if segment is None else whole("generate segment=", segment, "samples")
     if not callable(source) and not isinstance(source, Iterable):

@@ -48,7 +48,7 @@ PUBLIC = {"stream_envelope": "envelope"}
 
 def declared(*, added: bool = False) -> list[dict[str, Any]]:
     """Declarations of all operators, or of those that another crate added."""
-    from ._native import operator_declarations
+    from .._native import operator_declarations
 
     declarations: list[dict[str, Any]] = json.loads(operator_declarations(added))
     return declarations
@@ -166,7 +166,7 @@ def add_methods(plan: type) -> None:
     Raises:
         ImportError: one cannot be a method, or has the name of another.
     """
-    from .steps import generated
+    from ..steps import generated
 
     for declaration in declared(added=True):
         name = declaration["name"]

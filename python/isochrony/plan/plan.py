@@ -17,29 +17,29 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 import numpy.typing as npt
 
-from .blocks import blocks_of
+from ..blocks import blocks_of
+from ..errors.native import OptionError, PlanError
+from ..functions.operators import Block, OperatorSteps
+from ..functions.python import JitFunction, PythonFunction, importable, shown
+from ..live import LiveSteps
+from ..options import flag, whole
+from ..report import RunResult
+from ..results import Form
+from ..run_options import RunKeywords, RunOptions, takes_run_options
+from ..running import collect, run
+from ..steps.features import FeatureSteps
+from ..steps.files import FileSteps
+from ..steps.filters import FilterSteps
+from ..steps.generated import GeneratedOperators
+from ..steps.meeting import MeetingSteps, alone, takes_plans
+from ..steps.resampling import ResamplingSteps
+from ..steps.rows import RowSteps
+from ..steps.spectra import SpectrumSteps
+from ..steps.windows import WindowSteps
 from .declarations import add_methods
-from .errors.native import OptionError, PlanError
-from .functions.operators import Block, OperatorSteps
-from .functions.python import JitFunction, PythonFunction, importable, shown
-from .live import LiveSteps
-from .options import flag, whole
-from .report import RunResult
-from .results import Form
-from .run_options import RunKeywords, RunOptions, takes_run_options
-from .running import collect, run
-from .steps.features import FeatureSteps
-from .steps.files import FileSteps
-from .steps.filters import FilterSteps
-from .steps.generated import GeneratedOperators
-from .steps.meeting import MeetingSteps, alone, takes_plans
-from .steps.resampling import ResamplingSteps
-from .steps.rows import RowSteps
-from .steps.spectra import SpectrumSteps
-from .steps.windows import WindowSteps
 
 if TYPE_CHECKING:
-    from ._native import Expr, Signal, Store
+    from .._native import Expr, Signal, Store
 
 __all__ = ["Plan"]
 
@@ -230,7 +230,7 @@ class Plan(
         >>> store["mean"].values(), store["mean"].rate
         (array([0.5, 2.5, 4.5]), 50.0)
         """
-        from ._native import Store
+        from .._native import Store
 
         if isinstance(to, Store):
             if name is None or (overwrite and append):

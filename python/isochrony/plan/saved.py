@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors.native import OptionError, PlanError, StoreExistsError, StoreKeyError
+from ..errors.native import OptionError, PlanError, StoreExistsError, StoreKeyError
+from ..run_options import RunOptions
+from ..running import collect_reported
 from .plan import Plan
-from .run_options import RunOptions
-from .running import collect_reported
 
 if TYPE_CHECKING:
-    from ._native import Signal, Store
+    from .._native import Signal, Store
 
 __all__ = ["SAVED_PLANS", "SavedPlan", "SavedPlanPart", "SavedPlans"]
 
