@@ -19,8 +19,8 @@ import pytest
 
 import isochrony as iso
 from isochrony.cluster import host
-from isochrony.run_options import RunOptions
-from isochrony.running import collect_reported
+from isochrony.running.options import RunOptions
+from isochrony.running.runs import collect_reported
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 

@@ -11,8 +11,8 @@ import pytest
 
 import isochrony as iso
 from isochrony._native import open_cache
-from isochrony.run_options import RunOptions
-from isochrony.running import collect_reported
+from isochrony.running.options import RunOptions
+from isochrony.running.runs import collect_reported
 from storage_server import StorageServer
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")

@@ -18,7 +18,7 @@ from isochrony import _native
 from isochrony.cli.main import build_parser
 from isochrony.options import byte_count
 from isochrony.plan.plan import Plan
-from isochrony.run_options import OPTIONS, RunOptions, auto_workers
+from isochrony.running.options import OPTIONS, RunOptions, auto_workers
 
 # A value of each that is not its default, and what is to arrive.
 GIVEN: dict[str, tuple[Any, Any]] = {
@@ -84,7 +84,7 @@ def test_defaults_are_those_of_rust(name: str) -> None:
 
 
 def test_workers_are_as_many_as_the_cores_that_the_process_may_use() -> None:
-    code = "from isochrony.run_options import auto_workers; print(auto_workers())"
+    code = "from isochrony.running.options import auto_workers; print(auto_workers())"
 
     def count(*before: str, **environment: str) -> int:
         command = [*before, sys.executable, "-c", code]

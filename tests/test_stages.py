@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.report import Measurement
+from isochrony.running.report import Measurement
 
 RATE = 1000
 X = np.random.default_rng(7).normal(0, 100, 400_000).astype("f4")

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
         span,
         verify,
     )
-    from .control import Control
     from .errors.native import (
         CacheError,
         GapError,
@@ -92,7 +91,8 @@ if TYPE_CHECKING:
     from .nbuffering import NBufferReport, nbuffer
     from .plan.plan import Plan
     from .plan.sources import generate, scan
-    from .running import collect, run
+    from .running.control import Control
+    from .running.runs import collect, run
     from .steps.tapers import adds_up, taper_factors
     from .store.convert import from_obspy
     from .tables.table import Table
@@ -182,7 +182,7 @@ _HOMES = {
         "ClockCorrection", "Expr", "Gap", "GapEdge", "Gaps", "Graph", "Range", "Run", "Segment", "Selection", "Signal",
         "Span", "Store", "Time", "Timebase", "TimebaseFit", "backup", "open", "prefetch", "span", "verify",
     ),
-    ".control": ("Control",),
+    ".running.control": ("Control",),
     ".store.convert": ("from_obspy",),
     ".following": ("Followed", "follow"),
     ".functions.python": ("jit", "py"),
@@ -195,7 +195,7 @@ _HOMES = {
     ".nbuffering": ("NBufferReport", "nbuffer"),
     ".functions.operators": ("Block", "Break", "Emitter", "Operator", "Port"),
     ".plan.plan": ("Plan",),
-    ".running": ("collect", "run"),
+    ".running.runs": ("collect", "run"),
     ".plan.sources": ("generate", "scan"),
     ".tables.table": ("Table",),
     ".steps.tapers": ("adds_up", "taper_factors"),

@@ -20,9 +20,11 @@ FORMER_PATHS: dict[str, str] = {
     "_operators": "steps.generated",
     "arrow_columns": "tables.arrow",
     "attributes": "store.attributes",
+    "blocks": "running.blocks",
     "chain": "steps.chain",
     "civil": "store.civil",
     "compiling": "functions.compiling",
+    "control": "running.control",
     "convert": "store.convert",
     "declarations": "plan.declarations",
     "exporters": "store.exporters",
@@ -39,8 +41,12 @@ FORMER_PATHS: dict[str, str] = {
     "pickling": "plan.pickling",
     "plots": "store.plots",
     "progress": "output.progress",
+    "report": "running.report",
     "resampling": "steps.resampling",
+    "results": "running.results",
     "rows": "steps.rows",
+    "run_options": "running.options",
+    "running_plans": "running.status_files",
     "samples": "store.samples",
     "saved_plans": "plan.saved",
     "sources": "plan.sources",
@@ -58,6 +64,7 @@ FORMER_PATHS: dict[str, str] = {
 _BECAME_PACKAGES: dict[str, str] = {
     "functions": "functions.python",
     "plan": "plan.plan",
+    "running": "running.runs",
 }
 
 _PACKAGE = __package__

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from .plan.plan import Plan
 from .plan.saved import SavedPlans
-from .run_options import RunOptions
+from .running.options import RunOptions
 from .store.attributes import Attributes
 from .tables.table import Table
 from .times import Rate

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from ._native import end_with
 from .raised import dumps, pickled, said
-from .run_options import WORKER_VARIABLE
+from .running.options import WORKER_VARIABLE
 
 # Kind and body length of a message. Kinds and fields are those of crates/workers/src/wire.rs.
 HEADER = struct.Struct("=IQ")

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from .output.progress import bytes_text, duration_text
-from .report import ProcessReport
+from .running.report import ProcessReport
 
 __all__ = ["TaskletReport", "TaskletWorkerReport", "TaskletsReport"]
 

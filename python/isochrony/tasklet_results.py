@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._native import NativeTable
-from .report import ProcessReport
+from .running.report import ProcessReport
 from .tables.table import Table
 from .tasklet_report import TaskletsReport, TaskletWorkerReport
 

@@ -21,7 +21,7 @@ from .functions.python import OnWorkers, shown
 from .identity import NoIdentityError, forget, identity
 from .options import byte_count, choice, flag, is_auto
 from .output.progress import ImportProgress
-from .run_options import MAX_WORKERS, RunOptions, worker_count
+from .running.options import MAX_WORKERS, RunOptions, worker_count
 from .steps.chain import Chain
 from .tasklet_output import Output
 from .tasklet_plans import known, writes_once

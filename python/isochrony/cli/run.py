@@ -15,9 +15,9 @@ from ..errors import UsageError
 from ..errors.native import PlanError
 from ..output.files import check_output, writing
 from ..plan.plan import Plan
-from ..report import RunResult
-from ..run_options import RunOptions
-from ..running import collect_reported, run_reported
+from ..running.options import RunOptions
+from ..running.report import RunResult
+from ..running.runs import collect_reported, run_reported
 from ..store.exporters import write_npy
 from ..tables.table import Table
 from ..tuning import TuningReport

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..errors.native import OptionError
-from ..run_options import OPTIONS, RunOptions
+from ..running.options import OPTIONS, RunOptions
 
 __all__ = ["add_run_options", "run_options"]
 

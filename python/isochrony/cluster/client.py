@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .._native import NativeHostInbox, NativePlan
-    from ..run_options import RunOptions
+    from ..running.options import RunOptions
 
 #: Seconds for which a run without any slot waits for a worker.
 WORKER_TIMEOUT_S = 60.0

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
 from ..errors.native import RunError
-from ..run_options import RunOptions
+from ..running.options import RunOptions
 from .client import ClusterRun, pickled
 from .exceptions import unpickled_exception
 from .file_calls import Handover

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._native import Selection
-    from ..run_options import RunOptions
+    from ..running.options import RunOptions
     from ..tasklet_output import Output
     from .slot import Slot
 

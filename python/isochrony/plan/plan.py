@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 import numpy.typing as npt
 
-from ..blocks import blocks_of
 from ..errors.native import OptionError, PlanError
 from ..functions.operators import Block, OperatorSteps
 from ..functions.python import JitFunction, PythonFunction, importable, shown
 from ..live import LiveSteps
 from ..options import flag, whole
-from ..report import RunResult
-from ..results import Form
-from ..run_options import RunKeywords, RunOptions, takes_run_options
-from ..running import collect, run
+from ..running.blocks import blocks_of
+from ..running.options import RunKeywords, RunOptions, takes_run_options
+from ..running.report import RunResult
+from ..running.results import Form
+from ..running.runs import collect, run
 from ..steps.features import FeatureSteps
 from ..steps.files import FileSteps
 from ..steps.filters import FilterSteps

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors.native import OptionError, PlanError, StoreExistsError, StoreKeyError
-from ..run_options import RunOptions
-from ..running import collect_reported
+from ..running.options import RunOptions
+from ..running.runs import collect_reported
 from .plan import Plan
 
 if TYPE_CHECKING:

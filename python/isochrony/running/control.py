@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._native import NativeControl
-from .errors.native import OptionError
-from .options import byte_count, index, whole
+from .._native import NativeControl
+from ..errors.native import OptionError
+from ..options import byte_count, index, whole
 from .report import Measurement
 
 if TYPE_CHECKING:
-    from .plan.plan import Plan
+    from ..plan.plan import Plan
 
 __all__ = ["Control"]
 

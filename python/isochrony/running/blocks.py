@@ -9,14 +9,14 @@ from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .errors.native import PlanError
-from .functions.operators import Block, Break, Emitter, Factory, Operator, Port
-from .run_options import RunOptions
-from .running import run_place, run_progress
+from ..errors.native import PlanError
+from ..functions.operators import Block, Break, Emitter, Factory, Operator, Port
+from .options import RunOptions
+from .runs import run_place, run_progress
 
 if TYPE_CHECKING:
-    from ._native import NativePlan
-    from .plan.plan import Plan
+    from .._native import NativePlan
+    from ..plan.plan import Plan
 
 __all__ = ["blocks_of"]
 

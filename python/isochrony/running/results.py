@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .errors.native import PlanError
-from .extras import require
-from .functions.operators import Block, Break, Emitter, Factory, Operator, Port
-from .tables.columns import Column, join, read_only
-from .tables.files import TableBuffer
-from .tables.table import Table
+from ..errors.native import PlanError
+from ..extras import require
+from ..functions.operators import Block, Break, Emitter, Factory, Operator, Port
+from ..tables.columns import Column, join, read_only
+from ..tables.files import TableBuffer
+from ..tables.table import Table
 
 if TYPE_CHECKING:
-    from ._native import NativePlan, NativeTable
-    from .plan.plan import Plan
+    from .._native import NativePlan, NativeTable
+    from ..plan.plan import Plan
 
 __all__ = ["FORMS", "Form", "LabelledResult"]
 
@@ -139,7 +139,7 @@ class LabelledResult:
         return Table._with({**dict(table), name: join(parts)}, {name: port.unit})
 
     def _segments(self, table: Table) -> list[Any]:
-        from ._native import Segment, Time
+        from .._native import Segment, Time
 
         assert self.port is not None
         rate, name, unit = self._plan._native.rate, self.port.name or "", self.port.unit

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Self, Type
 
 import numpy as np
 
-from ._native import NativeControl, available_cores
+from .._native import NativeControl, available_cores
+from ..errors.native import OptionError
+from ..options import byte_count, flag, is_auto
+from ..options.keywords import Option, declared_options, listing_options
+from ..tuning import Configuration, TuningRequest, checked_tune
 from .control import Control
-from .errors.native import OptionError
-from .options import byte_count, flag, is_auto
-from .options.keywords import Option, declared_options, listing_options
-from .running_plans import status_path
-from .tuning import Configuration, TuningRequest, checked_tune
+from .status_files import status_path
 
 if TYPE_CHECKING:
-    from .cluster import ClusterRun
+    from ..cluster import ClusterRun
 
 __all__ = ["OPTIONS", "Option", "RunKeywords", "RunOptions", "takes_run_options", "worker_count"]
 
@@ -113,7 +113,7 @@ def _control(name: str, control: object) -> NativeControl | None:
 def _on(name: str, client: object) -> Any:
     if client is None:
         return None
-    from .cluster import checked_client
+    from ..cluster import checked_client
 
     return checked_client(name, client)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from .tuning import TuningReport, TuningRequest
+from ..tuning import TuningReport, TuningRequest
 
 __all__ = [
     "BranchReport",

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from .errors import EmptyResultWarning
-from .errors.native import PlanError
-from .failures import expected
-from .options import choice, flag
-from .output.progress import ImportProgress
+from ..errors import EmptyResultWarning
+from ..errors.native import PlanError
+from ..failures import expected
+from ..options import choice, flag
+from ..output.progress import ImportProgress
+from ..steps.chain import Chain
+from ..tables.table import Table
+from .options import RunKeywords, RunOptions, takes_run_options
 from .report import Report, RunResult
 from .results import FORMS, Form, LabelledResult
-from .run_options import RunKeywords, RunOptions, takes_run_options
-from .steps.chain import Chain
-from .tables.table import Table
 
 if TYPE_CHECKING:
-    from ._native import NativePlan, NativeReport
-    from .plan.plan import Plan
+    from .._native import NativePlan, NativeReport
+    from ..plan.plan import Plan
 
 __all__ = ["collect", "collect_reported", "run", "run_progress", "run_reported"]
 
@@ -170,8 +170,8 @@ def run_place(
             options = replace(options, request=request, tuning=request.json())
         yield natives, options
         return
-    from ._native import NativePlan
-    from .cluster import ClusterRun
+    from .._native import NativePlan
+    from ..cluster import ClusterRun
 
     pinned = NativePlan.at_snapshots(natives)
     with ClusterRun.of_plans(options.on, pinned, collects, options) as cluster:
