@@ -20,7 +20,7 @@ import pytest
 
 import isochrony as iso
 from isochrony._former_paths import FORMER_PATHS
-from isochrony.identity import identity
+from isochrony.tasklets.identity import identity
 
 WRITTEN = json.loads((Path(__file__).parent / "earlier_versions/flat_package.json").read_text(encoding="utf-8"))
 MODULES: dict[str, list[str]] = WRITTEN["modules"]

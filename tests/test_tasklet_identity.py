@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony import identity as identities
 from isochrony.errors.native import OptionError
-from isochrony.identity import NoIdentityError, identity
+from isochrony.tasklets import identity as identities
+from isochrony.tasklets.identity import NoIdentityError, identity
 
 
 def scale(inputs: list[Any], outputs: list[Any], by: float = 1) -> float:
@@ -153,7 +153,7 @@ def test_an_identity_is_the_same_in_each_process_and_at_any_place() -> None:
     program = """
         import functools, logging, sys, threading
         import numpy as np
-        from isochrony.identity import identity
+        from isochrony.tasklets.identity import identity
 
         class Node:
             def __init__(self): self.circle, self.lock = [self], threading.Lock()

@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from .steps.tapers import adds_up, taper_factors
     from .store.convert import from_obspy
     from .tables.table import Table
-    from .tasklets import Executor, Output, Tasklet
+    from .tasklets.executor import Executor, Output, Tasklet
     from .times import Rate, now
     from .tuning import Configuration
 
@@ -199,7 +199,7 @@ _HOMES = {
     ".plan.sources": ("generate", "scan"),
     ".tables.table": ("Table",),
     ".steps.tapers": ("adds_up", "taper_factors"),
-    ".tasklets": ("Executor", "Output", "Tasklet"),
+    ".tasklets.executor": ("Executor", "Output", "Tasklet"),
     ".times": ("Rate", "now"),
     ".tuning": ("Configuration",),
 }  # fmt: skip

@@ -32,6 +32,7 @@ FORMER_PATHS: dict[str, str] = {
     "files": "steps.files",
     "filters": "steps.filters",
     "hints": "store.hints",
+    "identity": "tasklets.identity",
     "interrupts": "importers.interrupts",
     "keyword_options": "options.keywords",
     "meeting": "steps.meeting",
@@ -56,6 +57,10 @@ FORMER_PATHS: dict[str, str] = {
     "table_files": "tables.files",
     "table_text": "tables.text",
     "tapers": "steps.tapers",
+    "tasklet_output": "tasklets.output",
+    "tasklet_plans": "tasklets.plans",
+    "tasklet_report": "tasklets.report",
+    "tasklet_results": "tasklets.results",
     "values": "store.values",
     "windows": "steps.windows",
     "writing": "output.files",
@@ -65,6 +70,7 @@ _BECAME_PACKAGES: dict[str, str] = {
     "functions": "functions.python",
     "plan": "plan.plan",
     "running": "running.runs",
+    "tasklets": "tasklets.executor",
 }
 
 _PACKAGE = __package__

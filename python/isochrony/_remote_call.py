@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ._native import Segment, Time
 from .errors.native import GapError, StoreTypeError, TaskletValueError
 from .store.values import How, fill_gap, read_values
-from .tasklet_output import Output
+from .tasklets.output import Output
 from .times import Rate
 
 __all__ = ["Input", "packed", "run"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .._native import Selection
     from ..running.options import RunOptions
-    from ..tasklet_output import Output
+    from ..tasklets.output import Output
     from .slot import Slot
 
 #: A call whose worker is lost so often is not repeated any more: it may be what kills them.

@@ -12,7 +12,7 @@ from ..tuning import OperatorCost
 
 if TYPE_CHECKING:
     from .._native import NativePlan, Store
-    from ..tasklet_plans import Known
+    from ..tasklets.plans import Known
 
 __all__ = ["Chain"]
 

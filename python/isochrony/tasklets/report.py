@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .output.progress import bytes_text, duration_text
-from .running.report import ProcessReport
+from ..output.progress import bytes_text, duration_text
+from ..running.report import ProcessReport
 
 __all__ = ["TaskletReport", "TaskletWorkerReport", "TaskletsReport"]
 

@@ -6,13 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .errors.native import OptionError, PlanError
-from .steps.chain import Chain
+from ..errors.native import OptionError, PlanError
+from ..steps.chain import Chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .tasklets import Tasklet
+    from .executor import Tasklet
 
 __all__ = ["Known", "known", "writes_once"]
 

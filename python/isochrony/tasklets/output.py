@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._native import Selection
-from .errors.native import OptionError, StoreValueError
-from .store.samples import as_samples
+from .._native import Selection
+from ..errors.native import OptionError, StoreValueError
+from ..store.samples import as_samples
 
 __all__ = ["Output"]
 

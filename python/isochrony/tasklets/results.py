@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ._native import NativeTable
-from .running.report import ProcessReport
-from .tables.table import Table
-from .tasklet_report import TaskletsReport, TaskletWorkerReport
+from .._native import NativeTable
+from ..running.report import ProcessReport
+from ..tables.table import Table
+from .report import TaskletsReport, TaskletWorkerReport
 
 __all__ = ["kept", "never_kept", "owned", "report"]
 

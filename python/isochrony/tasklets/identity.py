@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from ._former_paths import former_path
-from .steps.chain import Chain
-from .tables.table import Table
-from .tasklet_plans import known as known_plan
+from .._former_paths import former_path
+from ..steps.chain import Chain
+from ..tables.table import Table
+from .plans import known as known_plan
 
 __all__ = ["NoIdentityError", "forget", "identity"]
 

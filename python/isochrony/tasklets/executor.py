@@ -15,21 +15,21 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
-from .errors.native import OptionError, TaskletError
-from .functions.python import OnWorkers, shown
+from .._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
+from ..errors.native import OptionError, TaskletError
+from ..functions.python import OnWorkers, shown
+from ..options import byte_count, choice, flag, is_auto
+from ..output.progress import ImportProgress
+from ..running.options import MAX_WORKERS, RunOptions, worker_count
+from ..steps.chain import Chain
 from .identity import NoIdentityError, forget, identity
-from .options import byte_count, choice, flag, is_auto
-from .output.progress import ImportProgress
-from .running.options import MAX_WORKERS, RunOptions, worker_count
-from .steps.chain import Chain
-from .tasklet_output import Output
-from .tasklet_plans import known, writes_once
-from .tasklet_report import TaskletsReport
-from .tasklet_results import kept, never_kept, owned, report
+from .output import Output
+from .plans import known, writes_once
+from .report import TaskletsReport
+from .results import kept, never_kept, owned, report
 
 if TYPE_CHECKING:
-    from .cluster.tasklets import TaskletSlots
+    from ..cluster.tasklets import TaskletSlots
 
 __all__ = ["Executor", "Output", "Tasklet", "prefetch"]
 
@@ -357,7 +357,7 @@ class Executor:
         if self._place.on is None:
             yield None
             return
-        from .cluster.tasklets import TaskletSlots
+        from ..cluster.tasklets import TaskletSlots
 
         slots = TaskletSlots(self._place)
         try:
