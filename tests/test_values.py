@@ -328,7 +328,7 @@ def test_fills_agree_with_pandas_and_numpy(tmp_path_factory: pytest.TempPathFact
 
 
 def test_a_worker_process_reads_the_same(counted: iso.Signal) -> None:
-    from isochrony._remote_call import Input
+    from isochrony.workers.tasklet_call import Input
 
     part = counted[1:9]
     segments = part.segments

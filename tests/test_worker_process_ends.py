@@ -121,7 +121,7 @@ def test_a_death_between_blocks_leaves_the_next_block_its_second_try(pressure: i
 
     def does(rows: Array) -> Array:
         if rows[0, 0] == leave:
-            from isochrony import _worker
+            from isochrony.workers import process as _worker
 
             (tmp_path / "left").write_text(str(os.getpid()))
             # Once it has answered it waits for what comes next.

@@ -18,6 +18,8 @@ __all__ = ["FORMER_PATHS", "find_former_paths", "former_path"]
 #: Former and current paths within the package.
 FORMER_PATHS: dict[str, str] = {
     "_operators": "steps.generated",
+    "_remote_call": "workers.tasklet_call",
+    "_worker": "workers.process",
     "arrow_columns": "tables.arrow",
     "attributes": "store.attributes",
     "blocks": "running.blocks",
@@ -42,6 +44,7 @@ FORMER_PATHS: dict[str, str] = {
     "pickling": "plan.pickling",
     "plots": "store.plots",
     "progress": "output.progress",
+    "raised": "workers.exceptions",
     "report": "running.report",
     "resampling": "steps.resampling",
     "results": "running.results",
@@ -61,6 +64,7 @@ FORMER_PATHS: dict[str, str] = {
     "tasklet_plans": "tasklets.plans",
     "tasklet_report": "tasklets.report",
     "tasklet_results": "tasklets.results",
+    "transport": "workers.transport",
     "values": "store.values",
     "windows": "steps.windows",
     "writing": "output.files",

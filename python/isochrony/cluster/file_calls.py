@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors.native import RunError
-from ..raised import dumps
+from ..workers.exceptions import dumps
 from .cache_plugin import host_cache
 from .exceptions import error_as_text, pickled_exception
 from .executables import Executable

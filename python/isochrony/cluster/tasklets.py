@@ -134,8 +134,8 @@ class FunctionCalls:
 
     def run(self, call: bytes) -> bytes:
         """Calls one; its exception, or what it returned and what it wrote."""
-        from .._remote_call import called
-        from ..raised import dumps
+        from ..workers.exceptions import dumps
+        from ..workers.tasklet_call import called
 
         work, tasklet, inputs, about = pickle.loads(call)
         try:

@@ -71,7 +71,7 @@ class PythonFunction:
             return plan.python(how, self.function, name, saved, None, 1, *in_order)
         where = (self.counts, self.on_workers, self.sequential, None, *others)
         if self.on_workers == "processes":
-            from ..transport import travel
+            from ..workers.transport import travel
 
             how_it_travels, _, why = travel(self.function)
             if not how_it_travels:

@@ -32,9 +32,9 @@ from typing import Any, Never
 import numpy as np
 import numpy.typing as npt
 
-from ._native import end_with
-from .raised import dumps, pickled, said
-from .running.options import WORKER_VARIABLE
+from .._native import end_with
+from ..running.options import WORKER_VARIABLE
+from .exceptions import dumps, pickled, said
 
 # Kind and body length of a message. Kinds and fields are those of crates/workers/src/wire.rs.
 HEADER = struct.Struct("=IQ")
@@ -202,7 +202,7 @@ class _Worker:
         return True
 
     def run(self, message: bytearray) -> None:
-        from . import _remote_call
+        from . import tasklet_call as _remote_call
 
         number, size = TASKLET_CALL.unpack_from(message)
         about = json.loads(message[TASKLET_CALL.size :])

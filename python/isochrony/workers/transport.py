@@ -17,7 +17,7 @@ import threading
 from types import ModuleType
 from typing import Any
 
-from .functions.python import importable, shown
+from ..functions.python import importable, shown
 
 __all__ = ["command", "rebuilt", "travel"]
 
@@ -26,7 +26,7 @@ _REGISTRY = threading.Lock()
 
 _UNKNOWN = "sys.executable names no Python interpreter that could be started"
 # Nothing is imported before the path is the parent's: -c puts the current folder first.
-_BOOT = "import sys; sys.path[:] = {}; from isochrony._worker import main; sys.exit(main())"
+_BOOT = "import sys; sys.path[:] = {}; from isochrony.workers.process import main; sys.exit(main())"
 # Libraries that start threads of their own, as many as there are cores, in every worker process.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "BLIS_NUM_THREADS")
 

@@ -14,11 +14,11 @@ from typing import Any, Never, NoReturn, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from ._native import Segment, Time
-from .errors.native import GapError, StoreTypeError, TaskletValueError
-from .store.values import How, fill_gap, read_values
-from .tasklets.output import Output
-from .times import Rate
+from .._native import Segment, Time
+from ..errors.native import GapError, StoreTypeError, TaskletValueError
+from ..store.values import How, fill_gap, read_values
+from ..tasklets.output import Output
+from ..times import Rate
 
 __all__ = ["Input", "packed", "run"]
 
