@@ -1,4 +1,4 @@
-"""Tasklets: explicit units of work over ranges of signals, what executes them, and what is kept and reported of them."""
+"""Tasklets: units of work over ranges of signals, what executes them, and what is kept and reported of them."""
 
 from __future__ import annotations
 
