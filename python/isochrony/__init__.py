@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from .functions.python import jit, py
     from .importers import import_files
     from .live import Listener, listen
-    from .nbuffering import NBufferReport, nbuffer
+    from .nbuffering.runs import NBufferReport, nbuffer
     from .plan.plan import Plan
     from .plan.sources import generate, scan
     from .running.control import Control
@@ -192,7 +192,7 @@ _HOMES = {
         "CacheError", "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError",
         "SegmentError", "StoreError", "TaskletError", "TimeError",
     ),
-    ".nbuffering": ("NBufferReport", "nbuffer"),
+    ".nbuffering.runs": ("NBufferReport", "nbuffer"),
     ".functions.operators": ("Block", "Break", "Emitter", "Operator", "Port"),
     ".plan.plan": ("Plan",),
     ".running.runs": ("collect", "run"),

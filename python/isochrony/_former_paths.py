@@ -55,6 +55,7 @@ FORMER_PATHS: dict[str, str] = {
     "saved_plans": "plan.saved",
     "sources": "plan.sources",
     "spectra": "steps.spectra",
+    "streams": "nbuffering.streams",
     "table": "tables.table",
     "table_columns": "tables.columns",
     "table_files": "tables.files",
@@ -72,6 +73,7 @@ FORMER_PATHS: dict[str, str] = {
 #: The same of modules whose former path is a package now, which has their public names.
 _BECAME_PACKAGES: dict[str, str] = {
     "functions": "functions.python",
+    "nbuffering": "nbuffering.runs",
     "plan": "plan.plan",
     "running": "running.runs",
     "tasklets": "tasklets.executor",

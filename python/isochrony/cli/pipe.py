@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Process standard input, print results."""
     from .._native import makes_output
-    from ..nbuffering import nbuffer
+    from ..nbuffering.runs import nbuffer
 
     names = arguments.processors
     try:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._native import nbuffer as _nbuffer
-from .errors.native import NBufferError, OptionError
-from .options import byte_count, choice, flag, function_or_none, is_auto, number
-from .output.progress import ImportProgress, bytes_text
+from .._native import nbuffer as _nbuffer
+from ..errors.native import NBufferError, OptionError
+from ..options import byte_count, choice, flag, function_or_none, is_auto, number
+from ..output.progress import ImportProgress, bytes_text
 from .streams import Opened, open_destination, open_sources
 
 __all__ = ["NBufferReport", "Result", "StreamReport", "WorkerReport", "nbuffer"]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import UsageError
-from .output.files import refuse_inside_store
+from ..errors import UsageError
+from ..output.files import refuse_inside_store
 
 if TYPE_CHECKING:
-    from ._native import Segment, Selection, Signal
+    from .._native import Segment, Selection, Signal
 
 __all__ = ["Opened", "Writer", "open_destination", "open_sources"]
 
@@ -169,7 +169,7 @@ def _memory(source: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 def _samples(source: Any) -> Iterator[tuple[str, Any]] | None:
     """The stored samples of a signal, a selection or a segment, stretch by stretch; None if it is something else."""
-    from ._native import Segment, Selection, Signal
+    from .._native import Segment, Selection, Signal
 
     if isinstance(source, Signal):
         return _stretches(source.name, source[:])
@@ -217,7 +217,7 @@ class Writer:
 
 def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
     """Opens a destination; a file of its name is replaced, when the first byte could be written and not before."""
-    from ._native import Signal
+    from .._native import Signal
 
     if isinstance(destination, str | os.PathLike):
         refuse_inside_store(destination)
