@@ -12,7 +12,7 @@ import obspy
 import pytest
 
 import isochrony as iso
-from isochrony.seedlink import SeedLink
+from isochrony.live.seedlink import SeedLink
 from seedlink_server import START, Server, records, serving
 
 RATE = 100.0
@@ -228,7 +228,7 @@ def test_a_thread_that_fails_ends_the_run_with_an_error_that_names_it(
     def broken(record: bytes, channel: Any) -> Any:
         raise ArithmeticError("the decoder is ill")
 
-    monkeypatch.setattr("isochrony.seedlink._decode", broken)
+    monkeypatch.setattr("isochrony.live.seedlink._decode", broken)
     raised: list[BaseException] = []
 
     def run(plan: iso.Plan) -> None:

@@ -83,11 +83,11 @@ if TYPE_CHECKING:
         TaskletError,
         TimeError,
     )
-    from .following import Followed, follow
     from .functions.operators import Block, Break, Emitter, Operator, Port
     from .functions.python import jit, py
     from .importers import import_files
-    from .live import Listener, listen
+    from .live.following import Followed, follow
+    from .live.listening import Listener, listen
     from .nbuffering.runs import NBufferReport, nbuffer
     from .plan.plan import Plan
     from .plan.sources import generate, scan
@@ -184,10 +184,10 @@ _HOMES = {
     ),
     ".running.control": ("Control",),
     ".store.convert": ("from_obspy",),
-    ".following": ("Followed", "follow"),
+    ".live.following": ("Followed", "follow"),
     ".functions.python": ("jit", "py"),
     ".importers": ("import_files",),
-    ".live": ("Listener", "listen"),
+    ".live.listening": ("Listener", "listen"),
     ".errors.native": (
         "CacheError", "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError",
         "SegmentError", "StoreError", "TaskletError", "TimeError",

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import IsochronyError, UsageError
 from ..importers.destination import check_destination, open_destination
 from ..importers.rational import parse_rate
-from ..live import Listener, listen
+from ..live.listening import Listener, listen
 from ..output.progress import bytes_text, duration_text
 from ..plan.sources import scan
 from .exits import Exit

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..errors.native import OptionError, PlanError
 from ..functions.operators import Block, OperatorSteps
 from ..functions.python import JitFunction, PythonFunction, importable, shown
-from ..live import LiveSteps
+from ..live.listening import LiveSteps
 from ..options import flag, whole
 from ..running.blocks import blocks_of
 from ..running.options import RunKeywords, RunOptions, takes_run_options

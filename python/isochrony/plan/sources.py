@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors.native import OptionError, PlanError
-from ..following import Followed
 from ..functions.python import importable, once, shown
-from ..live import Listener
+from ..live.following import Followed
+from ..live.listening import Listener
 from ..options import flag, index, sample_dtype, whole
 from .plan import Plan
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..errors import EmptyResultWarning
 from ..errors.native import PlanError
-from ..failures import expected
+from ..live.failures import expected
 from ..options import choice, flag
 from ..output.progress import ImportProgress
 from ..steps.chain import Chain

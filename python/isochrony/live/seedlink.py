@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .errors import BadSourceError
-from .errors.native import OptionError, RunError
-from .extras import require
+from ..errors import BadSourceError
+from ..errors.native import OptionError, RunError
+from ..extras import require
 from .failures import Failures, failures_of_this_run, may_fail
 from .seedlink_connection import BrokenError, Connection
 
 if TYPE_CHECKING:
-    from ._native import NativePusher
+    from .._native import NativePusher
 
 __all__ = ["Channel", "SeedLink", "first_record"]
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import MissingExtraError
-from .errors.native import OptionError
-from .extras import require
+from ..errors import MissingExtraError
+from ..errors.native import OptionError
+from ..extras import require
 
 if TYPE_CHECKING:
-    from ._native import NativePusher
+    from .._native import NativePusher
 
 __all__ = ["AudioDevice"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .errors.native import PlanError
-from .options import seconds, whole
+from ..errors.native import PlanError
+from ..options import seconds, whole
 
 if TYPE_CHECKING:
-    from ._native import NativeFollowed, Signal
+    from .._native import NativeFollowed, Signal
 
 __all__ = ["Followed", "follow"]
 
@@ -81,7 +81,7 @@ def follow(
     >>> iso.scan(followed).rewindow(250).count().collect()
     2
     """
-    from ._native import NativeFollowed, Signal
+    from .._native import NativeFollowed, Signal
 
     if not isinstance(signal, Signal):
         raise PlanError(f"follow got {type(signal).__name__}; give a signal of a store, such as store['name']")

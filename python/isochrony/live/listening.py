@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from .errors.native import OptionError
-from .options import sample_dtype, seconds, whole
-from .steps.chain import Chain
+from ..errors.native import OptionError
+from ..options import sample_dtype, seconds, whole
+from ..steps.chain import Chain
 
 if TYPE_CHECKING:
-    from ._native import NativeListener
+    from .._native import NativeListener
     from .audio_device import AudioDevice
     from .seedlink import SeedLink
 
@@ -213,7 +213,7 @@ def listen(
     >>> listener.counts["lost_samples"]
     0
     """
-    from ._native import NativeListener
+    from .._native import NativeListener
 
     scheme = address.partition(":")[0]
     driven = scheme in ("audio", "seedlink")
@@ -303,7 +303,7 @@ def _driven(
     common: _Common,
     more: dict[str, Any],
 ) -> Listener:
-    from ._native import NativeListener
+    from .._native import NativeListener
 
     name, unit, reorder, buffer, step, silence, lateness, keep_late = common
     options = {"dtype": dtype.name, "rate": str(rate), "name": name, "unit": unit, "reorder": reorder}
