@@ -13,8 +13,8 @@ pub(crate) fn duplicate(number: i32) -> PyResult<OwnedFd> {
             "{number} is no descriptor; give one that is open"
         )));
     }
-    // SAFETY: it is open while it is borrowed: the only source of numbers, `isochrony.nbuffering.streams`, got it from `os.open`
-    // or `os.dup` and closes it after this call. -1, which nobody may borrow, is refused above.
+    // SAFETY: it is open while it is borrowed: the only source of numbers, `isochrony.nbuffering.streams`, got it from
+    // `os.open` or `os.dup` and closes it after this call. -1, which nobody may borrow, is refused above.
     let given = unsafe { BorrowedFd::borrow_raw(number) };
     Ok(given.try_clone_to_owned()?)
 }

@@ -115,7 +115,9 @@ pub(super) fn break_notice<'py>(
         _ => ("removed", None),
     };
     let (start, end) = (range.map(|range| range.start), range.map(|range| range.end));
-    let class = py.import("isochrony.functions.operators")?.getattr("Break")?;
+    let class = py
+        .import("isochrony.functions.operators")?
+        .getattr("Break")?;
     class.call1((kind, start, end, input))
 }
 
