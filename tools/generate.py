@@ -1,7 +1,7 @@
 """Writes what follows from the declarations of operators: run `make generate`.
 
 `python/isochrony/steps/generated.py` has the methods of `Plan`, `docs/operators.md` the operator reference. Both are
-committed; `tests/test_generated.py` fails if they are not what the built extension declares.
+committed; `tests/plan/test_generated.py` fails if they are not what the built extension declares.
 """
 
 from __future__ import annotations

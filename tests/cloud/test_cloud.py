@@ -460,7 +460,7 @@ def test_ctrl_c_ends_waiting_for_a_server_within_a_tenth_of_a_second(cloud: Clou
 def web_server(tmp_path: Path, delay: str, *status: str) -> Iterator[str]:
     """A web server of the folder ``www``, 200 MB/s in all; gives its URL."""
     (tmp_path / "www").mkdir(exist_ok=True)
-    program = str(Path(__file__).with_name("range_server.py"))
+    program = str(Path(__file__).parents[1] / "range_server.py")
     command = [sys.executable, program, str(tmp_path / "www"), delay, "200e6", *status]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

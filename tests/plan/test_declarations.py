@@ -16,7 +16,7 @@ import isochrony as iso
 from isochrony.plan import declarations
 from isochrony.plan.declarations import declared, docstring, legal_values, obstacle, others
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import generate  # noqa: E402 - a script beside the package

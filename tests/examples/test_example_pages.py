@@ -15,7 +15,7 @@ from scipy import signal as scipy_signal
 
 import isochrony as iso
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGES = DOCS / "examples"
 
 

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import zlib
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 import isochrony as iso
+from example_modules import EXAMPLES, example
 from isochrony.cli import main
 from isochrony.demo.network import PIPES, Place, distance_m
 from isochrony.demo.truth import allowance_m
-
-EXAMPLES = Path(__file__).parents[1] / "examples"
-
-
-def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))

@@ -15,7 +15,7 @@ from obspy.signal.trigger import aic_simple, ar_pick, recursive_sta_lta, trigger
 
 import isochrony as iso
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 START = obspy.UTCDateTime(2010, 10, 14, 11, 11, 57)
 #: What the examples say of themselves.
 LOW, HIGH, STA, LTA, RATE = 8, 25, 0.2, 3.0, 100

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from test_examples import example
+from example_modules import example
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

@@ -240,7 +240,7 @@ def test_ctrl_c_ends_a_run_at_once(signal: iso.Signal, path: Path, client: Any) 
     """Within a tenth of a second, and workers go on to serve the next run."""
     code = f"""
 import sys, threading, time, os, signal
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import isochrony as iso
 from distributed import Client
 from cluster_plans import slow_plan
@@ -267,7 +267,7 @@ if __name__ == "__main__":
 
 
 def test_many_stations_draws_the_same_figure_on_a_cluster(client: Any, tmp_path: Path) -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
     try:
         import many_stations
     finally:

@@ -171,7 +171,7 @@ def test_an_error_ends_the_run_of_a_feed(two_workers: Any, monkeypatch: pytest.M
 def test_ctrl_c_ends_the_run_of_a_feed_at_once(two_workers: Any) -> None:
     code = f"""
 import sys, threading, time, os, signal
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = {[str(folder) for folder in Path(__file__).parents[:2]]!r}
 import isochrony as iso
 from distributed import Client
 from test_cluster_feeds import FEED_RATE, feed_samples, loudest, sending

@@ -13,7 +13,7 @@ def test_a_feed_with_all_faults_loses_nothing_in_silence_and_keeps_its_memory() 
     program = f"import json, soak; print(json.dumps(soak.soak({seconds})))"
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=Path(__file__).parent,
+        cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,
         timeout=seconds + 240,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "add_a_python_operator.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "add_a_python_operator.md"
 
 
 def test_the_documents_python_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 import isochrony as iso
 from isochrony.plan.declarations import PUBLIC, call, declared, others, signature
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import generate  # noqa: E402 - a script beside the package

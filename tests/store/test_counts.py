@@ -196,7 +196,7 @@ def test_the_switch_is_true_or_false(signal: iso.Signal, tmp_path: Path, call: s
         calls[call]()
 
 
-PAGE = (Path(__file__).parents[1] / "docs/counts.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/counts.md").read_text()
 OWNERS = {"plan": iso.Plan, "signal": iso.Signal, "selection": iso.Selection, "Segment": iso.Segment, "iso": iso}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import isochrony as iso
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 MODULES = ("localise", "hearing", "bearings", "arrivals", "fusion", "meadow")
 
 

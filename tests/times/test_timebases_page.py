@@ -11,7 +11,7 @@ import pytest
 
 import isochrony as iso
 
-PAGE = Path(__file__).parents[1] / "docs/timebases.md"
+PAGE = Path(__file__).parents[2] / "docs/timebases.md"
 
 
 def test_the_page_corrects_a_clock_in_three_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
