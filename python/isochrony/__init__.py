@@ -26,6 +26,7 @@ from .errors import (
     MissingExtraError,
     NoMatchWarning,
     PartialImportWarning,
+    PluginWarning,
     UncommittedWarning,
     UsageError,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "PartialImportWarning",
     "Plan",
     "PlanError",
+    "PluginWarning",
     "Port",
     "Range",
     "Rate",

@@ -17,6 +17,7 @@ __all__ = [
     "MissingExtraError",
     "NoMatchWarning",
     "PartialImportWarning",
+    "PluginWarning",
     "UncommittedWarning",
     "UsageError",
 ]
@@ -70,6 +71,10 @@ class PartialImportWarning(IsochronyWarning):
 
     The summary of the import has all of them.
     """
+
+
+class PluginWarning(IsochronyWarning):
+    """An importer or a processor that another package registered is left out; the message names package and error."""
 
 
 class UncommittedWarning(IsochronyWarning):

@@ -204,7 +204,10 @@ class _Feed:
         if source.named and options.signal is None:
             options = replace(options, signal=source.signal)
         try:
-            yield from source.format.read(source.path, options.signal or source.signal, options)
+            for part in source.format.read(source.path, options.signal or source.signal, options):
+                if not isinstance(part, Part):
+                    raise TypeError(f"its reader yields {type(part).__name__}, which is no block")
+                yield part
         except (IsochronyError, OSError):
             raise
         except Exception as error:
