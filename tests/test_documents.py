@@ -25,8 +25,8 @@ MAX_WORDS = 1_500
 MAX_LINE = 120
 #: Where readers begin.
 ENTRIES = ("README.md", "docs/README.md")
-#: What only looks like a path: a function, and a file that a guide has its reader write.
-NO_FILES = {"iso.py", "python/isochrony/importers/vib.py"}
+#: What only looks like a path: a function, and files that guides have their readers write.
+NO_FILES = {"iso.py", "python/isochrony/importers/vib.py", "acme_vib.py", "acme_entropy.py"}
 SOURCE_FOLDERS = ("bench", "crates", "examples", "fuzz", "python", "tests", "tools")
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UsageError
@@ -71,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Process standard input, print results."""
-    from .._native import makes_output
+    from ..nbuffering.processors import makes_output
     from ..nbuffering.runs import nbuffer
 
     names = arguments.processors
@@ -111,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_plain(report), indent=2), file=out)
         return Exit.OK
     for name, found in report.results.items():
-        print(f"{found}  {name}" if isinstance(found, str) else f"{name}  {_fields(found)}", file=out)
+        print(f"{name}  {_fields(found)}" if isinstance(found, Mapping) else f"{found}  {name}", file=out)
     return Exit.OK
 
 
@@ -149,7 +150,7 @@ def _plain(report: Any) -> dict[str, Any]:
         return value
 
     results = {
-        name: found if isinstance(found, str) else {field: plain(value) for field, value in found.items()}
+        name: {field: plain(value) for field, value in found.items()} if isinstance(found, Mapping) else plain(found)
         for name, found in report.results.items()
     }
     workers = [

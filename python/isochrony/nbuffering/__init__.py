@@ -7,10 +7,23 @@ from typing import TYPE_CHECKING
 from .._first_use import names_on_first_use
 
 if TYPE_CHECKING:
+    from .processors import BufferFunction, Processor
     from .runs import NBufferReport, Result, StreamReport, WorkerReport, nbuffer
 
-__all__ = ["NBufferReport", "Result", "StreamReport", "WorkerReport", "nbuffer"]
+__all__ = [
+    "BufferFunction",
+    "NBufferReport",
+    "Processor",
+    "Result",
+    "StreamReport",
+    "WorkerReport",
+    "nbuffer",
+]
 
 __getattr__, __dir__ = names_on_first_use(
-    __name__, {".runs": ("NBufferReport", "Result", "StreamReport", "WorkerReport", "nbuffer")}
+    __name__,
+    {
+        ".processors": ("BufferFunction", "Processor"),
+        ".runs": ("NBufferReport", "Result", "StreamReport", "WorkerReport", "nbuffer"),
+    },
 )

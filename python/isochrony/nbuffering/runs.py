@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from .._native import nbuffer as _nbuffer
 from ..errors.native import NBufferError, OptionError
 from ..options import byte_count, choice, flag, function_or_none, is_auto, number
 from ..output.progress import ImportProgress, bytes_text
+from .processors import BufferFunction, found_processors
 from .streams import Opened, open_destination, open_sources
 
 __all__ = ["NBufferReport", "Result", "StreamReport", "WorkerReport", "nbuffer"]
@@ -178,8 +179,8 @@ def nbuffer(
 
     Parameters:
         process: a function, names of native processors (``"sha256"``, ``"stats:<i2"``, ``"zstd:3"``,
-            ``"count:needle"``, ...; ``"stats"`` alone where src is an array or a signal), a list of both, or None to
-            copy. A function gets one record as a read-only
+            ``"count:needle"``, ...; ``"stats"`` alone where src is an array or a signal), a name that another package
+            added (docs/add_a_processor.md), a list of both, or None to copy. A function gets one record as a read-only
             memoryview and returns bytes-like, None, or with several destinations a tuple with one of both for each.
             Threads share the interpreter: functions run at once only where they let go of it, as NumPy does.
         memory: bytes that buffers, staged output and processors may take: a number, or text such as "100MB", "64MiB".
@@ -231,11 +232,22 @@ def nbuffer(
     choice("order", order, ("none", "output", "execution", "both"))
     choice("merge", merge, ("order", "fair"))
     names, function = _processors(process)
+    names, added = found_processors(names)
     for name, given in (("initial", initial), ("combine", combine), ("log", log)):
         function_or_none(name, given)
     if not callable(progress):
         flag("progress", progress, ", or a function of bytes done and in all")
     batch = flag("batch", batch)
+    destinations = [] if dst is None else list(dst) if isinstance(dst, list | tuple) else [dst]
+    if added is not None:
+        name, made = added
+        if function is not None or initial is not None or combine is not None:
+            raise OptionError(
+                f"process={name!r} is a function of a package, and takes the place of one of your own; leave out the "
+                "function, initial= and combine=, or that processor"
+            )
+        function, batch = made.called(len(destinations)), True
+        initial, combine = made.initial, made.combine
     if (initial is None) != (combine is None) or (initial is not None and function is None):
         raise OptionError(
             "initial= and combine= need each other and a function as process=; give all three, or leave out initial= "
@@ -260,7 +272,6 @@ def nbuffer(
         "trace": number("trace", trace, 0, "visits from 0"),
     }
     spelled = _with_dtypes(names, src)
-    destinations = [] if dst is None else list(dst) if isinstance(dst, list | tuple) else [dst]
     sources = open_sources(list(src) if isinstance(src, list | tuple) else [src])
     outputs = Opened()
 
@@ -292,6 +303,8 @@ def nbuffer(
                 failed = not report.complete
                 sources.finish([one.bytes for one in report.inputs], failed)
                 outputs.finish([one.bytes for one in report.outputs], failed)
+    if added is not None:
+        report = _with_result(report, added, process)
     if log is not None:
         log(f"end: {report.bytes} bytes, {report.records} records, {report.elapsed_s:.3g} s")
     return report
@@ -347,6 +360,17 @@ def _with_dtypes(names: list[str], src: Any) -> list[str]:
     if dtype is None:
         return names
     return [f"stats:{np.dtype(dtype).str.replace('|', '')}" if name.strip() == "stats" else name for name in names]
+
+
+def _with_result(report: NBufferReport, added: tuple[str, BufferFunction], process: Any) -> NBufferReport:
+    """The report with the result of a package's processor among those of native ones, in the order of their names."""
+    name, made = added
+    if made.combine is None:
+        return report
+    found = made.result(report.result, report.buffers)
+    results = report.results | {name: Result(found) if isinstance(found, Mapping) else found}
+    named = [process] if isinstance(process, str) else process
+    return replace(report, result=None, results={one: results[one] for one in named if one in results})
 
 
 def _report(done: dict[str, Any], names: list[str]) -> NBufferReport:
