@@ -81,7 +81,7 @@ build-release: $(VENV)/.demo-env
 build-test: $(VENV)/.test-env
 	$(DEVELOP) --profile $(TEST_PROFILE)
 
-# An extension module with an operator of another crate, for tests/test_rust_operators.py.
+# An extension module with an operator of another crate, for tests/plan/test_rust_operators.py.
 build-example:
 	cargo build --locked --profile $(TEST_PROFILE) -p isochrony-example-operators
 

@@ -23,8 +23,8 @@ from peers_flow import RESULTS, compare
 from scipy.signal import periodogram
 
 import isochrony as iso
-from isochrony.run_options import RunOptions
-from isochrony.running import run_reported
+from isochrony.running.options import RunOptions
+from isochrony.running.runs import run_reported
 
 RATE, WINDOW, TAPS = 1000, 4096, 255
 #: Part of the speed of threads, times that of dask.array, and empty tasks a second, which must be reached.

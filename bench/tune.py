@@ -24,8 +24,8 @@ from peers import quartiles
 import numpy as np  # isort: skip
 
 import isochrony as iso
-from isochrony.run_options import RunOptions, auto_workers
-from isochrony.running import run_reported
+from isochrony.running.options import RunOptions, auto_workers
+from isochrony.running.runs import run_reported
 from isochrony.tuning import TuningRequest
 
 RATE, WINDOW = 1000, 4096

@@ -18,8 +18,8 @@ import pytest
 
 import isochrony as iso
 from isochrony.cluster import slot as slots
-from isochrony.run_options import RunOptions
-from isochrony.running import run_reported
+from isochrony.running.options import RunOptions
+from isochrony.running.runs import run_reported
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import isochrony as iso
-from isochrony.declarations import declared
+from isochrony.plan.declarations import declared
 
 Drive = Callable[["World"], object]
 
@@ -303,7 +303,7 @@ CALLS: dict[str, Drive] = {
     "Timebase.value_of": lambda w: w.reader["a/p"].timebase.value_of("2026-01-01T00:00:01Z"),
 }
 
-_IMPORTS = "imports files, some milliseconds and a store each; tests/test_import_memory.py watches its memory"
+_IMPORTS = "imports files, some milliseconds and a store each; tests/importers/test_import_memory.py watches its memory"
 _OPTIONAL = "makes objects of a library that may not be installed"
 
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 import isochrony as iso
-from isochrony.run_options import RunOptions
-from isochrony.running import run_reported
+from isochrony.running.options import RunOptions
+from isochrony.running.runs import run_reported
 
 RATE = 1_000_000
 PIECE = 5000

@@ -17,9 +17,9 @@ import pytest
 
 import isochrony as iso
 from isochrony import Configuration, OptionError
-from isochrony.run_options import RunOptions
-from isochrony.running import run_reported
-from isochrony.running_plans import running_plans, status_folder
+from isochrony.running.options import RunOptions
+from isochrony.running.runs import run_reported
+from isochrony.running.status_files import running_plans, status_folder
 from isochrony.tuning import TuningRequest
 
 
@@ -253,7 +253,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from isochrony.running_plans import status_path
+    from isochrony.running.status_files import status_path
 
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     path = status_path()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.native_errors import OptionError
+from isochrony.errors.native import OptionError
 
 pytestmark = pytest.mark.native
 

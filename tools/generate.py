@@ -1,7 +1,7 @@
 """Writes what follows from the declarations of operators: run `make generate`.
 
-`python/isochrony/_operators.py` has the methods of `Plan`, `docs/operators.md` the operator reference. Both are
-committed; `tests/test_generated.py` fails if they are not what the built extension declares.
+`python/isochrony/steps/generated.py` has the methods of `Plan`, `docs/operators.md` the operator reference. Both are
+committed; `tests/plan/test_generated.py` fails if they are not what the built extension declares.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from isochrony.declarations import (
+from isochrony.plan.declarations import (
     INTERNAL,
     PUBLIC,
     call,
@@ -53,13 +53,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy.typing as npt
 
-from . import options as _options
+from .. import options as _options
 from . import tapers as _tapers
 from .chain import Chain
 
 if TYPE_CHECKING:
-    from .options import Duration, Length
-    from .plan import Plan
+    from ..options import Duration, Length
+    from ..plan.plan import Plan
     from .tapers import Taper
 
 __all__ = ["GeneratedOperators"]
@@ -91,7 +91,7 @@ def methods(declarations: Iterable[Mapping[str, Any]]) -> str:
     """The module with the generated methods."""
     generated = [one for one in declarations if one["name"] not in BY_HAND | INTERNAL]
     source = MODULE + "\n".join(method(one) for one in sorted(generated, key=lambda one: one["name"]))
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "_operators.py", "-"]
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "generated.py", "-"]
     return subprocess.run(command, input=source, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
 
@@ -159,7 +159,7 @@ def outputs() -> dict[Path, str]:
     """What every generated file should have."""
     declarations = declared()
     return {
-        ROOT / "python/isochrony/_operators.py": methods(declarations),
+        ROOT / "python/isochrony/steps/generated.py": methods(declarations),
         ROOT / "docs/operators.md": reference(declarations),
     }
 

@@ -16,6 +16,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ._first_use import names_on_first_use
+from ._former_paths import find_former_paths
 from .errors import (
     BadSourceError,
     EmptyResultWarning,
@@ -24,9 +26,12 @@ from .errors import (
     MissingExtraError,
     NoMatchWarning,
     PartialImportWarning,
+    PluginWarning,
     UncommittedWarning,
     UsageError,
 )
+
+find_former_paths()
 
 if _extension := os.environ.get("ISOCHRONY_NATIVE"):
     # An extension module that has the native half, and operators of other crates.
@@ -66,13 +71,7 @@ if TYPE_CHECKING:
         span,
         verify,
     )
-    from .control import Control
-    from .convert import from_obspy
-    from .following import Followed, follow
-    from .functions import jit, py
-    from .importers import import_files
-    from .live import Listener, listen
-    from .native_errors import (
+    from .errors.native import (
         CacheError,
         GapError,
         ImportRefusedError,
@@ -85,14 +84,21 @@ if TYPE_CHECKING:
         TaskletError,
         TimeError,
     )
-    from .nbuffering import NBufferReport, StreamProgress, nbuffer
-    from .operators import Block, Break, Emitter, Operator, Port
-    from .plan import Plan
-    from .running import collect, run
-    from .sources import generate, scan
-    from .table import Table
-    from .tapers import adds_up, taper_factors
-    from .tasklets import Executor, Output, Tasklet
+    from .functions.operators import Block, Break, Emitter, Operator, Port
+    from .functions.python import jit, py
+    from .importers import import_files
+    from .live.following import Followed, follow
+    from .live.listening import Listener, listen
+    from .nbuffering.progress import StreamProgress
+    from .nbuffering.runs import NBufferReport, nbuffer
+    from .plan.plan import Plan
+    from .plan.sources import generate, scan
+    from .running.control import Control
+    from .running.runs import collect, run
+    from .steps.tapers import adds_up, taper_factors
+    from .store.convert import from_obspy
+    from .tables.table import Table
+    from .tasklets.executor import Executor, Output, Tasklet
     from .times import Rate, now
     from .tuning import Configuration
 
@@ -128,6 +134,7 @@ __all__ = [
     "PartialImportWarning",
     "Plan",
     "PlanError",
+    "PluginWarning",
     "Port",
     "Range",
     "Rate",
@@ -179,40 +186,34 @@ _HOMES = {
         "ClockCorrection", "Expr", "Gap", "GapEdge", "Gaps", "Graph", "Range", "Run", "Segment", "Selection", "Signal",
         "Span", "Store", "Time", "Timebase", "TimebaseFit", "backup", "open", "prefetch", "span", "verify",
     ),
-    ".control": ("Control",),
-    ".convert": ("from_obspy",),
-    ".following": ("Followed", "follow"),
-    ".functions": ("jit", "py"),
-    ".importers": ("import_files",),
-    ".live": ("Listener", "listen"),
-    ".native_errors": (
+    ".errors.native": (
         "CacheError", "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError",
         "SegmentError", "StoreError", "TaskletError", "TimeError",
     ),
-    ".nbuffering": ("NBufferReport", "StreamProgress", "nbuffer"),
-    ".operators": ("Block", "Break", "Emitter", "Operator", "Port"),
-    ".plan": ("Plan",),
-    ".running": ("collect", "run"),
-    ".sources": ("generate", "scan"),
-    ".table": ("Table",),
-    ".tapers": ("adds_up", "taper_factors"),
-    ".tasklets": ("Executor", "Output", "Tasklet"),
+    ".functions.operators": ("Block", "Break", "Emitter", "Operator", "Port"),
+    ".functions.python": ("jit", "py"),
+    ".importers": ("import_files",),
+    ".live.following": ("Followed", "follow"),
+    ".live.listening": ("Listener", "listen"),
+    ".nbuffering.progress": ("StreamProgress",),
+    ".nbuffering.runs": ("NBufferReport", "nbuffer"),
+    ".plan.plan": ("Plan",),
+    ".plan.sources": ("generate", "scan"),
+    ".running.control": ("Control",),
+    ".running.runs": ("collect", "run"),
+    ".steps.tapers": ("adds_up", "taper_factors"),
+    ".store.convert": ("from_obspy",),
+    ".tables.table": ("Table",),
+    ".tasklets.executor": ("Executor", "Output", "Tasklet"),
     ".times": ("Rate", "now"),
     ".tuning": ("Configuration",),
 }  # fmt: skip
-_LAZY = {name: home for home, names in _HOMES.items() for name in names}
+_public_name, _ = names_on_first_use(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use (PEP 562)."""
-    home = _LAZY.get(name)
-    if name == "cluster":
-        return importlib.import_module(".cluster", __name__)
-    if home is None:
-        raise AttributeError(f"module 'isochrony' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home, __name__), name)
-    globals()[name] = value
-    return value
+    return importlib.import_module(".cluster", __name__) if name == "cluster" else _public_name(name)
 
 
 def __dir__() -> list[str]:

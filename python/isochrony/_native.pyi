@@ -15,11 +15,11 @@ from typing import Any, Literal, Self, SupportsIndex, TypeAlias, final, overload
 import numpy as np
 import numpy.typing as npt
 
-from .attributes import Attributes
-from .plan import Plan
-from .run_options import RunOptions
-from .saved_plans import SavedPlans
-from .table import Table
+from .plan.plan import Plan
+from .plan.saved import SavedPlans
+from .running.options import RunOptions
+from .store.attributes import Attributes
+from .tables.table import Table
 from .times import Rate
 
 __all__ = [

@@ -21,7 +21,7 @@ from ._native import (
     predict_scan,
     save_machine_profile,
 )
-from .native_errors import StoreValueError
+from .errors.native import StoreValueError
 
 __all__ = ["calibrate", "load", "predict", "profile_path", "save"]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from .native_errors import StoreIndexError, StoreTypeError, TimeArgumentError, TimeError
+from .errors.native import StoreIndexError, StoreTypeError, TimeArgumentError, TimeError
 
 if TYPE_CHECKING:
     from ._native import Time

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ._native import available_cores
-from .native_errors import OptionError
-from .writing import writing
+from .errors.native import OptionError
+from .output.files import writing
 
 if TYPE_CHECKING:
     from ._native import NativePlan

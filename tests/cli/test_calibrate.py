@@ -18,7 +18,7 @@ import isochrony as iso
 from isochrony import machine
 from isochrony.cli import main
 from isochrony.cli.calibrate import size_bytes
-from isochrony.native_errors import StoreOSError, StoreValueError
+from isochrony.errors.native import StoreOSError, StoreValueError
 
 #: What a file system or a container may refuse.
 REFUSABLE = {"direct", "io_uring", "io_uring_direct"}

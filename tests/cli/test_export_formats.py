@@ -16,7 +16,7 @@ import soundfile
 
 import isochrony as iso
 from isochrony.cli import main
-from isochrony.exporters import FORMATS
+from isochrony.store.exporters import FORMATS
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from isochrony.cli import main
 from isochrony.cli.exits import Exit
-from isochrony.declarations import INTERNAL, PUBLIC, declared
-from isochrony.plan import Plan
+from isochrony.plan.declarations import INTERNAL, PUBLIC, declared
+from isochrony.plan.plan import Plan
 
 PUBLIC_NAMES = [one["name"] for one in declared() if one["name"] not in INTERNAL]
 

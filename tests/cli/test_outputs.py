@@ -19,7 +19,7 @@ import pytest
 import isochrony as iso
 from isochrony.cli import main
 from isochrony.cli.main import build_parser
-from isochrony.writing import writing
+from isochrony.output.files import writing
 from processes import PROGRAM, unshare
 
 # Every option of a command that names a file to write, a command line for it, and a name for the file.
@@ -218,7 +218,7 @@ def test_a_process_that_is_ended_removes_its_part_file(number: signal.Signals, t
     program = """
 import signal, sys, time
 from pathlib import Path
-from isochrony.writing import writing
+from isochrony.output.files import writing
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for name in ("SIGTERM", "SIGHUP"):
     signal.signal(getattr(signal, name), signal.SIG_DFL)

@@ -18,7 +18,7 @@ import pytest
 import isochrony as iso
 from isochrony.cli import main
 from isochrony.cli.exits import Exit
-from isochrony.run_options import RunOptions, auto_workers
+from isochrony.running.options import RunOptions, auto_workers
 from processes import PROGRAM, wait_for
 
 

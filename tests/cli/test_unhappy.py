@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony import exporters
 from isochrony.cli import main
+from isochrony.store import exporters
 
 RAW = ["--layout", "{station}_{epoch}.raw", "--dtype", "<i2", "--rate", "100"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from isochrony.demo.findings import Arrival, Burst, Findings
 from isochrony.demo.own_figure import draw_lanes
-from isochrony.plots import Trace, new_figure, time_axis
+from isochrony.store.plots import Trace, new_figure, time_axis
 
 pytest.importorskip("matplotlib")
 

@@ -1,6 +1,6 @@
 //! Rust errors as Python exceptions.
 //!
-//! Each Rust error enum has a class in `isochrony.native_errors`; a variant with the meaning of a built-in exception
+//! Each Rust error enum has a class in `isochrony.errors.native`; a variant with the meaning of a built-in exception
 //! has a subclass that inherits from both. Classes depend on the stable code only; an unknown code gets the enum's
 //! class.
 
@@ -34,7 +34,7 @@ pub(crate) enum Error {
 }
 
 impl PackageError {
-    /// `class`: in `isochrony.native_errors`.
+    /// `class`: in `isochrony.errors.native`.
     pub(crate) fn new(class: &'static str, code: &'static str, message: String) -> Self {
         Self {
             class,
@@ -313,7 +313,7 @@ impl From<Error> for PyErr {
 
 fn exception<'py>(py: Python<'py>, raised: &PackageError) -> PyResult<Bound<'py, PyAny>> {
     let value = py
-        .import("isochrony.native_errors")?
+        .import("isochrony.errors.native")?
         .getattr(raised.class)?
         .call1((&raised.message,))?;
     value.setattr("code", raised.code)?;

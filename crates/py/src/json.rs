@@ -9,7 +9,7 @@ use crate::errors::{PackageError, Result};
 pub(crate) fn object(owner: &str, mapping: &Bound<'_, PyAny>) -> Result<Map<String, Value>> {
     let text: String = mapping
         .py()
-        .import("isochrony.attributes")?
+        .import("isochrony.store.attributes")?
         .call_method1("to_json", (mapping,))?
         .extract()?;
     match serde_json::from_str(&text) {

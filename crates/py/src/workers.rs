@@ -1,6 +1,6 @@
 //! Worker processes that run Python: start command, functions and exceptions.
 //!
-//! [`isochrony_workers`] has the processes; `isochrony/transport.py` pickles.
+//! [`isochrony_workers`] has the processes; `isochrony/workers/transport.py` pickles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,9 @@ pub(crate) fn process_pool(workers: usize, variable: (String, String)) -> Arc<Pr
 fn start_command(workers: usize, variable: (String, String)) -> Result<StartCommand, String> {
     type Command = (Vec<String>, Vec<(String, String)>);
     let command = attach(|py| -> PyResult<Command> {
-        let command = py.import("isochrony.transport")?.getattr("command")?;
+        let command = py
+            .import("isochrony.workers.transport")?
+            .getattr("command")?;
         command.call1((workers,))?.extract()
     });
     let (mut arguments, mut environment) = command.map_err(|error| error.to_string())?;
@@ -52,7 +54,9 @@ impl HostFunction for FunctionObject {
 
     fn serialize(&self, max_payload: Option<usize>) -> Result<SerializedFunction, String> {
         let serialized = attach(|py| -> PyResult<(String, Option<Vec<u8>>, String)> {
-            let travel = py.import("isochrony.transport")?.getattr("travel")?;
+            let travel = py
+                .import("isochrony.workers.transport")?
+                .getattr("travel")?;
             travel.call1((&*self.0, max_payload))?.extract()
         });
         let (how, payload, description) =
@@ -93,7 +97,9 @@ pub(crate) fn rebuild(exception: &RemoteException) -> PyErr {
         pickled,
     } = exception;
     attach(|py| {
-        let rebuilt = py.import("isochrony.transport")?.getattr("rebuilt")?;
+        let rebuilt = py
+            .import("isochrony.workers.transport")?
+            .getattr("rebuilt")?;
         let error = rebuilt.call1((pid, while_loading, traceback, class, message, &pickled[..]))?;
         Ok(PyErr::from_value(error))
     })

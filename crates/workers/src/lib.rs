@@ -1,7 +1,7 @@
 //! Worker processes: run functions of a host language on many cores, each with its own interpreter.
 //!
 //! ```text
-//!  worker thread                                     worker process (isochrony/_worker.py)
+//!  worker thread                                     worker process (isochrony/workers/process.py)
 //!  RemoteFunction ── takes ──▶ WorkerProcess
 //!       │                          │  Unix socket: functions, calls, answers  (wire)
 //!       │ retries once             ├──────────────────────────────────────▶ function

@@ -26,7 +26,7 @@ pub struct TaskletCall<'a> {
 
 /// An input of a tasklet.
 pub struct TaskletInput {
-    /// Metadata for `isochrony/_remote_call.py`.
+    /// Metadata for `isochrony/workers/tasklet_call.py`.
     pub metadata: Value,
     /// Its contiguous segments.
     pub segments: Vec<InputSegment>,
@@ -46,7 +46,7 @@ pub struct InputSegment {
 
 /// An output of a tasklet.
 pub struct TaskletOutput {
-    /// Metadata for `isochrony/_remote_call.py`.
+    /// Metadata for `isochrony/workers/tasklet_call.py`.
     pub metadata: Value,
     /// Number of samples.
     pub samples: u64,

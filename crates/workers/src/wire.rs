@@ -1,4 +1,4 @@
-//! Messages between parent and worker process; the other half is `isochrony/_worker.py`.
+//! Messages between parent and worker process; the other half is `isochrony/workers/process.py`.
 //!
 //! A message is its kind (u32), length of its body (u64) and body, in native byte order. Both sides belong to one
 //! installation, so there is no version.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..progress import bytes_text
+from ..output.progress import bytes_text
 from .exits import Exit
 from .tables import print_json
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..progress import bytes_text
-from ..writing import check_output, writing
+from ..output.files import check_output, writing
+from ..output.progress import bytes_text
 from .exits import Exit
 from .paths import output_path
 from .tables import print_json, render

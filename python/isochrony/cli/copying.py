@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..progress import ImportProgress, bytes_text
+from ..output.progress import ImportProgress, bytes_text
 from .exits import Exit
 from .paths import is_url
 from .tables import print_json

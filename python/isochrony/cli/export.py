@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from ..errors import UsageError
-from ..exporters import FORMATS, export, format_of
-from ..progress import bytes_text
-from ..writing import check_output
+from ..output.files import check_output
+from ..output.progress import bytes_text
+from ..store.exporters import FORMATS, export, format_of
 from .exits import Exit
 from .paths import output_path
 from .scan import selection

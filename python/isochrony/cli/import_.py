@@ -10,7 +10,7 @@ from typing import Any
 
 from ..importers.files import import_recordings
 from ..importers.keywords import OPTIONS
-from ..progress import ImportProgress, bytes_text, duration_text
+from ..output.progress import ImportProgress, bytes_text, duration_text
 from .exits import Exit
 from .import_options import EXAMPLES, HELP, add_arguments
 from .summary import print_summary

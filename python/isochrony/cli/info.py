@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..native_errors import StoreError
-from ..progress import bytes_text
+from ..errors.native import StoreError
+from ..output.progress import bytes_text
 from .damaged import Damaged, each, print_damaged
 from .describe import describe
 from .exits import Exit

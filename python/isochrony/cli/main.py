@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..errors import EmptyResultWarning, IsochronyError, MissingExtraError, UsageError
-from ..native_errors import PlanError
+from ..errors.native import PlanError
 from .exits import EPILOG, Exit
 from .formatter import Formatter
 from .output import printable, standard_streams

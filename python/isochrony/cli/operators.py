@@ -6,8 +6,8 @@ import argparse
 import difflib
 import textwrap
 
-from ..declarations import INTERNAL, call, declared, docstring
 from ..errors import UsageError
+from ..plan.declarations import INTERNAL, call, declared, docstring
 from .exits import Exit
 from .tables import print_json
 

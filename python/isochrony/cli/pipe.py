@@ -8,14 +8,14 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..native_errors import NBufferError, OptionError
+from ..errors.native import NBufferError, OptionError
 from ..options import byte_count
-from ..writing import OutputFile, writing
+from ..output.files import OutputFile, writing
 from .exits import Exit
 from .paths import input_path, output_path
 
@@ -123,7 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Process the input, print results."""
-    from .._native import makes_output
+    from ..nbuffering.processors import makes_output
 
     names = arguments.processors
     try:
@@ -156,7 +156,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_plain(report), indent=2), file=out)
         return Exit.OK
     for name, found in report.results.items():
-        print(f"{found}  {name}" if isinstance(found, str) else f"{name}  {_fields(found)}", file=out)
+        print(f"{name}  {_fields(found)}" if isinstance(found, Mapping) else f"{found}  {name}", file=out)
     return Exit.OK
 
 
@@ -254,7 +254,7 @@ def _plain(report: Any) -> dict[str, Any]:
         return value
 
     results = {
-        name: found if isinstance(found, str) else {field: plain(value) for field, value in found.items()}
+        name: {field: plain(value) for field, value in found.items()} if isinstance(found, Mapping) else plain(found)
         for name, found in report.results.items()
     }
     workers = [

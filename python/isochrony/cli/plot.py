@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..errors import UsageError
-from ..writing import check_output
+from ..output.files import check_output
 from .exits import Exit
 from .paths import output_path
 from .scan import span_ends
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Draw, and name what was written."""
-    from ..plots import plot, save_figure
+    from ..store.plots import plot, save_figure
 
     if arguments.out.suffix.lower() not in _SUFFIXES:
         raise UsageError(f"--out {arguments.out}: write a {', '.join(_SUFFIXES)} file")

@@ -11,9 +11,9 @@ from pathlib import Path
 from ..errors import IsochronyError, UsageError
 from ..importers.destination import check_destination, open_destination
 from ..importers.rational import parse_rate
-from ..live import Listener, listen
-from ..progress import bytes_text, duration_text
-from ..sources import scan
+from ..live.listening import Listener, listen
+from ..output.progress import bytes_text, duration_text
+from ..plan.sources import scan
 from .exits import Exit
 from .tables import print_json
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
-from ..exporters import write_npy
-from ..native_errors import PlanError
-from ..plan import Plan
-from ..report import RunResult
-from ..run_options import RunOptions
-from ..running import collect_reported, run_reported
-from ..table import Table
+from ..errors.native import PlanError
+from ..output.files import check_output, writing
+from ..plan.plan import Plan
+from ..running.options import RunOptions
+from ..running.report import RunResult
+from ..running.runs import collect_reported, run_reported
+from ..store.exporters import write_npy
+from ..tables.table import Table
 from ..tuning import TuningReport
-from ..writing import check_output, writing
 from .exits import Exit
 from .paths import output_path, store_path
 from .run_options import add_run_options, run_options

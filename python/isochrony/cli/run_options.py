@@ -7,8 +7,8 @@ import contextlib
 from typing import Any
 
 from ..errors import UsageError
-from ..native_errors import OptionError
-from ..run_options import OPTIONS, RunOptions
+from ..errors.native import OptionError
+from ..running.options import OPTIONS, RunOptions
 
 __all__ = ["add_run_options", "run_options"]
 

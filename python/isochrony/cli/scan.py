@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
+from ..errors.native import OptionError, PlanError
 from ..extras import require
-from ..native_errors import OptionError, PlanError
-from ..rows import STATS
-from ..writing import check_output, writing
+from ..output.files import check_output, writing
+from ..steps.rows import STATS
 from .exits import Exit
 from .paths import output_path
 from .tables import listed, print_json, render

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..progress import bytes_text
+from ..output.progress import bytes_text
 from .damaged import each, print_damaged
 from .exits import Exit
 from .tables import print_json

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from ..errors import UsageError
-from ..progress import duration_text
-from ..sources import scan
+from ..output.progress import duration_text
+from ..plan.sources import scan
 from .exits import Exit
 from .scan import selection
 from .target import open_store, parse_target, single_signal

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from ..errors import UsageError
-from ..running_plans import running_plans, status_folder
+from ..running.status_files import running_plans, status_folder
 from .exits import Exit
 from .tables import print_json
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..errors import UsageError
-from ..progress import bytes_text
+from ..output.progress import bytes_text
 from .exits import Exit
 from .tables import print_json
 from .target import parse_target

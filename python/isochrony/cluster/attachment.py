@@ -7,8 +7,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Self
 
 from .. import __version__
+from ..errors.native import OptionError, RunError
 from ..extras import require
-from ..native_errors import OptionError, RunError
 from ..options import byte_count, choice, number
 from .connect import checked_client
 from .input_files import CacheSettings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from distributed import WorkerPlugin
 
 from .. import __version__
-from ..native_errors import RunError
+from ..errors.native import RunError
 from .host_cache import HostCache
 from .worker import version_error
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .. import __version__
 from .._native import _instruction_set, _snapshot_path
+from ..errors.native import OptionError, PlanError, RunError
 from ..extras import require
-from ..native_errors import OptionError, PlanError, RunError
 from .connect import CONNECT_S
 from .host import HostActor, HostLink, HostServer
 from .scaling import DRAIN_TOPIC, Scaling, retire
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .._native import NativeHostInbox, NativePlan
-    from ..run_options import RunOptions
+    from ..running.options import RunOptions
 
 #: Seconds for which a run without any slot waits for a worker.
 WORKER_TIMEOUT_S = 60.0

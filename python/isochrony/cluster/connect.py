@@ -6,8 +6,8 @@ import socket
 import threading
 from typing import Any
 
+from ..errors.native import OptionError
 from ..extras import require
-from ..native_errors import OptionError
 
 #: Seconds within which a scheduler must answer.
 CONNECT_S = 10.0

@@ -8,7 +8,7 @@ import socket
 import traceback
 
 from ..errors import IsochronyError
-from ..native_errors import RunError
+from ..errors.native import RunError
 
 
 def pickled_exception(error: BaseException) -> bytes | None:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..native_errors import OptionError, RunError
+from ..errors.native import OptionError, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..native_errors import CacheError, StorageChangedError, StorageError, StorageNotFoundError
+from ..errors.native import CacheError, StorageChangedError, StorageError, StorageNotFoundError
 from .peers import PeerAbsentError, PeerClient, PeerError, block_bytes
 from .storage import read_fully, shown, storage_of
 

@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..native_errors import RunError
-from ..raised import dumps
+from ..errors.native import RunError
+from ..workers.exceptions import dumps
 from .cache_plugin import host_cache
 from .exceptions import error_as_text, pickled_exception
 from .executables import Executable

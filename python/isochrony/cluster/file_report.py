@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..progress import bytes_text, duration_text
+from ..output.progress import bytes_text, duration_text
 
 
 @dataclass

@@ -9,8 +9,8 @@ import time
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
-from ..native_errors import RunError
-from ..run_options import RunOptions
+from ..errors.native import RunError
+from ..running.options import RunOptions
 from .client import ClusterRun, pickled
 from .exceptions import unpickled_exception
 from .file_calls import Handover

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..native_errors import RunError
+from ..errors.native import RunError
 from .file_report import HostReport
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..native_errors import RunError
+from ..errors.native import RunError
 from .connections import keep_alive, received
 from .worker import Settings, localized, module_error, version_error
 

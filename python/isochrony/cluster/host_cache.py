@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._native import open_cache
-from ..native_errors import CacheError, RunError, StorageError
+from ..errors.native import CacheError, RunError, StorageError
 from .fetching import Fetcher
 from .input_files import CacheSettings, InputFile, LocalFile
 from .peer_server import PeerServer

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from ..native_errors import StorageError, StorageNotFoundError
+from ..errors.native import StorageError, StorageNotFoundError
 from .storage import FileKey, changed, shown
 
 if TYPE_CHECKING:

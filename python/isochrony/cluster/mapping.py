@@ -13,9 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ..native_errors import OptionError, RunError
+from ..errors.native import OptionError, RunError
 from ..options import flag, function_or_none, number
-from ..progress import ImportProgress
+from ..output.progress import ImportProgress
 from .attachment import attachment_of
 from .file_queue import FileQueue
 from .file_run import FileRun

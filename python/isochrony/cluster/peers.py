@@ -26,7 +26,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import IsochronyError
-from ..native_errors import CacheError
+from ..errors.native import CacheError
 from .connections import keep_alive, received
 from .storage import shown
 

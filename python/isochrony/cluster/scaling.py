@@ -115,7 +115,7 @@ def drain(client: Any, workers: Sequence[str], timeout: float = 600.0) -> None:
     Raises:
         RunError: runs have not left them within that time; they hold actors of somebody else.
     """
-    from ..native_errors import RunError
+    from ..errors.native import RunError
     from .worker import slot_count
 
     client.log_event(DRAIN_TOPIC, list(workers))

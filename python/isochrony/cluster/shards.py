@@ -132,7 +132,7 @@ class ShardHost:
         asking = (str(host), int(port))
         if len(ranges) > _MAX_RANGES:
             raise ValueError("too many ranges")
-        from ..native_errors import CacheError
+        from ..errors.native import CacheError
 
         # Before it is looked what is here: who begins to fetch it after that, asks who asked.
         self.native.add_source(store, signal, shard, version, asking)

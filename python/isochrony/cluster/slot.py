@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..native_errors import RunError
+from ..errors.native import RunError
 from .worker import SlotActor
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from .._native import url_schemes
-from ..native_errors import OptionError, StorageChangedError, StorageError, StorageNotFoundError
+from ..errors.native import OptionError, StorageChangedError, StorageError, StorageNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

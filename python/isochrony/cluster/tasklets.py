@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..native_errors import RunError
+from ..errors.native import RunError
 from .client import ClusterRun, pickled
 from .exceptions import error_as_text, pickled_exception, unpickled_exception
 from .worker import FUNCTIONS, this_process
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._native import Selection
-    from ..run_options import RunOptions
-    from ..tasklet_output import Output
+    from ..running.options import RunOptions
+    from ..tasklets.output import Output
     from .slot import Slot
 
 #: A call whose worker is lost so often is not repeated any more: it may be what kills them.
@@ -134,8 +134,8 @@ class FunctionCalls:
 
     def run(self, call: bytes) -> bytes:
         """Calls one; its exception, or what it returned and what it wrote."""
-        from .._remote_call import called
-        from ..raised import dumps
+        from ..workers.exceptions import dumps
+        from ..workers.tasklet_call import called
 
         work, tasklet, inputs, about = pickle.loads(call)
         try:

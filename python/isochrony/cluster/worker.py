@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from .._native import _instruction_set, _snapshot_at
-from ..native_errors import RunError
+from ..errors.native import RunError
 from .shards import shards_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..extras import require
-from ..plots import (
+from ..store.plots import (
     COLORS,
     FAINT,
     GAP,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..plots import Trace, trace_of
+from ..store.plots import Trace, trace_of
 from .figure import Closeup
 from .findings import Burst, Findings, Outage, Run, StationFindings, Step
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..plots import FAINT, INK
+from ..store.plots import FAINT, INK
 from .findings import Burst
 from .network import JUNCTIONS_M, PIPES, STATIONS, Place
 

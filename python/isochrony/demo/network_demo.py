@@ -9,7 +9,7 @@ from typing import Any
 
 from ..cli.exits import Exit
 from ..errors import IsochronyError, UsageError
-from ..progress import ImportProgress, bytes_text, duration_text
+from ..output.progress import ImportProgress, bytes_text, duration_text
 from . import report
 from .figure import draw
 from .find import closeups, examine, hour_views

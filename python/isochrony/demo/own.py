@@ -15,7 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..civil import knows_civil_time
 from ..cli.describe import describe
 from ..cli.exits import Exit
 from ..cli.summary import best_rate_text, print_refused
@@ -25,8 +24,9 @@ from ..errors import UsageError
 from ..importers import find_sources
 from ..importers.destination import open_destination
 from ..importers.files import import_recordings
-from ..plots import clock_text
-from ..progress import ImportProgress, bytes_text, duration_text
+from ..output.progress import ImportProgress, bytes_text, duration_text
+from ..store.civil import knows_civil_time
+from ..store.plots import clock_text
 from .arrivals import find_events
 from .find import examine
 from .findings import Burst, Findings

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..civil import knows_civil_time
 from ..extras import require
-from ..plots import COLORS, FAINT, INK, STYLE, Trace, new_figure, save_figure, time_axis, trace_of
+from ..store.civil import knows_civil_time
+from ..store.plots import COLORS, FAINT, INK, STYLE, Trace, new_figure, save_figure, time_axis, trace_of
 from .figure import Closeup
 from .find import closeups
 from .findings import Burst, Findings

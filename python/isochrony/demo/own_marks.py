@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plots import GAP, INK, STEP, clock_text
+from ..store.plots import GAP, INK, STEP, clock_text
 from .figure import Closeup
 from .findings import Burst, StationFindings
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..cli.tables import render
-from ..plots import clock_text
+from ..store.plots import clock_text
 from .findings import Burst, Findings
 from .truth import ARRIVAL_LIMIT_S, RATE_LIMIT_PPM, ArrivalError, PositionError, RateError
 

@@ -8,8 +8,9 @@ The names below load on first use: most commands need only where a store is, or 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .._first_use import names_on_first_use
 
 if TYPE_CHECKING:
     from .block import BLOCK_SAMPLES, Block, Omission, Options, Remark, Stamp, StampedBlocks
@@ -34,26 +35,12 @@ __all__ = [
     "import_files",
 ]
 
-# Submodule -> public names that it holds.
-_HOMES = {
-    ".block": ("BLOCK_SAMPLES", "Block", "Omission", "Options", "Remark", "Stamp", "StampedBlocks"),
-    ".files": ("import_files",),
-    ".registry": ("Format", "format_named", "format_of", "formats"),
-    ".sources": ("Source", "find_sources"),
-}
-_LAZY = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name on first use (PEP 562)."""
-    home = _LAZY.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(home, __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """The public names, loaded or not."""
-    return list(__all__)
+__getattr__, __dir__ = names_on_first_use(
+    __name__,
+    {
+        ".block": ("BLOCK_SAMPLES", "Block", "Omission", "Options", "Remark", "Stamp", "StampedBlocks"),
+        ".files": ("import_files",),
+        ".registry": ("Format", "format_named", "format_of", "formats"),
+        ".sources": ("Source", "find_sources"),
+    },
+)

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BadSourceError, IsochronyError, UsageError
-from ..interrupts import unbroken
 from .block import Block, Options, Part, Remark, Stamp, StampedBlocks
+from .interrupts import unbroken
 from .keywords import options_of
 from .sources import Match, Source, find_sources, printable_path
 from .summary import ImportSummary
@@ -204,7 +204,10 @@ class _Feed:
         if source.named and options.signal is None:
             options = replace(options, signal=source.signal)
         try:
-            yield from source.format.read(source.path, options.signal or source.signal, options)
+            for part in source.format.read(source.path, options.signal or source.signal, options):
+                if not isinstance(part, Part):
+                    raise TypeError(f"its reader yields {type(part).__name__}, which is no block")
+                yield part
         except (IsochronyError, OSError):
             raise
         except Exception as error:

@@ -16,8 +16,8 @@ from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar
 import numpy.typing as npt
 
 from ..errors import IsochronyError, UsageError
-from ..keyword_options import declared_options, listing_options
 from ..options import flag
+from ..options.keywords import declared_options, listing_options
 from . import option_checks as checks
 from .columns import TIME_UNITS
 from .mseed_samples import ENCODINGS

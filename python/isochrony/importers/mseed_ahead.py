@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._native import decode_mseed, decode_mseed_run
-from ..run_options import worker_count
+from ..running.options import worker_count
 from .block import Samples
 from .mseed_headers import Header
 from .mseed_records import Record, RecordRun, Unreadable

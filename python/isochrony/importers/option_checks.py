@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..keyword_options import Option
-from ..native_errors import OptionError
+from ..errors.native import OptionError
 from ..options import finite
+from ..options.keywords import Option
 from ..times import civil
 from ..times import rate as exact_rate
 from .block import Stamp

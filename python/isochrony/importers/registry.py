@@ -2,7 +2,8 @@
 
 A format is one module of this package that defines ``FORMAT``; nothing else has
 to be edited to add one (see docs/add_a_format.md). Modules are cheap to import:
-each asks for its optional library only when it reads.
+each asks for its optional library only when it reads. Other packages add formats
+as entry points of the group ``isochrony.importers``.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import UsageError
+from ..plugins import Plugin, one_line, plugins, warn_of_plugin
 from .block import Options, Part
 
 __all__ = ["Format", "format_named", "format_of", "formats"]
 
 _HEAD_BYTES = 512
+_GROUP = "isochrony.importers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,22 @@ class Format:
 
 @functools.cache
 def formats() -> tuple[Format, ...]:
-    """Every format, by name."""
+    """Every format: those of this package by name, then those of others."""
+    built_in = _built_in()
+    known = {one.name: "isochrony" for one in built_in} | {"raw": "isochrony"}
+    added = []
+    for plugin in plugins(_GROUP, Format):
+        name = plugin.value.name
+        if name in known:
+            why = f"is left out: its format {name!r} is one of {known[name]} already"
+            warn_of_plugin(_GROUP, plugin.name, plugin.package, why)
+            continue
+        known[name] = f"package {plugin.package}"
+        added.append(_guarded(plugin))
+    return (*built_in, *added)
+
+
+def _built_in() -> tuple[Format, ...]:
     found = []
     package = __name__.rpartition(".")[0]
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
@@ -68,6 +86,21 @@ def formats() -> tuple[Format, ...]:
         if isinstance(value, Format):
             found.append(value)
     return tuple(sorted(found, key=lambda one: one.name))
+
+
+def _guarded(plugin: Plugin) -> Format:
+    """A format of another package, which says that it recognises nothing where its function fails."""
+    added: Format = plugin.value
+
+    def recognises(head: bytes) -> bool:
+        try:
+            return bool(added.recognises(head))
+        except Exception as error:
+            why = f"recognises no file: its function raised {one_line(error)}"
+            warn_of_plugin(_GROUP, plugin.name, plugin.package, why)
+            return False
+
+    return replace(added, recognises=recognises)
 
 
 def format_named(name: str) -> Format:

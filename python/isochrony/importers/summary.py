@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..progress import bytes_text
+from ..output.progress import bytes_text
 
 __all__ = ["ImportSummary", "shown"]
 

@@ -244,7 +244,7 @@ mod table {
         let read = |path| std::fs::read_to_string(root.join(path)).unwrap();
         let (page, scan) = (
             read("docs/design/io_strategies.md"),
-            read("python/isochrony/sources.py"),
+            read("python/isochrony/plan/sources.py"),
         );
         for one in Strategy::ALL {
             assert!(page.contains(&format!("\n| `{one}` | ")), "{one}");

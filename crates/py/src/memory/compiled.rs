@@ -20,12 +20,12 @@ impl Compiled {
         wanted: DType,
         width: usize,
     ) -> PyResult<Self> {
-        let compiling = function.py().import("isochrony.compiling")?;
+        let compiling = function.py().import("isochrony.functions.compiling")?;
         let arguments = (function, given.name(), wanted.name(), width);
         let keeper = compiling.getattr("compiled")?.call1(arguments)?;
         let address: usize = keeper.getattr("address")?.extract()?;
-        // SAFETY: `isochrony.compiling.compiled` gives the address of a C function of this signature, whose code its
-        // object keeps, and which sees arrays of `(count - 1) * stride + width` values and of `count` results.
+        // SAFETY: `isochrony.functions.compiling.compiled` gives the address of a C function of this signature, whose
+        // code its object keeps, and which sees arrays of `(count - 1) * stride + width` values and of `count` results.
         let entry = unsafe { std::mem::transmute::<usize, Entry>(address) };
         Ok(Self {
             entry,

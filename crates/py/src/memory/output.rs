@@ -17,7 +17,7 @@ pub(crate) struct OutputArray<'py> {
 }
 
 impl<'py> OutputArray<'py> {
-    /// None for any other object; `isochrony.values` reports what is wrong with it.
+    /// None for any other object; `isochrony.store.values` reports what is wrong with it.
     pub(crate) fn new(array: &Bound<'py, PyAny>) -> Option<Self> {
         const NEEDED: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS
             | npyffi::NPY_ARRAY_ALIGNED

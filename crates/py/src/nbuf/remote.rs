@@ -37,7 +37,7 @@ pub(super) struct RemoteWorker {
 }
 
 impl RemoteCalls {
-    /// `function` is a function of records, or `isochrony.record_calls.AccumulatingFunction`.
+    /// `function` is a function of records, or `isochrony.nbuffering.record_calls.AccumulatingFunction`.
     pub(super) fn new(
         function: Py<PyAny>,
         name: String,

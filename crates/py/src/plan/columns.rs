@@ -98,7 +98,7 @@ pub(super) fn fields_from_json(saved: Option<&Value>) -> std::result::Result<Fie
 
 pub(super) fn table<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyAny>> {
     let native = Bound::new(py, NativeTable::from(batch.clone()))?;
-    let class = py.import("isochrony.table")?.getattr("Table")?;
+    let class = py.import("isochrony.tables.table")?.getattr("Table")?;
     class.call_method1("_of", (native,))
 }
 
@@ -115,7 +115,9 @@ pub(super) fn break_notice<'py>(
         _ => ("removed", None),
     };
     let (start, end) = (range.map(|range| range.start), range.map(|range| range.end));
-    let class = py.import("isochrony.operators")?.getattr("Break")?;
+    let class = py
+        .import("isochrony.functions.operators")?
+        .getattr("Break")?;
     class.call1((kind, start, end, input))
 }
 

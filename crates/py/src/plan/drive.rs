@@ -166,7 +166,9 @@ pub(super) fn from_saved(
 ) -> std::result::Result<Listener, PlanError> {
     let text = serde_json::to_string(saved).unwrap_or_default();
     attach(|py| -> PyResult<Listener> {
-        let from_saved = py.import("isochrony.live")?.getattr("_from_saved")?;
+        let from_saved = py
+            .import("isochrony.live.listening")?
+            .getattr("_from_saved")?;
         let native = from_saved.call1((text,))?;
         let native = native.cast::<NativeListener>().map_err(PyErr::from)?;
         let native = native.get();

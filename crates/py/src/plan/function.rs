@@ -73,7 +73,7 @@ impl Function {
             return Err(PlanError::Unreadable { why });
         }
         attach(|py| -> PyResult<Self> {
-            let functions = py.import("isochrony.functions")?;
+            let functions = py.import("isochrony.functions.python")?;
             let object = functions.getattr("imported")?.call1((name,))?;
             let shown = functions.getattr("shown")?.call1((&object,))?.extract()?;
             Ok(Self {

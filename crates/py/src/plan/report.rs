@@ -1,4 +1,4 @@
-//! The report of a run: on request a dict with the fields of `isochrony/report.py`.
+//! The report of a run: on request a dict with the fields of `isochrony/running/report.py`.
 
 use isochrony_flow::{
     BranchReport, ChangeReport, LinkReport, PlanWorkerReport, ProcessReport, Report,
@@ -24,13 +24,13 @@ impl NativeReport {
         self.0.notes.clone()
     }
 
-    /// The fields of `isochrony.report.Report`.
+    /// The fields of `isochrony.running.report.Report`.
     fn fields(&self) -> ReportFields {
         (&self.0).into()
     }
 }
 
-/// `isochrony.report.Report`.
+/// `isochrony.running.report.Report`.
 #[derive(IntoPyObject)]
 struct ReportFields {
     operators: Vec<OperatorFields>,
@@ -58,7 +58,7 @@ struct ReportFields {
     text: String,
 }
 
-/// `isochrony.report.OperatorReport`.
+/// `isochrony.running.report.OperatorReport`.
 #[derive(IntoPyObject)]
 struct OperatorFields {
     name: &'static str,
@@ -70,7 +70,7 @@ struct OperatorFields {
     threads: usize,
 }
 
-/// `isochrony.report.WorkerReport`.
+/// `isochrony.running.report.WorkerReport`.
 #[derive(IntoPyObject)]
 struct WorkerFields {
     tasks: u64,
@@ -86,7 +86,7 @@ struct WorkerFields {
     cache_hits: u64,
 }
 
-/// `isochrony.report.TaskReport`.
+/// `isochrony.running.report.TaskReport`.
 #[derive(IntoPyObject)]
 struct TaskFields {
     start: i64,
@@ -95,7 +95,7 @@ struct TaskFields {
     elapsed_s: f64,
 }
 
-/// `isochrony.report.StageReport`.
+/// `isochrony.running.report.StageReport`.
 #[derive(IntoPyObject)]
 struct StageFields {
     number: usize,
@@ -110,7 +110,7 @@ struct StageFields {
     core_wait_s: f64,
 }
 
-/// `isochrony.report.LinkReport`.
+/// `isochrony.running.report.LinkReport`.
 #[derive(IntoPyObject)]
 struct LinkFields {
     stages: (usize, usize),
@@ -151,7 +151,7 @@ impl From<&LinkReport> for LinkFields {
     }
 }
 
-/// `isochrony.report.Measurement`.
+/// `isochrony.running.report.Measurement`.
 #[derive(IntoPyObject)]
 pub(super) struct MeasurementFields {
     elapsed_s: f64,
@@ -180,7 +180,7 @@ fn tuning_json(tuning: &TuningReport) -> String {
     .to_string()
 }
 
-/// `isochrony.report.ChangeReport`, with parameters as JSON.
+/// `isochrony.running.report.ChangeReport`, with parameters as JSON.
 #[derive(IntoPyObject)]
 struct ChangeFields {
     operator: &'static str,
@@ -200,7 +200,7 @@ impl From<&ChangeReport> for ChangeFields {
     }
 }
 
-/// `isochrony.report.BranchReport`.
+/// `isochrony.running.report.BranchReport`.
 #[derive(IntoPyObject)]
 struct BranchFields {
     operator: &'static str,
@@ -224,7 +224,7 @@ impl From<&BranchReport> for BranchFields {
     }
 }
 
-/// `isochrony.report.ThreadReport`.
+/// `isochrony.running.report.ThreadReport`.
 #[derive(IntoPyObject)]
 struct ThreadFields {
     cpu_s: Option<f64>,
@@ -232,7 +232,7 @@ struct ThreadFields {
     elapsed_s: f64,
 }
 
-/// `isochrony.report.ProcessReport`.
+/// `isochrony.running.report.ProcessReport`.
 #[derive(IntoPyObject)]
 pub(crate) struct ProcessFields {
     worker: Option<usize>,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::control::NativeControl;
 use crate::errors::Result;
 
-/// `isochrony.run_options.RunOptions`.
+/// `isochrony.running.options.RunOptions`.
 #[derive(Default)]
 pub(crate) struct PythonRunOptions {
     /// Plain values; references are set by the run.

@@ -1,6 +1,6 @@
 //! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
 //!
-//! The engine builds record batches ([`BatchEncoder`]). `isochrony.table_files.TableFile` writes them; they cross
+//! The engine builds record batches ([`BatchEncoder`]). `isochrony.tables.files.TableFile` writes them; they cross
 //! Arrow's stream interface without a copy, and the thread attaches once per batch.
 
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Sink for TableTarget {
         let options = serde_json::to_string(&self.saved);
         let options = options.map_err(|why| OpErrorKind::Failed(Cause::from(why)))?;
         let file = attach(|py| -> PyResult<Py<PyAny>> {
-            let class = py.import("isochrony.table_files")?.getattr("TableFile")?;
+            let class = py.import("isochrony.tables.files")?.getattr("TableFile")?;
             let empty = Bound::new(py, NativeTable::from(empty))?;
             Ok(class.call1((self.name, options, empty))?.unbind())
         });

@@ -79,7 +79,7 @@ impl ClockCorrection {
         let is_outlier = (0..points.len()).map(|at| outliers.binary_search(&at).is_ok());
         columns.set_item("outlier", PyArray1::from_iter(py, is_outlier))?;
         Ok(py
-            .import("isochrony.table")?
+            .import("isochrony.tables.table")?
             .getattr("Table")?
             .call1((columns,))?)
     }

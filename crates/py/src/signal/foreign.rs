@@ -45,14 +45,14 @@ impl Signal {
         forward(slf.as_any(), "to_obspy", options)
     }
 
-    /// Plots the signal with its gaps; takes the other parameters of `isochrony.plots.plot`.
+    /// Plots the signal with its gaps; takes the other parameters of `isochrony.store.plots.plot`.
     #[pyo3(signature = (*stretch, **options))]
     fn plot<'py>(
         slf: &Bound<'py, Self>,
         stretch: &Bound<'py, PyTuple>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let plot = slf.py().import("isochrony.plots")?.getattr("plot")?;
+        let plot = slf.py().import("isochrony.store.plots")?.getattr("plot")?;
         let plot = slf
             .py()
             .import("functools")?
@@ -63,7 +63,7 @@ impl Signal {
     /// The signal as an HTML table, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
-            .import("isochrony.notebook")?
+            .import("isochrony.store.notebook")?
             .call_method1("signal_html", (slf,))
     }
 }

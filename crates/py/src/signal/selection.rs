@@ -264,7 +264,7 @@ impl Selection {
     }
 }
 
-/// Calls `isochrony.convert.<function>(object, **options)`.
+/// Calls `isochrony.store.convert.<function>(object, **options)`.
 pub(crate) fn forward<'py>(
     object: &Bound<'py, PyAny>,
     function: &str,
@@ -272,7 +272,7 @@ pub(crate) fn forward<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     object
         .py()
-        .import("isochrony.convert")?
+        .import("isochrony.store.convert")?
         .getattr(function)?
         .call((object,), options)
 }

@@ -82,7 +82,7 @@ pub(crate) fn fit<'py>(py: Python<'py>, state: Option<&SignalState>) -> Result<B
 }
 
 fn table<'py>(py: Python<'py>, columns: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-    py.import("isochrony.table")?
+    py.import("isochrony.tables.table")?
         .getattr("Table")?
         .call1((columns,))
 }

@@ -64,7 +64,7 @@ impl<'py> Request<'_, 'py> {
             signal.dtype().name(),
             signal.calibration().is_identity(),
         );
-        let module = py.import("isochrony.values")?;
+        let module = py.import("isochrony.store.values")?;
         Ok(module
             .getattr("read_values")?
             .call(source, Some(&options))?)
@@ -186,7 +186,7 @@ fn whole_selection<'py>(signal: &Bound<'py, Signal>) -> Result<Bound<'py, Select
 
 #[pymethods]
 impl Selection {
-    /// Writes values or counts to an array that `isochrony.values` has checked.
+    /// Writes values or counts to an array that `isochrony.store.values` has checked.
     ///
     /// `value`: one element of the array's dtype: for "value", and for "ffill" and "interpolate" at edges. None: such a
     /// gap is an error.

@@ -54,7 +54,7 @@ impl Signal {
         cast: bool,
     ) -> Result<isochrony_segment::Buffer> {
         let signal = self.get(py)?;
-        let array = py.import("isochrony.samples")?.call_method1(
+        let array = py.import("isochrony.store.samples")?.call_method1(
             "as_samples",
             (samples, signal.format().name(), signal.name(), cast),
         )?;
@@ -375,7 +375,7 @@ impl Signal {
 /// Rows of start and length.
 fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range<i64>>> {
     let rows = py
-        .import("isochrony.samples")?
+        .import("isochrony.store.samples")?
         .call_method1("as_stretches", (rows,))?;
     let (rows, _) = memory::adopt(&rows, false)?;
     let rows = rows.samples::<i64>().unwrap_or_default().chunks_exact(2);

@@ -1,4 +1,4 @@
-//! User attributes of stores and signals, for `isochrony.attributes.Attributes`.
+//! User attributes of stores and signals, for `isochrony.store.attributes.Attributes`.
 
 use pyo3::prelude::*;
 
@@ -8,14 +8,14 @@ use crate::store::Store;
 
 /// The mapping, which writes changes back.
 fn mapping<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let attributes = owner.py().import("isochrony.attributes")?;
+    let attributes = owner.py().import("isochrony.store.attributes")?;
     attributes.getattr("Attributes")?.call1((owner,))
 }
 
 #[pymethods]
 impl Signal {
     /// User attributes: a mapping of text to JSON values that stores each change, durable with the next commit; see
-    /// `isochrony.attributes.Attributes`.
+    /// `isochrony.store.attributes.Attributes`.
     #[getter]
     fn attrs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         mapping(slf.as_any())

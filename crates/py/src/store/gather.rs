@@ -76,7 +76,7 @@ impl Store {
             .iter()
             .map(|name| Ok(this.shared.store.signal(name)?.unit().to_owned()))
             .collect::<Result<_>>()?;
-        Ok(py.import("isochrony.convert")?.call_method1(
+        Ok(py.import("isochrony.store.convert")?.call_method1(
             "gathered_to_xarray",
             (array, gathered.names, units, start, rate),
         )?)

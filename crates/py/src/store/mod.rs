@@ -150,7 +150,7 @@ impl Store {
         let (py, this) = (slf.py(), slf.get());
         let names = this.shared.store.find(pattern)?;
         if names.is_empty() && !this.shared.store.names()?.is_empty() {
-            py.import("isochrony.hints")?
+            py.import("isochrony.store.hints")?
                 .call_method1("warn_of_no_match", (slf, pattern))?;
         }
         names.iter().map(|name| this.signal(py, name)).collect()
@@ -333,7 +333,7 @@ impl Store {
     /// The signals as an HTML table, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
-            .import("isochrony.notebook")?
+            .import("isochrony.store.notebook")?
             .call_method1("store_html", (slf,))
     }
 
@@ -352,6 +352,6 @@ impl Store {
 }
 
 pub(crate) fn saved_plans<'py>(store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyAny>> {
-    let module = store.py().import("isochrony.saved_plans")?;
+    let module = store.py().import("isochrony.plan.saved")?;
     module.getattr("SavedPlans")?.call1((store,))
 }

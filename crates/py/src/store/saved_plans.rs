@@ -1,4 +1,4 @@
-//! Plans saved in a store: the native half of `isochrony.saved_plans`.
+//! Plans saved in a store: the native half of `isochrony.plan.saved`.
 
 use pyo3::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::store::{Store, saved_plans};
 
 #[pymethods]
 impl Store {
-    /// Saved plans of the store, which are read as signals, by name; see `isochrony.saved_plans.SavedPlans`.
+    /// Saved plans of the store, which are read as signals, by name; see `isochrony.plan.saved.SavedPlans`.
     #[getter]
     fn saved_plans<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         saved_plans(slf)

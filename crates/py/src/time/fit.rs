@@ -44,7 +44,7 @@ pub(crate) struct PointParts<'py> {
 /// Adds the position to an exception of the package's Python code; others are passed on.
 fn with_place(py: Python<'_>, error: PyErr, place: &str) -> Error {
     let placed = || -> PyResult<PyErr> {
-        let root = py.import("isochrony.native_errors")?.getattr("TimeError")?;
+        let root = py.import("isochrony.errors.native")?.getattr("TimeError")?;
         let class = error.get_type(py);
         if !class.is_subclass(&root)? {
             return Ok(error.clone_ref(py));

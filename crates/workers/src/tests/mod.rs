@@ -22,7 +22,7 @@ use crate::{Encoding, HostFunction, PortableFunction, SerializedFunction};
 /// The fake processes' id.
 const PID: u32 = 4321;
 
-/// The process's end of the protocol, as in `_worker.py`.
+/// The process's end of the protocol, as in `workers/process.py`.
 struct FakeProcess {
     socket: UnixStream,
     memory: Option<File>,

@@ -6,7 +6,7 @@ use crate::plan::function::Function;
 
 #[derive(Clone)]
 pub(in crate::plan) struct ClassOperator {
-    /// An `isochrony.operators.Factory`, with the class's import name.
+    /// An `isochrony.functions.operators.Factory`, with the class's import name.
     pub(super) factory: Function,
     /// Parameters for saved plans; None if they are not JSON.
     pub(super) params: Option<Map<String, Value>>,

@@ -37,7 +37,9 @@ impl ClassOperator {
             let json = py.import("json")?;
             let text = serde_json::to_string(&params).unwrap_or_default();
             let given = json.call_method1("loads", (text,))?;
-            let factory = py.import("isochrony.operators")?.getattr("Factory")?;
+            let factory = py
+                .import("isochrony.functions.operators")?
+                .getattr("Factory")?;
             let made = factory.call1((object.bind(py), given))?;
             let shown = made.str()?.to_string();
             Ok((made.unbind(), shown))

@@ -1,7 +1,7 @@
 //! Operators that are Python classes, with the full operator contract.
 //!
-//! `isochrony.operators` documents the class; its `Running` is an instance during a run. This side passes blocks
-//! ([`blocks`]), breaks and the end ([`instance`]), and converts what the instance emits ([`emitted`]).
+//! `isochrony.functions.operators` documents the class; its `Running` is an instance during a run. This side passes
+//! blocks ([`blocks`]), breaks and the end ([`instance`]), and converts what the instance emits ([`emitted`]).
 
 mod blocks;
 mod declaration;

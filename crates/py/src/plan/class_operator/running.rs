@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::plan::nesting::Nesting;
 
 pub(super) struct RunningInstance {
-    /// An `isochrony.operators.Running`.
+    /// An `isochrony.functions.operators.Running`.
     pub(super) running: Py<PyAny>,
     /// Nesting level of runs that it starts.
     pub(super) inside: Arc<Nesting>,

@@ -1,0 +1,171 @@
+"""Where plans begin: signals, arrays, and samples that Python code makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors.native import OptionError, PlanError
+from ..functions.python import importable, once, shown
+from ..live.following import Followed
+from ..live.listening import Listener
+from ..options import flag, index, sample_dtype, whole
+from .plan import Plan
+
+if TYPE_CHECKING:
+    from .._native import Selection, Signal
+
+__all__ = ["generate", "scan"]
+
+
+def scan(
+    source: Signal | Selection | Listener | Followed | npt.NDArray[Any],
+    segment: int | None = None,
+    *,
+    rate: Any = None,
+    unit: str = "",
+    start: Any = None,
+    clock: Signal | None = None,
+    counts: bool = False,
+    io: str | None = None,
+) -> Plan:
+    """A plan over a signal, over a part of it, over a feed, or over an array.
+
+    Returns:
+        A plan of samples, shape (n,), of the source's dtype, with its gaps and clock steps.
+
+    Parameters:
+        source: ``store["name"]``, ``signal[a:b]``, what `listen` or `follow` gives, or a 1-D array, which is not
+            copied: leave it alone while the plan runs. A signal is read as it is when the plan runs.
+        segment: samples of an item where the plan has no windows, from 1; default 131,072.
+        rate: sample rate of an array in Hz, exact as everywhere; with `clock` that of the signal.
+        unit: unit of an array's values.
+        start: of an array: civil time of its first sample, at which arrays of equal start and rate meet; with `clock`
+            the index in that signal, or a time, of which the nearest sample is taken; default: index 0.
+        clock: another signal that was sampled by the same clock, index for index, as the channels of one converter
+            are: plans of both can be zipped and synced then, without `align`. Times are that signal's. A saved plan
+            looks for it in the store of `source`. Of an array: the signal that it was computed of.
+        counts: compute with the samples as stored, instead of values in the signal's unit (docs/counts.md).
+        io: how samples of a stored signal come from the disk; the results are the same. Default: what is
+            predicted best on this machine if it was calibrated (``isochrony calibrate``), else ``"mmap"``.
+            ``"read"`` copies them into a buffer that is used again; ``"mmap"`` maps the files; ``"readahead"`` maps
+            them and asks the system at each piece for twice its length; ``"readahead_all"`` asks for all at the
+            beginning; ``"populate"`` has page tables filled piece by piece, by a thread ahead of the scan;
+            ``"direct"`` reads past the page cache, ahead of the scan; ``"io_uring"`` has the kernel fill several
+            buffers ahead of the scan, and ``"io_uring_direct"`` does so past the page cache. Stores at URLs are read
+            by ``"range_requests"``, several requests at a time, ahead of the scan. Where it does not apply (a sealed
+            signal, a store at a URL, a file system or a container that refuses), `Plan.explain` and the report's
+            `reads` say what is done instead.
+
+    Raises:
+        StoreValueError: there is no such `io`.
+        PlanError: anything else; `clock` is another clock: its rate differs, or its times, by half a sample or more.
+        TimeError: `rate` is no sample rate, `start` no time.
+        OptionError: `segment` is no whole number from 1; `clock` is no signal, `io` or `unit` no text.
+
+    >>> import tempfile, numpy as np, isochrony as iso
+    >>> iso.scan(np.array([3.0, 5.0]), rate=100, unit="kPa").map(lambda s: 2 * s).collect()
+    array([ 6., 10.])
+    >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    >>> signal = store.create("p", dtype="i2", rate=100, scale=0.5)
+    >>> _ = signal.append(np.arange(4, dtype="i2")), store.commit()
+    >>> iso.scan(signal[1:3]).collect(), iso.scan(signal[1:3], counts=True).collect()
+    (array([0.5, 1. ]), array([1, 2], dtype=int16))
+    """
+    from .._native import NativePlan, Selection, Signal
+
+    samples = None if segment is None else whole("scan segment=", segment, "samples")
+    flag("scan counts", counts)
+    is_array = isinstance(source, np.ndarray)
+    if clock is not None and not (is_array or isinstance(source, Signal | Selection)):
+        raise PlanError("scan takes clock= only for a signal of a store or an array; leave out clock=")
+    if clock is not None and not isinstance(clock, Signal):
+        raise OptionError(f'scan(clock={clock!r}) is refused; give the signal itself, as store["name"]')
+    if io is not None and not isinstance(source, Signal | Selection):
+        raise PlanError("scan takes io= only for a signal of a store; leave out io=")
+    for name, given, kind, legal in (
+        ("io", io, str, 'the name of a strategy, such as "mmap"'),
+        ("unit", unit, str, 'text, such as "kPa"'),
+    ):
+        if given is not None and not isinstance(given, kind):
+            raise OptionError(f"scan({name}={given!r}) is refused; give {legal}, or leave it out")
+    if isinstance(source, Signal | Selection | Listener | Followed):
+        if rate is not None or unit or start is not None:
+            raise PlanError(
+                "scan of a signal uses the signal's own rate, unit and times; leave out rate=, unit= and start="
+            )
+        if isinstance(source, Listener | Followed):
+            plan = Plan(source._native.scan(samples))
+        else:
+            plan = Plan(NativePlan.scan(source, samples, clock, io))
+        return plan.calibrate(unit="", counts=True) if counts else plan
+    if not is_array:
+        raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
+    if clock is not None:
+        index = 0 if start is None else _index(clock, start)
+        native = NativePlan.array(source, clock.rate if rate is None else rate, unit, samples, clock=clock, index=index)
+        if native.rate != clock.rate.fraction.as_integer_ratio():
+            raise PlanError(f"scan got rate={rate!r} and a clock of {clock.rate} Hz; leave out rate=")
+        return Plan(native)
+    if rate is None:
+        raise PlanError(
+            "scan of an array needs a sample rate; give rate= in Hz, such as rate=100, or clock=signal to take the "
+            "rate and times of a stored signal"
+        )
+    return Plan(NativePlan.array(source, rate, unit, samples, start=start))
+
+
+def _index(clock: Signal, start: Any) -> int:
+    """The index of a signal that an index or a time names."""
+    if isinstance(start, int | np.integer):
+        return index("scan start=", start, "samples")
+    found: int = clock.index_of(start, round="nearest")
+    return found
+
+
+def generate(
+    source: Callable[[], Iterable[Any]] | Iterable[Any],
+    *,
+    dtype: npt.DTypeLike,
+    rate: Any,
+    unit: str = "",
+    start: Any = None,
+    segment: int | None = None,
+) -> Plan:
+    """A plan over samples that Python code makes.
+
+    Returns:
+        A plan of samples of `dtype`, shape (n,), with a gap wherever indices leave one.
+
+    Parameters:
+        source: a function without arguments that gives an iterator, called for each run; or an iterable, which serves
+            one run if it is an iterator. It gives 1-D arrays of `dtype` that follow one another, or pairs of the
+            index of the first sample and the array: what lies between is a gap. Arrays are taken over without a copy;
+            one that the code keeps becomes read-only, and of a view that can be written a copy is taken.
+        dtype: of the arrays.
+        rate: sample rate in Hz, exact as everywhere.
+        unit: of the values.
+        start: civil time of index 0.
+        segment: as for `scan`.
+
+    Raises:
+        PlanError: the source is neither.
+
+    >>> import numpy as np, isochrony as iso
+    >>> noise = lambda: (np.full(100, k) for k in range(3))
+    >>> iso.generate(noise, dtype="i8", rate=100).rewindow(50).map(lambda s: s.sum()).collect()[:, 0]
+    array([  0,   0,  50,  50, 100, 100])
+    """
+    from .._native import NativePlan
+
+    samples = None if segment is None else whole("generate segment=", segment, "samples")
+    if not callable(source) and not isinstance(source, Iterable):
+        raise PlanError(f"generate got {type(source).__name__}; give a function that makes an iterator of arrays")
+    made = source if callable(source) else once(source)
+    name = shown(source) if callable(source) else "iterator"
+    return Plan(
+        NativePlan.generate(made, name, importable(source), sample_dtype(dtype).name, rate, unit, start, samples)
+    )

@@ -1,0 +1,176 @@
+"""What every plan is, whatever its steps: a value that prints, compares, is saved and read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from ..errors.native import OptionError, PlanError
+from ..options import flag, whole
+from ..tuning import OperatorCost
+
+if TYPE_CHECKING:
+    from .._native import NativePlan, Store
+    from ..tasklets.plans import Known
+
+__all__ = ["Chain"]
+
+
+class Chain:
+    """A plan of the engine, and how a step is added to it. `isochrony.Plan` has the steps."""
+
+    __slots__ = ("_known", "_native")
+
+    #: What tasklets asked of it, once they did.
+    _known: Known
+
+    def __init__(self, native: NativePlan) -> None:
+        self._native = native
+
+    def _then(self, name: str, others: tuple[Chain, ...] = (), /, **params: object) -> Self:
+        return type(self)(self._native.then(name, json.dumps(params), [other._native for other in others]))
+
+    @property
+    def hop(self) -> int:
+        """Samples from one window to the next; 1 where there are no windows."""
+        return self._native.hop
+
+    @property
+    def kind(self) -> str:
+        """What comes out: "samples", "frames" (windows), "ranges", "rows" or "count"."""
+        return self._native.kind
+
+    def explain(self) -> str:
+        """Describe the plan as written, what is rewritten and why, and the plan as it will run; reads nothing.
+
+        Returns:
+            Text of several lines.
+
+        >>> import numpy as np, isochrony as iso
+        >>> print(iso.scan(np.zeros(3), rate=100).lowpass(10).explain().splitlines()[1])
+          scan(array) -> iir(band="lowpass", cutoff_hz=10.0)
+        """
+        return self._native.explain()
+
+    def characterise(self, *, samples: int = 1 << 20, repeats: int = 9, save: bool = True) -> tuple[OperatorCost, ...]:
+        """Measure what each operator costs by itself, between a source that always has samples and a consumer that
+        takes all at once.
+
+        `explain` then predicts the time of this plan, and of others with these operators. Operators that write or call
+        Python functions, and all behind them, are not executed.
+
+        Returns:
+            One `OperatorCost` for each operator that was measured, in the order of the plan.
+
+        Parameters:
+            samples: of each source that are replayed, at least 1; they must fit into memory several times.
+            repeats: how often each operator is measured, at least 3.
+            save: keep the costs beside the machine's profile, for `explain`.
+
+        Raises:
+            PlanError: a source gives its samples only once, as a feed (code ``cannot_characterise``).
+            OptionError: `samples` or `repeats` is no such number.
+
+        >>> import numpy as np, isochrony as iso
+        >>> plan = iso.scan(np.arange(1e5), rate=1000).rewindow(100).power()
+        >>> [cost.name for cost in plan.characterise(save=False)]
+        ['rewindow', 'power']
+        """
+        samples = whole("characterise samples=", samples, "samples")
+        repeats = whole("characterise repeats=", repeats, "repetitions", least=3)
+        return OperatorCost._all(self._native.characterise(samples, repeats, flag("characterise save", save)))
+
+    def to_json(self) -> str:
+        """Save the plan as JSON text: operators by name, signals by store and name, expressions as graphs.
+
+        Returns:
+            JSON text, which `from_json` and `isochrony run` read.
+
+        Raises:
+            PlanError: it scans an array, which exists in this process only, or calls a function that cannot be
+                imported by name.
+
+        >>> import tempfile, numpy as np, isochrony as iso
+        >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+        >>> _ = store.create("p", dtype="f8", rate=100).append(np.arange(4.0)), store.commit()
+        >>> text = iso.scan(store["p"]).limit(2).to_json()
+        >>> print(iso.Plan.from_json(text, store=store))
+        scan(p) -> limit(count=2)
+        """
+        return self._native.to_json()
+
+    @classmethod
+    def from_json(
+        cls,
+        saved: str | bytes | Mapping[str, Any],
+        *,
+        store: Store | None = None,
+        allow_functions: bool | Iterable[str] = False,
+    ) -> Self:
+        """Read a plan that `to_json` saved.
+
+        Returns:
+            The plan, equal to the one that was saved.
+
+        Parameters:
+            saved: the text, or the object that it stands for.
+            store: where to look for its signals; default: the stores that it names, opened for reading.
+            allow_functions: whether Python functions that it calls are imported, which runs the code of their modules:
+                False refuses a plan that has any, and the error lists them; a list allows those that it names, as
+                "module:name"; True allows all, for plans that you trust as you do a script.
+
+        Raises:
+            PlanError: it is no plan, a signal is not there, or it calls functions that are not allowed (code
+                "functions_not_allowed").
+            OptionError: `allow_functions` has no legal value.
+
+        >>> import tempfile, numpy as np, isochrony as iso
+        >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+        >>> _ = store.create("p", dtype="f8", rate=100).append(np.arange(4.0)), store.commit()
+        >>> plan = iso.scan(store["p"]).limit(2)
+        >>> iso.Plan.from_json(plan.to_json(), store=store) == plan
+        True
+        """
+        from .._native import NativePlan
+
+        text = json.dumps(dict(saved)) if isinstance(saved, Mapping) else saved
+        try:
+            text = text.decode() if isinstance(text, bytes) else text
+        except UnicodeDecodeError as error:
+            raise PlanError(
+                f"the plan cannot be read: it is not UTF-8 text ({error.reason} at byte {error.start}); give the text "
+                "that to_json returned"
+            ) from error
+        return cls(NativePlan.from_json(text, store, *_allowed(allow_functions)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from ..plan.pickling import reduced
+
+        return reduced(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self._native == other._native if isinstance(other, Chain) else NotImplemented
+
+    def __hash__(self) -> int:
+        # Equal plans print alike.
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        return str(self._native)
+
+    def __repr__(self) -> str:
+        return f"Plan({self})"
+
+
+def _allowed(allow_functions: object) -> tuple[list[str], bool]:
+    """Functions that may be imported, as "module:name", and whether all may."""
+    if isinstance(allow_functions, bool):
+        return [], allow_functions
+    names = [] if isinstance(allow_functions, str) or not isinstance(allow_functions, Iterable) else [*allow_functions]
+    if not names or not all(isinstance(name, str) and ":" in name for name in names):
+        raise OptionError(
+            f"allow_functions={allow_functions!r} is refused; give True, False or a list of names such as "
+            '["module:name"]'
+        )
+    return names, False

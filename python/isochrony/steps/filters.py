@@ -1,0 +1,204 @@
+"""Filters of samples: steps of `isochrony.Plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Self
+
+from ..options import choice, finite, finite_or_list, whole
+from .generated import GeneratedOperators
+
+__all__ = ["FilterSteps"]
+
+_BANDS = ("lowpass", "highpass", "bandpass", "bandstop")
+_WINDOWS = ("hamming", "hann", "blackman", "boxcar", "kaiser")
+
+
+class FilterSteps(GeneratedOperators):
+    """Of `isochrony.Plan`: filters of samples. Results keep unit and indices.
+
+    Frequencies are in Hz, between 0 and half the rate. A filter starts anew after every gap and clock step, and where a
+    filter of windows has removed something.
+    """
+
+    __slots__ = ()
+
+    def lowpass(self, hz: float, order: int = 4, *, initial: Literal["zero", "steady"] = "zero") -> Self:
+        """Keep frequencies below a corner: a Butterworth filter; see `iir`.
+
+        Returns:
+            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
+            depends on frequency.
+
+        Parameters:
+            hz (Hz): where the gain is 1 / sqrt(2), above 0 and below half the rate.
+            order (1 to 32): poles of the lowpass prototype.
+            initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
+
+        Raises:
+            OptionError, PlanError: as `iir`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> t = np.arange(2000) / 1000
+        >>> mixed = iso.scan(np.sin(2 * np.pi * 5 * t) + np.sin(2 * np.pi * 200 * t), rate=1000)
+        >>> round(float(np.std(mixed.lowpass(20).collect()[1000:])), 2)  # of one sine
+        0.71
+        """
+        return self.iir("butter", "lowpass", hz, order, initial=initial)
+
+    def highpass(self, hz: float, order: int = 4, *, initial: Literal["zero", "steady"] = "zero") -> Self:
+        """Keep frequencies above a corner: a Butterworth filter; see `iir`.
+
+        Returns:
+            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
+            depends on frequency.
+
+        Parameters:
+            hz (Hz): where the gain is 1 / sqrt(2), above 0 and below half the rate.
+            order (1 to 32): poles of the lowpass prototype.
+            initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
+
+        Raises:
+            OptionError, PlanError: as `iir`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> t = np.arange(2000) / 1000
+        >>> mixed = iso.scan(np.sin(2 * np.pi * 5 * t) + np.sin(2 * np.pi * 200 * t), rate=1000)
+        >>> round(float(np.std(mixed.highpass(100).collect()[1000:])), 2)  # of one sine
+        0.71
+        """
+        return self.iir("butter", "highpass", hz, order, initial=initial)
+
+    def bandpass(
+        self, low_hz: float, high_hz: float, order: int = 4, *, initial: Literal["zero", "steady"] = "zero"
+    ) -> Self:
+        """Keep frequencies between two corners: a Butterworth filter; see `iir`.
+
+        Returns:
+            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
+            depends on frequency.
+
+        Parameters:
+            low_hz, high_hz (Hz): where the gain is 1 / sqrt(2), ascending, above 0 and below half the rate.
+            order (1 to 32): poles of the lowpass prototype; the filter has twice as many.
+            initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
+
+        Raises:
+            OptionError, PlanError: as `iir`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> t = np.arange(2000) / 1000
+        >>> mixed = iso.scan(np.sin(2 * np.pi * 5 * t) + np.sin(2 * np.pi * 200 * t), rate=1000)
+        >>> round(float(np.std(mixed.bandpass(150, 250).collect()[1000:])), 2)  # of one sine
+        0.71
+        """
+        return self.iir("butter", "bandpass", (low_hz, high_hz), order, initial=initial)
+
+    def bandstop(
+        self, low_hz: float, high_hz: float, order: int = 4, *, initial: Literal["zero", "steady"] = "zero"
+    ) -> Self:
+        """Remove frequencies between two corners: a Butterworth filter; see `iir`.
+
+        Returns:
+            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
+            depends on frequency.
+
+        Parameters:
+            low_hz, high_hz (Hz): where the gain is 1 / sqrt(2), ascending, above 0 and below half the rate.
+            order (1 to 32): poles of the lowpass prototype; the filter has twice as many.
+            initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
+
+        Raises:
+            OptionError, PlanError: as `iir`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> t = np.arange(2000) / 1000
+        >>> mixed = iso.scan(np.sin(2 * np.pi * 5 * t) + np.sin(2 * np.pi * 200 * t), rate=1000)
+        >>> round(float(np.std(mixed.bandstop(150, 250).collect()[1000:])), 2)  # of one sine
+        0.71
+        """
+        return self.iir("butter", "bandstop", (low_hz, high_hz), order, initial=initial)
+
+    def fir(
+        self,
+        taps: int | Sequence[float] | None = None,
+        band: Literal["lowpass", "highpass", "bandpass", "bandstop"] | None = None,
+        cutoff_hz: float | Sequence[float] | None = None,
+        *,
+        window: Literal["hamming", "hann", "blackman", "boxcar", "kaiser"] = "hamming",
+        attenuation_db: float | None = None,
+        width_hz: float | None = None,
+        edges_hz: Sequence[float] | None = None,
+        gains: Sequence[float] | None = None,
+        weights: Sequence[float] | None = None,
+        delay: Literal["causal", "centred"] = "causal",
+        method: Literal["auto", "direct", "fft"] = "auto",
+    ) -> Self:
+        """Filter samples with a finite impulse response: given taps, or a design by a window or for equal ripple.
+
+        Returns:
+            Samples with their indices, shape (n,): float32 for float32, computed in single precision, complex ones by
+            their parts, otherwise float64. Edges: "causal" gives as many as come in and assumes zeros before each
+            gap-free range; "centred" leaves out half the taps at both ends of it. Delay: half the taps for symmetric
+            ones if "causal", none if "centred".
+
+        Parameters:
+            taps: the taps themselves, or their number if they are to be designed.
+            band: passband type of a window design.
+            cutoff_hz: corner of a window design, or both corners of a band: the gain there is one half.
+            window: "hamming" attenuates by 53 dB, "hann" by 44, "blackman" by 74, "boxcar" by 21, "kaiser" by
+                `attenuation_db`.
+            attenuation_db: stopband attenuation of a Kaiser window, above 0 dB.
+            width_hz: transition width of a Kaiser window, instead of the number of taps.
+            edges_hz: start and end of each band of an equiripple design, ascending from 0 to half the rate.
+            gains: gain in each of these bands.
+            weights: weight of the error in each of them, above 0; default: equal.
+            delay: "causal": result i depends on sample i and those before it, as in ``lfilter``; "centred": no delay;
+                needs an odd number of symmetric or antisymmetric taps.
+            method: "direct" adds products; "fft" multiplies spectra of blocks, so that results come up to two blocks
+                later and rounding errors are relative to the largest samples of a block; "auto": direct below 80 taps.
+
+        Conventions:
+            Designs are those of ``scipy.signal.firwin`` and ``remez``, taps symmetric, with a gain of 1 in the middle
+            of what passes of a design by a window. NaN and infinities reach as far as the taps do.
+
+        Raises:
+            OptionError: an option without a legal value.
+            PlanError: parameters that exclude each other, or one that the others call for and that is missing; a
+                frequency out of range; an equiripple design that does not converge; input that is not samples.
+
+        >>> import numpy as np, isochrony as iso
+        >>> plan = iso.scan(np.arange(6.0), rate=100)
+        >>> plan.fir([1, -1]).collect()
+        array([0., 1., 1., 1., 1., 1.])
+        >>> plan.fir([1, 0, -1], delay="centred").collect()
+        array([2., 2., 2., 2.])
+        >>> iso.scan(np.ones(300), rate=100).fir(101, "lowpass", 10, delay="centred").collect().round(6).max()
+        np.float64(1.0)
+        """
+        if band is not None:
+            choice("band", band, _BANDS)
+        choice("window", window, _WINDOWS)
+        choice("delay", delay, ("causal", "centred"))
+        choice("method", method, ("auto", "direct", "fft"))
+        given: int | float | list[float] | None = taps if isinstance(taps, int) else None
+        if taps is not None and given is None:
+            given = finite_or_list("fir taps=", taps, "")
+
+        def many(name: str, value: float | Sequence[float] | None, unit: str) -> float | list[float] | None:
+            return None if value is None else finite_or_list(f"fir {name}=", value, unit)
+
+        return self._then(
+            "fir",
+            taps=whole("fir taps=", given, "taps") if isinstance(given, int) else given,
+            band=band,
+            cutoff_hz=many("cutoff_hz", cutoff_hz, "Hz"),
+            window=window,
+            attenuation_db=None if attenuation_db is None else finite("fir attenuation_db=", attenuation_db, "dB"),
+            width_hz=None if width_hz is None else finite("fir width_hz=", width_hz, "Hz"),
+            edges_hz=many("edges_hz", edges_hz, "Hz"),
+            gains=many("gains", gains, ""),
+            weights=many("weights", weights, ""),
+            delay=delay,
+            method=method,
+        )

@@ -1,0 +1,114 @@
+"""What a run of tasklets did: who did which when, and what did not happen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..output.progress import bytes_text, duration_text
+from ..running.report import ProcessReport
+
+__all__ = ["TaskletReport", "TaskletWorkerReport", "TaskletsReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskletReport:
+    """What became of one tasklet.
+
+    Attributes:
+        name: its name.
+        state: "done", "kept" from an earlier run, "failed", "not_run" because one that it needs failed, "stopped"
+            with the run.
+        why: it failed or was not run.
+        place: in the order, from 0; None if it was kept.
+        placed: why it has that place.
+        worker: who ran it, an index into `TaskletsReport.workers`.
+        start_s: seconds after the run began when it began.
+        end_s: when it ended.
+    """
+
+    name: str
+    state: str
+    why: str | None
+    place: int | None
+    placed: str
+    worker: int | None
+    start_s: float | None
+    end_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskletWorkerReport:
+    """What one worker did.
+
+    Attributes:
+        tasklets: that it ran.
+        busy_s: seconds in which it ran them.
+        waited_s: seconds in which nothing could begin.
+    """
+
+    tasklets: int
+    busy_s: float
+    waited_s: float
+
+
+@dataclass(frozen=True)
+class TaskletsReport:
+    """What a run of tasklets did.
+
+    Attributes:
+        workers: what each did.
+        values: what functions returned, and plans without output gave, by the tasklet's name; of those kept from an
+            earlier run what JSON keeps of it.
+        peak_scratch_bytes: most scratch in use at a time.
+        prefetched_bytes: that were asked for ahead.
+        elapsed_s: seconds from start to end.
+        notes: what was kept of an earlier run, and what was run again.
+        places: where functions were called, and why there.
+        processes: worker processes, by worker: a `ProcessReport` each, whose blocks are tasklets.
+    """
+
+    _rows: list[tuple[Any, ...]] = field(repr=False)
+    workers: tuple[TaskletWorkerReport, ...]
+    values: Mapping[str, Any] = field(repr=False)
+    peak_scratch_bytes: int
+    prefetched_bytes: int
+    elapsed_s: float
+    notes: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    processes: tuple[ProcessReport, ...] = ()
+
+    @cached_property
+    def tasklets(self) -> tuple[TaskletReport, ...]:
+        """A `TaskletReport` each, in the order in which they were added."""
+        # There are thousands, and who runs them seldom asks.
+        reports = []
+        for name, state, why, place, placed, visit, _ in self._rows:
+            worker, start, end = visit or (None, None, None)
+            reports.append(TaskletReport(name, state, why, place, placed, worker, start, end))
+        return tuple(reports)
+
+    def __str__(self) -> str:
+        states = Counter(one.state for one in self.tasklets)
+        lines = [
+            ", ".join(f"{count} {state}" for state, count in states.items()) + f" in {duration_text(self.elapsed_s)}"
+        ]
+        lines += [f"note: {note}" for note in self.notes]
+        lines.append(
+            f"scratch: {bytes_text(self.peak_scratch_bytes)} at most; read ahead: {bytes_text(self.prefetched_bytes)}"
+        )
+        for number, one in enumerate(self.workers):
+            busy, waited = duration_text(one.busy_s), duration_text(one.waited_s)
+            lines.append(f"worker {number}: {one.tasklets} tasklets, busy {busy}, waited {waited}")
+        lines += self.places
+        for process in self.processes:
+            ended = f", {process.ended}" if process.ended else ""
+            busy = duration_text(process.busy_s)
+            lines.append(
+                f"worker {process.worker or 0}, process {process.pid}: {process.blocks} tasklets, busy {busy}{ended}"
+            )
+        lines += [f"{one.state}: {one.name}: {one.why}" for one in self.tasklets if one.why]
+        return "\n".join(lines)
