@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import functools
 import io
 import os
 import re
@@ -36,6 +37,17 @@ def crate_path(path: str) -> Path:
     return ROOT / "crates" / crate / "src" / inside
 
 
+@functools.cache
+def source_files() -> tuple[Path, ...]:
+    """Files of the project's code; not what builds and measurements leave in its folders."""
+    found = []
+    for folder in SOURCE_FOLDERS:
+        for inside, folders, names in os.walk(ROOT / folder):
+            folders[:] = sorted(set(folders) - {"target", "out", "__pycache__"})
+            found += [Path(inside, name) for name in names]
+    return tuple(path for path in found if path.suffix in {".rs", ".py", ".pyi", ".toml"})
+
+
 def is_crate_path(path: str) -> bool:
     """Whether the glossary's way to write a path, also without its extension, leads to a file or folder."""
     return crate_path(path).exists() or crate_path(path + ".rs").exists()
@@ -59,10 +71,7 @@ def test_source_files_exist_by_the_end_of_their_paths(document: str) -> None:
     """`engine/tail.rs` in a section on the store is a file of that ending; `flow/plan/item.rs` is one of a crate."""
     text = (ROOT / document).read_text()
     named = set(re.findall(r"`([\w/-]+\.(?:rs|py))`", text)) - NO_FILES
-    sources = [
-        path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.*") if path.suffix in {".rs", ".py"}
-    ]
-    known = {"/" + path.relative_to(ROOT).as_posix() for path in sources}
+    known = [f"/{path.relative_to(ROOT).as_posix()}" for path in source_files() if path.suffix in {".rs", ".py"}]
     assert len(known) > 500
 
     def exists(name: str) -> bool:
@@ -72,13 +81,9 @@ def test_source_files_exist_by_the_end_of_their_paths(document: str) -> None:
 
 
 def test_pages_that_sources_name_exist() -> None:
-    sources = [
-        path
-        for folder in SOURCE_FOLDERS
-        for path in (ROOT / folder).rglob("*.*")
-        if path.suffix in {".rs", ".py", ".pyi", ".toml"}
-    ]
-    named = {page for path in sources for page in re.findall(r"\bdocs/[\w/]+\.md\b", path.read_text(errors="replace"))}
+    named = {
+        page for path in source_files() for page in re.findall(r"\bdocs/[\w/]+\.md\b", path.read_text(errors="replace"))
+    }
     assert len(named) > 20
     assert sorted(page for page in named if not (ROOT / page).exists()) == []
 

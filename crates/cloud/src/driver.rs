@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
-use isochrony_runtime::{POLL_INTERVAL, is_stop_requested, unpinned};
+use isochrony_runtime::{POLL_INTERVAL, is_stop_requested, start_helper};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 
@@ -23,9 +23,8 @@ fn start() -> Result<Handle, CloudError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(no_thread)?;
     let handle = runtime.handle().clone();
-    let thread = std::thread::Builder::new().name("isochrony-cloud".into());
-    let run = unpinned(move || runtime.block_on(std::future::pending::<()>()));
-    thread.spawn(run).map_err(no_thread)?;
+    let run = move || runtime.block_on(std::future::pending::<()>());
+    start_helper("cloud", run).map_err(no_thread)?;
     Ok(handle)
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use isochrony_runtime::{Progress, WaitGroup, WorkerGate};
+use isochrony_runtime::{Progress, WaitGroup, WorkerGate, start_worker};
 
 use crate::buffer_sizes::{BufferSizes, MemoryNeeds};
 use crate::error::{LocatedError, NbufError, PanicError, StreamFailure};
@@ -237,8 +237,7 @@ fn run_workers<P: BlockProcessor>(
         let mut threads = Vec::with_capacity(workers);
         for worker in 0..workers {
             let token = group.token();
-            let builder = thread::Builder::new().name(format!("nbuf-{worker}"));
-            let spawned = builder.spawn_scoped(scope, move || {
+            let spawned = start_worker(scope, worker, None, move || {
                 let _token = token;
                 let result = catch_unwind(AssertUnwindSafe(|| execution.run_worker(worker)));
                 result.unwrap_or_else(|panic| execution.fail_worker(&*panic))

@@ -9,11 +9,12 @@
 //! | What wakes it? | a [`Waker`](std::task::Waker): [`thread_waker`] for a thread that is parked |
 //! | Is there memory for it? | [`MemoryBudget`], of which each thread holds [`MemoryReservation`]s |
 //! | What did each thread do? | [`WorkerReport`], [`StageTime`]; how long items took: [`LatencyHistogram`] |
-//! | Where does a thread run? | [`CpuTopology`], which CPUs share a core, a cache, a memory node; [`CpuPlacement`], a CPU for each thread; [`PinnedThread`] |
+//! | Who starts its threads? | [`start_worker`], for those that compute; [`start_helper`], [`start_scoped_helper`], for those that mostly wait |
+//! | Where does a thread run? | [`CpuTopology`], which CPUs share a core, a cache, a memory node; [`CpuPlacement`], a CPU for each thread; [`Pinning`], [`PinnedThread`] |
 //! | Why did code of others fail? | [`Cause`], [`panic_message`] |
 //!
-//! Depends on the standard library and, for affinities, on `rustix`. Starts no workers: pools and queues belong to the
-//! engines.
+//! Depends on the standard library and, for affinities, on `rustix`. The engines decide which
+//! work a worker takes next: their queues promise different things (docs/why/queues.md).
 
 mod blocking;
 mod cause;
@@ -26,19 +27,21 @@ mod poll;
 mod progress;
 mod stage_time;
 pub mod sync;
+mod threads;
 mod waker;
 mod worker_gate;
 mod worker_report;
 
 pub use blocking::{WaitCheck, is_stop_requested, poll_stop, stoppable_waits};
 pub use cause::{Cause, panic_message};
-pub use cpu::{CpuLocation, CpuPlacement, CpuTopology, PinnedThread, unpinned};
+pub use cpu::{CpuLocation, CpuPlacement, CpuTopology, PinnedThread, Pinning, unpinned};
 pub use interrupt::Interrupt;
 pub use latency::{Latency, LatencyHistogram};
 pub use memory_budget::{MemoryBudget, MemoryReservation};
 pub use poll::{ActiveWatch, POLL_INTERVAL, PollTimer, WaitGroup, WaitToken, Watch};
 pub use progress::Progress;
 pub use stage_time::StageTime;
+pub use threads::{start_helper, start_scoped_helper, start_worker};
 pub use waker::thread_waker;
 pub use worker_gate::WorkerGate;
 pub use worker_report::WorkerReport;

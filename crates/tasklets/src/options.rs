@@ -25,6 +25,8 @@ pub struct ExecutorOptions {
     /// Runs a single worker on the calling thread, which calls `watch` only between tasklets. For tasklets that are
     /// short or check for interrupts themselves.
     pub in_caller: bool,
+    /// Pins each worker thread to a CPU, and with it the worker process that it calls.
+    pub pin: bool,
     /// Whether other tasklets continue after a failure.
     pub keep_going: bool,
     /// Interval at which finished tasklets are committed and recorded in the journal: the most work that a crash loses.
@@ -45,6 +47,7 @@ impl Default for ExecutorOptions {
             order: OrderPolicy::Disk,
             prefetch: 32 << 20,
             in_caller: false,
+            pin: false,
             keep_going: true,
             keep_every: Duration::from_secs(1),
             journal: None,

@@ -55,6 +55,8 @@ pub struct TaskletsReport {
     pub peak_scratch: u64,
     /// Bytes read ahead.
     pub prefetched: u64,
+    /// The CPU of each worker; None where the system refused. Empty: not pinned.
+    pub pinned_cpus: Vec<Option<usize>>,
     /// Wall-clock time.
     pub elapsed: Duration,
     /// What was reused, and what will run again.
@@ -169,6 +171,7 @@ impl TaskletsReport {
             workers: outcome.workers,
             peak_scratch: outcome.scheduler.peak_scratch(),
             prefetched: outcome.prefetched,
+            pinned_cpus: outcome.pinned_cpus,
             elapsed: outcome.elapsed,
             notes,
         };

@@ -17,7 +17,8 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::{
-    POLL_INTERVAL, PollTimer, Progress, WorkerGate, WorkerReport, panic_message,
+    POLL_INTERVAL, Pinning, PollTimer, Progress, WorkerGate, WorkerReport, panic_message,
+    start_scoped_helper, start_worker,
 };
 use isochrony_tune::TuningReport;
 
@@ -40,6 +41,7 @@ pub(crate) struct PoolOutcome {
     pub(crate) elapsed: Duration,
     pub(crate) fatal: Option<TaskletError>,
     pub(crate) tuning: Option<TuningReport>,
+    pub(crate) pinned_cpus: Vec<Option<usize>>,
 }
 
 /// Under the scheduler's mutex.
@@ -68,6 +70,7 @@ pub(crate) struct WorkerPool<'a> {
     commit_wanted: Condvar,
     progress: TaskletProgress,
     gate: WorkerGate,
+    pinning: Option<Pinning>,
     start: Instant,
     pub(crate) options: &'a ExecutorOptions,
     pub(crate) prefetched: Mutex<u64>,
@@ -102,6 +105,7 @@ pub(crate) fn execute(
         commit_wanted: Condvar::new(),
         progress,
         gate: WorkerGate::new(tuning.as_ref().map_or(usize::MAX, PoolTuning::workers)),
+        pinning: options.pin.then(Pinning::of_current_thread).flatten(),
         start: Instant::now(),
         options,
         prefetched: Mutex::new(0),
@@ -110,8 +114,7 @@ pub(crate) fn execute(
         let _over = ExecutionEndGuard(&pool);
         if options.prefetch > 0 {
             // Without the thread, the execution is slower but right.
-            let builder = thread::Builder::new().name("tasklets ahead".into());
-            let _ = builder.spawn_scoped(scope, || pool.read_ahead());
+            let _ = start_scoped_helper(scope, "ahead", || pool.read_ahead());
         }
         if options.in_caller && workers == 1 {
             pool.execute_in_caller(scope, watch)
@@ -129,14 +132,17 @@ pub(crate) fn execute(
     let prefetched = *prefetched.unwrap_or_else(PoisonError::into_inner);
     let mut locked = pool.shared.lock();
     let state = std::mem::take(&mut locked.extra);
+    let scheduler = locked.scheduler.clone();
+    drop(locked);
     Ok(PoolOutcome {
-        scheduler: locked.scheduler.clone(),
+        scheduler,
         timings: state.timings,
         workers: state.workers,
         failures: state.failures,
         prefetched,
         interrupted: state.interrupted,
         elapsed: pool.start.elapsed(),
+        pinned_cpus: pool.pinning.map_or_else(Vec::new, Pinning::into_cpus),
         fatal: state.fatal,
         tuning: tuning.as_ref().map(PoolTuning::report),
     })
@@ -152,9 +158,8 @@ impl WorkerPool<'_> {
         let mut outcome = Ok(());
         for worker in 0..self.options.workers {
             self.shared.lock().extra.active_workers += 1;
-            let builder = thread::Builder::new().name(format!("tasklets {worker}"));
             let work = move || self.worker_thread(thread_wrapper, worker);
-            if let Err(source) = builder.spawn_scoped(scope, work) {
+            if let Err(source) = start_worker(scope, worker, self.pinning.as_ref(), work) {
                 self.shared.stop(|state| state.extra.active_workers -= 1);
                 outcome = Err(TaskletError::Thread { worker, source });
                 break;
@@ -173,13 +178,13 @@ impl WorkerPool<'_> {
     ) -> Result<(), TaskletError> {
         self.shared.lock().extra.active_workers = 1;
         if self.runner.has_commits() {
-            let builder = thread::Builder::new().name("tasklets kept".into());
-            let spawned = builder.spawn_scoped(scope, || self.commit_until_over(None));
-            if let Err(source) = spawned {
+            let started = start_scoped_helper(scope, "commit", || self.commit_until_over(None));
+            if let Err(source) = started {
                 return Err(TaskletError::Thread { worker: 0, source });
             }
         }
         let _active = ActiveWorkerGuard(self);
+        let _pinned = self.pinning.as_ref().map(|pinning| pinning.pin(0));
         self.report_progress(watch);
         let mut timer = PollTimer::start();
         self.run_tasklets(0, &mut || {

@@ -215,6 +215,9 @@ class Executor:
         order: "disk": by the place of the first input on the disk, and scratch is freed early; "given": as added.
             Either way what a tasklet needs comes before it.
         prefetch: most bytes that are read ahead of the tasklets that have begun; 0: nothing is.
+        pin: whether each worker stays on a CPU of its own until the run returns, and with it the worker process that
+            it calls: a physical core each while there are any, then an SMT sibling, near one another. Where the system
+            refuses, nothing is pinned; the report's `pinned_cpus` says which CPU each had.
         keep_going: whether the others go on when a tasklet fails, but those that need it.
         keep_every_s: how often finished tasklets are committed and noted in the journal, in seconds: what a crash
             can cost.
@@ -258,6 +261,7 @@ class Executor:
         scratch_memory: int | str = "auto",
         order: Literal["disk", "given"] = "disk",
         prefetch: int | str = "32MiB",
+        pin: bool = False,
         keep_going: bool = True,
         keep_every_s: float = 1.0,
         journal: str | os.PathLike[str] | None = None,
@@ -276,6 +280,7 @@ class Executor:
             "scratch_memory": _in_memory(scratch_memory),
             "given": order == "given",
             "prefetch": byte_count("prefetch", prefetch, 0),
+            "pin": flag("pin", pin),
             "keep_going": flag("keep_going", keep_going),
             "keep_every_s": float(keep_every_s),
             "journal": _journal(journal),

@@ -65,6 +65,7 @@ class TaskletsReport:
             earlier run what JSON keeps of it.
         peak_scratch_bytes: most scratch in use at a time.
         prefetched_bytes: that were asked for ahead.
+        pinned_cpus: number of the CPU that each worker was pinned to, with ``pin=True``; None where the system refused.
         elapsed_s: seconds from start to end.
         notes: what was kept of an earlier run, and what was run again.
         places: where functions were called, and why there.
@@ -76,6 +77,7 @@ class TaskletsReport:
     values: Mapping[str, Any] = field(repr=False)
     peak_scratch_bytes: int
     prefetched_bytes: int
+    pinned_cpus: tuple[int | None, ...]
     elapsed_s: float
     notes: tuple[str, ...] = ()
     places: tuple[str, ...] = ()

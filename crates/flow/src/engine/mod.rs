@@ -23,7 +23,7 @@
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
 //! | errors | `first_error`, `time_axis` |
 //! | branches that are added while it runs | `branches` |
-//! | around it | `options`, `pinning`, `control`, `tuning`, `report`, `gathered`, `budget` |
+//! | around it | `options`, `control`, `tuning`, `report`, `gathered`, `budget` |
 
 pub(crate) mod branches;
 pub(crate) mod budget;
@@ -38,7 +38,6 @@ pub(crate) mod gathered;
 mod layout;
 mod mark;
 mod options;
-pub(crate) mod pinning;
 pub(crate) mod pool;
 pub(crate) mod report;
 mod run;
@@ -52,5 +51,4 @@ pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
 pub(crate) use layout::ReusableParts;
 pub use options::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
-pub(crate) use pinning::Pinning;
 pub(crate) use run::Burst;

@@ -4,12 +4,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isochrony_runtime::{Interrupt, Progress, Watch};
+use isochrony_runtime::{Interrupt, Pinning, Progress, Watch};
 use serde::{Deserialize, Serialize};
 
 use super::budget::{ExecutionMemory, MemoryHandle};
 use super::control::Control;
-use super::pinning::Pinning;
 use super::tuning::Tuning;
 use crate::TaskCluster;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use std::path::{Path, PathBuf};
 
-use isochrony_runtime::Progress;
+use isochrony_runtime::{Progress, start_scoped_helper};
 use isochrony_tune::controller::Bottleneck;
 use isochrony_tune::{
     Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, LinkWindow,
@@ -182,9 +182,8 @@ impl Tuning {
     pub(crate) fn during<T>(&self, progress: &Progress, run: impl FnOnce() -> T) -> T {
         *self.state() = State::default();
         std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("isochrony-tuner".into());
             // Without a thread the plan runs as it would without tuning.
-            let _unused = thread.spawn_scoped(scope, || self.tune(progress));
+            let _unused = start_scoped_helper(scope, "tuner", || self.tune(progress));
             let ends = EndOnDrop(self);
             let result = run();
             drop(ends);

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use isochrony_runtime::Interrupt;
+use isochrony_runtime::{Interrupt, start_scoped_helper, start_worker};
 
 use super::remote::Dispatcher;
 use super::running_tasks::RunningTasks;
@@ -102,21 +102,16 @@ pub(crate) fn run(
         .map(|cluster| Dispatcher::new(cluster, &split));
     std::thread::scope(|scope| {
         let dispatching = dispatcher.as_ref().map(|dispatcher| {
-            let thread = std::thread::Builder::new().name("isochrony-cluster".into());
-            thread.spawn_scoped(scope, move || dispatcher.serve(scope))
+            start_scoped_helper(scope, "cluster", move || dispatcher.serve(scope))
         });
         let begin = |number: usize| {
             let theirs = RunOptions {
                 worker: Some(number),
                 ..theirs
             };
-            let work = move || {
-                // Thread 0 is the caller's.
-                let _pinned = options.pinning.map(|pinning| pinning.pin(number + 1));
-                Worker::new(number, subgraphs, &theirs).work(scheduler)
-            };
-            let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
-            thread.spawn_scoped(scope, work)
+            let work = move || Worker::new(number, subgraphs, &theirs).work(scheduler);
+            // Thread 0 is the caller's.
+            start_worker(scope, number + 1, options.pinning, work)
         };
         let threads = if dispatching.is_some() { 0 } else { workers };
         let begun: Vec<_> = (0..threads)

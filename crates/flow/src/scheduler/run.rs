@@ -7,11 +7,11 @@ use super::scan_input::scan_error;
 use super::task_contract::placements;
 use crate::engine::control::Control;
 use crate::engine::tuning::Tuning;
-use crate::engine::{Pinning, PlanExecutor, ReusableParts, RunOptions};
+use crate::engine::{PlanExecutor, ReusableParts, RunOptions};
 use crate::optimiser::{optimise, skip_unmatched};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
-use isochrony_runtime::Progress;
+use isochrony_runtime::{Pinning, Progress};
 
 use crate::{Plan, PlanOutput, Report, Resource, RunError};
 

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
+use isochrony_runtime::start_helper;
+
 use isochrony_segment::BufferMut;
 
 use crate::IngestError;
@@ -76,20 +78,18 @@ impl ReadAhead {
             let _ = home.send(None);
         }
         let reader = Reader { send, home, pool };
-        let thread = std::thread::Builder::new()
-            .name("isochrony-read".into())
-            .spawn(move || {
-                for job in jobs {
-                    if reader.read(&job, &whole).is_none() {
-                        return;
-                    }
+        let thread = start_helper("read", move || {
+            for job in jobs {
+                if reader.read(&job, &whole).is_none() {
+                    return;
                 }
-            })
-            .map_err(|source| IngestError::Io {
-                action: "start a thread to read",
-                path: PathBuf::new(),
-                source,
-            })?;
+            }
+        })
+        .map_err(|source| IngestError::Io {
+            action: "start a thread to read",
+            path: PathBuf::new(),
+            source,
+        })?;
         Ok(Self {
             pieces: Some(pieces),
             thread: Some(thread),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use isochrony_runtime::unpinned;
+use isochrony_runtime::start_helper;
 
 use super::PieceIter;
 use crate::system::OwnerProcess;
@@ -81,24 +81,22 @@ impl PrefetchThread {
         let sample_bytes = pieces.source().dtype().size() as u64;
         let mut neighbours = pieces.parts().windows(2);
         let ascends = neighbours.all(|two| two[0].end <= two[1].start);
-        let thread = std::thread::Builder::new()
-            .name("isochrony-ahead".into())
-            .spawn(unpinned(move || {
-                let mut lead = Lead::default();
-                for piece in pieces {
-                    let bytes = (piece.end - piece.start).cast_unsigned() * sample_bytes;
-                    while lead.bytes(&shared, ascends) + bytes > limit {
-                        if shared.stop.load(Ordering::Acquire) {
-                            return;
-                        }
-                        std::thread::park_timeout(PARK_TIMEOUT);
-                    }
-                    lead.add(&piece, bytes, ascends);
-                    if shared.stop.load(Ordering::Acquire) || !read(piece) {
+        let thread = start_helper("ahead", move || {
+            let mut lead = Lead::default();
+            for piece in pieces {
+                let bytes = (piece.end - piece.start).cast_unsigned() * sample_bytes;
+                while lead.bytes(&shared, ascends) + bytes > limit {
+                    if shared.stop.load(Ordering::Acquire) {
                         return;
                     }
+                    std::thread::park_timeout(PARK_TIMEOUT);
                 }
-            }))?;
+                lead.add(&piece, bytes, ascends);
+                if shared.stop.load(Ordering::Acquire) || !read(piece) {
+                    return;
+                }
+            }
+        })?;
         Ok(Self {
             progress,
             sample_bytes,

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use isochrony_runtime::{Interrupt, POLL_INTERVAL, poll_stop, stoppable_waits, unpinned};
+use isochrony_runtime::{Interrupt, POLL_INTERVAL, poll_stop, start_helper, stoppable_waits};
 
 use super::{Attempt, BufferPool, PieceQueues, QUEUE_DEPTH, ReadAheadQueue};
 use crate::error::IoError;
@@ -98,10 +98,9 @@ impl ReadThreads {
         started.shared.lock().request();
         for _ in 0..threads {
             let (shared, interrupt) = (started.shared.clone(), started.interrupt.clone());
-            let thread = std::thread::Builder::new().name("isochrony-read".into());
-            let thread = thread.spawn(unpinned(move || {
+            let thread = start_helper("read", move || {
                 stoppable_waits(move || interrupt.is_requested(), || shared.work());
-            }))?;
+            })?;
             started.threads.push(thread);
         }
         Ok(started)

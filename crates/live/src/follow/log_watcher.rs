@@ -37,10 +37,10 @@ mod linux {
             inotify::add_watch(&changes, layout::engine_folder(store), what).ok()?;
             let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).ok()?);
             let stopped = stop.clone();
-            let thread = std::thread::Builder::new().name("isochrony-follow".into());
-            let thread = thread
-                .spawn(move || watch_log(&changes, &stopped, &waker))
-                .ok()?;
+            let thread = isochrony_runtime::start_helper("follow", move || {
+                watch_log(&changes, &stopped, &waker)
+            });
+            let thread = thread.ok()?;
             Some(Self {
                 stop,
                 thread: Some(thread),

@@ -32,23 +32,29 @@ pub(crate) struct ReceiverThread {
 impl ReceiverThread {
     pub(crate) fn spawn(feed: &FeedInput, context: ReceiveContext) -> Result<Self, Cause> {
         let queue = context.queue.clone();
-        let named = std::thread::Builder::new().name("isochrony-receive".into());
         let (thread, joins) = match feed {
             FeedInput::Udp(socket) => {
                 let socket = socket.try_clone()?;
                 (
-                    named.spawn(move || udp::receive_datagrams(&socket, &context))?,
+                    isochrony_runtime::start_helper("receive", move || {
+                        udp::receive_datagrams(&socket, &context)
+                    })?,
                     true,
                 )
             }
             FeedInput::Tcp(listener) => {
                 let listener = listener.try_clone()?;
                 (
-                    named.spawn(move || connections::serve(&listener, &context))?,
+                    isochrony_runtime::start_helper("receive", move || {
+                        connections::serve(&listener, &context)
+                    })?,
                     true,
                 )
             }
-            FeedInput::Stdin => (named.spawn(move || stream::read_stdin(&context))?, false),
+            FeedInput::Stdin => (
+                isochrony_runtime::start_helper("receive", move || stream::read_stdin(&context))?,
+                false,
+            ),
             FeedInput::Driven(driver) => {
                 driver.begin(Pusher { context })?;
                 return Ok(Self {

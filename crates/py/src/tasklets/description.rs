@@ -67,6 +67,7 @@ pub(crate) struct ExecutorSettings {
     pub(super) scratch_memory: Option<u64>,
     pub(super) given: bool,
     pub(super) prefetch: u64,
+    pub(super) pin: bool,
     pub(super) keep_going: bool,
     pub(super) keep_every_s: f64,
     pub(super) journal: Option<PathBuf>,
@@ -84,6 +85,7 @@ impl ExecutorSettings {
             OrderPolicy::Disk
         };
         options.prefetch = self.prefetch;
+        options.pin = self.pin;
         options.keep_going = self.keep_going;
         options.keep_every = Duration::try_from_secs_f64(self.keep_every_s).unwrap_or_default();
         options.journal = self.journal;

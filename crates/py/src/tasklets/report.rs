@@ -4,7 +4,7 @@ use isochrony_flow::ProcessReport;
 use isochrony_tasklets::{ExecutionFailure, TaskletError, TaskletsReport};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Error, PackageError};
 use crate::plan::ProcessFields;
@@ -94,6 +94,7 @@ pub(super) fn described<'py>(
     described.set_item("workers", workers.collect::<Vec<_>>())?;
     described.set_item("peak_scratch_bytes", report.peak_scratch)?;
     described.set_item("prefetched_bytes", report.prefetched)?;
+    described.set_item("pinned_cpus", PyTuple::new(py, &report.pinned_cpus)?)?;
     described.set_item("elapsed_s", report.elapsed.as_secs_f64())?;
     described.set_item("notes", &report.notes)?;
     described.set_item("places", &extras.places)?;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::start_worker;
+
 use isochrony_store::shard_cache::CacheReport;
 
 use super::events::StreamTable;
@@ -93,8 +95,8 @@ impl<'a> Dispatcher<'a> {
                 Ok(Some(slot)) => {
                     let number = self.slots.fetch_add(1, Ordering::Relaxed);
                     let name = slot.name().to_owned();
-                    let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
-                    let begun = thread.spawn_scoped(scope, move || self.drive(slot, number));
+                    let drive = move || self.drive(slot, number);
+                    let begun = start_worker(scope, number, None, drive);
                     if let Err(error) = begun {
                         let why = format!("no thread can be started for {name}: {error}");
                         return fail(&mut registration, &why.into());

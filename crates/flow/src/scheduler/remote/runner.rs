@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::Interrupt;
+use isochrony_runtime::{Interrupt, start_helper};
 use isochrony_store::shard_cache::{ReportCursor, ShardCache};
 use isochrony_store::{Signal, StoreError};
 
@@ -317,11 +317,10 @@ impl TaskRunner {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
         Ok(Self {
             calls: Mutex::new(Some(Calls { batches, answers })),
             interrupt,
-            thread: Some(thread.spawn(work)?),
+            thread: Some(start_helper(&number.to_string(), work)?),
         })
     }
 

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::start_worker;
+
 use super::pool::StagePool;
 use super::remote_blocks::{BLOCKS_PER_SLOT, RemoteBlocks, TakenBlock};
 use super::replicated::ReplicatedStage;
@@ -88,10 +90,9 @@ impl<'a> RemoteReplicas<'a> {
                 Ok(Some(slot)) => {
                     let number = self.slots.fetch_add(1, Ordering::Relaxed);
                     let name = slot.name().to_owned();
-                    let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
                     // From now on blocks wait for it, also until its thread begins.
                     self.set_slots(self.blocks.join());
-                    match thread.spawn_scoped(scope, move || self.drive(slot, number)) {
+                    match start_worker(scope, number, None, move || self.drive(slot, number)) {
                         Ok(_) => continue,
                         Err(error) => {
                             self.set_slots(self.blocks.leave(std::iter::empty()));

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::{Interrupt, Progress, Watch};
+use isochrony_runtime::{Interrupt, Progress, Watch, start_scoped_helper, start_worker};
 
 use super::active_threads::ActiveThreads;
 use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
@@ -68,9 +68,10 @@ pub(crate) fn run(
     let remote = RemoteReplicas::new(options.cluster, &pool);
     std::thread::scope(|scope| {
         if let Some(remote) = &remote {
-            let thread = std::thread::Builder::new().name("isochrony-cluster".into());
             // Without it this process computes all blocks.
-            drop(thread.spawn_scoped(scope, move || remote.serve(scope)));
+            drop(start_scoped_helper(scope, "cluster", move || {
+                remote.serve(scope)
+            }));
         }
         let mut wanted = options.workers.min(entries).saturating_sub(1);
         let (mut own, mut helpers) = (None, Vec::new());
@@ -92,15 +93,13 @@ pub(crate) fn run(
             // If fewer threads start than wanted, the caller's has more to do.
             own = Some(ThreadUse::begin());
             for number in 1..=std::mem::take(&mut wanted) {
-                let (pool, pinning) = (&pool, options.pinning);
+                let pool = &pool;
                 let helper = move || {
-                    let _pinned = pinning.map(|pinning| pinning.pin(number));
                     let used = ThreadUse::begin();
                     pool.run_helper(number);
                     used.end()
                 };
-                let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
-                helpers.extend(thread.spawn_scoped(scope, helper));
+                helpers.extend(start_worker(scope, number, options.pinning, helper));
             }
         };
         let ran = catch_unwind(AssertUnwindSafe(|| pool.run_caller(&mut after_burst)));

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use isochrony_runtime::Interrupt;
+use isochrony_runtime::{Interrupt, start_helper};
 
 use super::super::runner::RunnerContext;
 use super::message::failed;
@@ -68,11 +68,10 @@ impl HostRun {
             }
             sent.end();
         };
-        let thread = std::thread::Builder::new().name("isochrony-host".into());
         Ok(Self {
             buffer,
             interrupt,
-            thread: Mutex::new(Some(thread.spawn(work)?)),
+            thread: Mutex::new(Some(start_helper("host", work)?)),
         })
     }
 

@@ -1,12 +1,21 @@
-//! Pins the threads of an execution to CPUs, where [`RunOptions::pin`](crate::RunOptions) asks for it.
+//! Pins the threads of an execution to CPUs.
 
 use std::sync::{Mutex, PoisonError};
 
-use isochrony_runtime::{CpuLocation, CpuPlacement, PinnedThread};
+use super::{CpuLocation, CpuPlacement, PinnedThread};
 
-/// The CPUs of an execution's threads. Thread 0 is the caller's.
+/// The CPUs of an execution's threads, by number.
+///
+/// ```
+/// use isochrony_runtime::{Pinning, start_worker};
+///
+/// if let Some(pinning) = Pinning::of_current_thread() {
+///     std::thread::scope(|scope| start_worker(scope, 0, Some(&pinning), || ()).unwrap().join().unwrap());
+///     assert_eq!(pinning.into_cpus().len(), 1);
+/// }
+/// ```
 #[derive(Debug)]
-pub(crate) struct Pinning {
+pub struct Pinning {
     placement: CpuPlacement,
     /// By thread; None where the system refused.
     cpus: Mutex<Vec<Option<usize>>>,
@@ -14,7 +23,8 @@ pub(crate) struct Pinning {
 
 impl Pinning {
     /// For threads that the current one starts. None where the system does not tell which CPUs it may use.
-    pub(crate) fn of_current_thread() -> Option<Self> {
+    #[must_use]
+    pub fn of_current_thread() -> Option<Self> {
         Some(Self {
             placement: CpuPlacement::of_current_thread()?,
             cpus: Mutex::default(),
@@ -22,7 +32,7 @@ impl Pinning {
     }
 
     /// Pins the current thread until the guard is dropped.
-    pub(crate) fn pin(&self, thread: usize) -> PinnedThread {
+    pub fn pin(&self, thread: usize) -> PinnedThread {
         let pinned = PinnedThread::pin(&self.placement, thread);
         let mut cpus = self.cpus.lock().unwrap_or_else(PoisonError::into_inner);
         let count = cpus.len().max(thread + 1);
@@ -31,11 +41,15 @@ impl Pinning {
         pinned
     }
 
-    pub(crate) fn location(&self, thread: usize) -> CpuLocation {
+    /// Where the CPU of a thread is.
+    #[must_use]
+    pub fn location(&self, thread: usize) -> CpuLocation {
         self.placement.location(thread)
     }
 
-    pub(crate) fn into_cpus(self) -> Vec<Option<usize>> {
+    /// The CPU of each thread; None where the system refused.
+    #[must_use]
+    pub fn into_cpus(self) -> Vec<Option<usize>> {
         let cpus = self.cpus.into_inner();
         cpus.unwrap_or_else(PoisonError::into_inner)
     }
