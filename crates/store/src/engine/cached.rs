@@ -1,4 +1,4 @@
-//! Shards that are read through the cache of this host: what the engine knows of their content.
+//! Flat shards read through the cache of this host.
 #![allow(unsafe_code)] // Handing out views into mappings.
 
 use std::fmt;
@@ -27,8 +27,8 @@ pub(crate) struct CachedRequest {
 }
 
 impl CachedRequest {
-    /// A shard as the newest state of a signal shows it; `None` if it has no full chunk, or no room for write marks, without
-    /// which nothing tells that a gap was filled. `crcs` gives the checksums of chunks.
+    /// For a shard in a signal's newest state; `None` if it has no full chunk, or no room for write marks, without
+    /// which fills are undetectable. `crcs` gives the checksums of chunks.
     pub(crate) fn new(
         cache: Arc<ShardCache>,
         media: &Arc<dyn Media>,
@@ -59,7 +59,7 @@ impl CachedRequest {
         })
     }
 
-    /// The file of the shard, of which an open one was found right.
+    /// The shard through the cache, given its valid open file.
     pub(crate) fn open(
         self,
         file: &Arc<dyn MediaFile>,
@@ -79,7 +79,7 @@ impl CachedRequest {
     }
 }
 
-/// The object that a shard of a flat array is.
+/// Key of the object for a shard of a flat array.
 pub(crate) fn flat_key(store: Uuid, state: &SignalState, shard: u64) -> ObjectKey {
     ObjectKey::Shard {
         store: store.into_bytes(),
@@ -100,15 +100,15 @@ pub(crate) fn full_bytes(state: &SignalState, shard: u64) -> u64 {
     full_chunks(state, flat, shard) * flat.chunk_bytes
 }
 
-/// Chunks of a shard that are full.
+/// Number of full chunks of a shard.
 fn full_chunks(state: &SignalState, flat: Flat, shard: u64) -> u64 {
     let within = (state.end - first_sample(state, flat, shard)).max(0);
     let chunks = within.cast_unsigned() / state.meta.chunk_samples.max(1);
     chunks.min(flat.chunks)
 }
 
-/// Changes with the content of a shard as a state shows it, and when more of it can be cached. A state that was read from a
-/// snapshot does not know of write marks, so its gaps count.
+/// Changes with a shard's content in a state, and when more of it can be cached. Includes gaps, because a state from a
+/// snapshot has no write marks.
 pub(crate) fn shown_version(state: &SignalState, shard: u64) -> FileVersion {
     let flat = Flat::data(&state.meta);
     let first = first_sample(state, flat, shard);
@@ -117,15 +117,15 @@ pub(crate) fn shown_version(state: &SignalState, shard: u64) -> FileVersion {
     state.data.hash_content(shard, &mut hash);
     let missing = state.gaps.missing_within(first..behind);
     let full = full_chunks(state, flat, shard);
-    // The file's own version in the lower half: what has another file has another key in any case.
+    // The file's own version in the lower half, so another file always has another key.
     hash.add(&full.to_le_bytes());
     hash.add(&missing.to_le_bytes());
     FileVersion(u128::from(hash.0) << 64 | state.data.file(shard).0 & u128::from(u64::MAX))
 }
 
-/// Keeps a mapped object of the cache.
+/// Owner of a mapped object of the cache.
 struct CachedBytes {
-    /// Keeps the object pinned.
+    /// Pins the object.
     _mapping: Arc<Mapping>,
 }
 
@@ -141,12 +141,12 @@ impl Owner for CachedBytes {
     }
 }
 
-/// A view of bytes of a shard as they are mapped in the cache; `None` if not all of them can be.
+/// A view of a shard's bytes mapped from the cache; `None` unless all are.
 pub(crate) fn cached_view(file: &CachedFile, offset: u64, len: usize) -> Option<Buffer> {
     let (mapping, range) = file.mapped(offset, len)?;
     let ptr = NonNull::from(mapping.slice(range).ok()?).cast();
     let owner: Arc<dyn Owner> = Arc::new(CachedBytes { _mapping: mapping });
-    // SAFETY: `slice` gave `len` bytes at `ptr`, inside the mapping, which lives as long as `owner`. They are of present pieces,
-    // which no process of the cache writes to or truncates (see `isochrony_cache::Mapping`).
+    // SAFETY: `slice` gave `len` bytes at `ptr`, inside the mapping, which lives as long as `owner`. They belong to
+    // present pieces, which no process of the cache writes or truncates (see `isochrony_cache::Mapping`).
     Some(unsafe { Buffer::from_owner(owner, ptr, len) })
 }

@@ -1,7 +1,7 @@
-//! Where a shard file may be, and whether what is there is the one that is wanted.
+//! Candidate locations of a shard file, checked by identity.
 //!
-//! A file on its way from one place to another is at one of a few paths, and at each of them another file may be. So a
-//! file is opened first, and then asked what it says of itself.
+//! A file that is being moved is at one of a few paths, and another file may be at each of them. So files are opened
+//! first and then identified.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::layout::shard::{HeaderBlock, ShardHeader};
 use crate::media::{Access, Media, MediaFile};
 use crate::op::SignalId;
 
-/// The folder of an array `data` that may be the one of a signal.
+/// A folder of `data` that may be a signal's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArrayFolder {
     pub(crate) path: PathBuf,
-    /// The signal's folder, if another signal's may come to be in its place.
+    /// The signal's folder, if another signal may take its place.
     pub(crate) shared_place: Option<PathBuf>,
 }
 
 impl ArrayFolder {
-    /// A folder whose name nothing else ever has, or which nobody else renames.
+    /// A folder with a unique name, or one that nobody else renames.
     pub(crate) fn own(path: PathBuf) -> Self {
         Self {
             path,
@@ -32,7 +32,7 @@ impl ArrayFolder {
         }
     }
 
-    /// `data` in the folder of a signal, as another process may rename it.
+    /// `data` in a signal's folder, which another process may rename.
     pub(crate) fn of_signal(folder: PathBuf) -> Self {
         Self {
             path: folder.join("data"),
@@ -48,11 +48,11 @@ impl ArrayFolder {
         identity::is_of(media, folder, id)
     }
 
-    /// Opens a file in the folder; `None` if it is missing or another signal's. `header` gives what the file says of
-    /// itself, and a file that says nothing is believed if the folder is the signal's before and after it is opened.
+    /// Opens a file in the folder; `None` if it is missing or another signal's. `header` reads the file's identity; a
+    /// file without one is accepted if the folder is the signal's before and after opening.
     ///
     /// # Errors
-    /// [`StoreError::WrongShard`] for another shard or another version of it, or what the system says.
+    /// [`StoreError::WrongShard`] for another shard or version, or an I/O error.
     pub(crate) fn open(
         &self,
         media: &dyn Media,
@@ -89,7 +89,7 @@ impl ArrayFolder {
     }
 }
 
-/// Says that a file is another shard, or another version of it.
+/// The error for another shard or version.
 pub(crate) fn wrong(path: &Path, got: &ShardHeader, expected: &ShardHeader) -> StoreError {
     StoreError::WrongShard {
         path: path.into(),
@@ -98,7 +98,7 @@ pub(crate) fn wrong(path: &Path, got: &ShardHeader, expected: &ShardHeader) -> S
     }
 }
 
-/// Says that a file lacks the write mark of a commit.
+/// The error for a missing write mark.
 pub(crate) fn wrong_mark(path: &Path, got: &MarkSlots, expected: WriteMark) -> StoreError {
     StoreError::WrongShard {
         path: path.into(),
@@ -107,29 +107,27 @@ pub(crate) fn wrong_mark(path: &Path, got: &MarkSlots, expected: WriteMark) -> S
     }
 }
 
-/// The beginning of a flat shard.
+/// The start of a flat shard.
 #[derive(Debug)]
 pub(crate) struct FlatHead {
     pub(crate) index: IndexKind,
-    /// What it says of itself.
+    /// Its identity.
     pub(crate) header: HeaderBlock,
     pub(crate) marks: MarkSlots,
 }
 
 impl FlatHead {
-    /// Reads it.
-    ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub(crate) fn read(file: &dyn MediaFile, flat: &Flat) -> std::io::Result<Self> {
         let mut head = vec![0; flat.marked_head_len() as usize];
         let count = file.read_at(0, &mut head)?;
         let head = &head[..count];
         let index = flat.index_kind(head);
         let header = match (HeaderBlock::decode(head), index) {
-            // It is one of a sealed array.
+            // From a sealed array.
             (HeaderBlock::Header(found), _) => HeaderBlock::Header(found),
-            // What lies there is another program's.
+            // Written by another program.
             (_, IndexKind::Foreign) => HeaderBlock::None,
             (_, IndexKind::Flat | IndexKind::Damaged) => flat.header(head),
         };

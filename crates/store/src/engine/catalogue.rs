@@ -1,4 +1,4 @@
-//! Signals that come, go and get other names.
+//! Creates, removes and renames signals.
 
 use std::sync::{Arc, PoisonError};
 
@@ -23,7 +23,7 @@ impl Engine {
                 names.check_free(name)?;
                 self.refuse_in_the_way(name)?;
                 let slot = Slot::created(&shared.root, id, name, meta);
-                // Made at once: on a full disk this call fails, and nothing waits for a commit that cannot be.
+                // At once: on a full disk this call fails, and no impossible commit is pending.
                 if let Err(error) = slot.lock().ensure_folder(media) {
                     let _ = media.remove_all(&layout::staged(&shared.root, id));
                     return Err(error);
@@ -59,7 +59,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes back the latest creation or removal of a signal that waits for a commit, if there is one.
+    /// Undoes the latest pending creation or removal of a signal, if there is one.
     pub(crate) fn take_back(&self, id: SignalId) {
         let shared = &*self.shared;
         let mut core = shared.core();
@@ -94,14 +94,14 @@ impl Engine {
         }
     }
 
-    /// Refuses a name whose folder holds something that is none of the store's.
+    /// Fails for a name whose folder contains something foreign.
     pub(super) fn refuse_in_the_way(&self, name: &str) -> Result<(), StoreError> {
         let shared = &*self.shared;
         let path = layout::signal_folder(&shared.root, name);
         if shared.media.stat(&path).at("look at", &path)?.is_none() {
             return Ok(());
         }
-        // A group that lost its signals, or a signal whose removal or renaming is pending, makes way.
+        // Except groups without signals, and signals whose removal or renaming is pending.
         let ours = shared
             .all_slots()
             .iter()

@@ -1,4 +1,4 @@
-//! The checkpoint: everything that only the log holds goes where it belongs, then a new log begins.
+//! Checkpoints: move what only the log holds into files, then start a new log.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,13 +19,13 @@ use crate::layout::zarr::FORMAT;
 use crate::media::{Access, Media, Site};
 use crate::op::{Op, SignalId};
 
-/// A changed signal on its way out of the log: what it is about to have durable.
+/// A changed signal during a checkpoint.
 struct Home {
     slot: Arc<Slot>,
     dirty: Dirty,
     tables: Vec<Staged>,
     stamps: Vec<Stamped>,
-    /// The rows of tables, if it stays compact.
+    /// Rows of its tables if it stays compact.
     small: Option<SmallTables>,
     crc_rows: u64,
 }
@@ -42,7 +42,7 @@ impl Home {
         }
     }
 
-    /// It stays in the log. Removing files is tidiness: recovery does what cannot be done now.
+    /// Leaves it in the log. Errors of removing files are ignored: recovery removes them.
     fn give_back(self, media: &dyn Media) {
         for table in self.tables {
             let _ = media.remove_file(&table.tmp);
@@ -52,13 +52,13 @@ impl Home {
 }
 
 impl Shared {
-    /// Folds the log into shards and tables and starts a new one.
+    /// Moves the content of the log into shards and tables, and starts a new log.
     ///
-    /// A failed sync poisons. Any other failure leaves the old log live, and what was done so far is harmless: tables
-    /// and shards that are newer than the log's base become what they are when the log is replayed.
+    /// A failed sync poisons. After any other failure the old log stays live and completed steps are harmless: replay
+    /// accepts tables and shards newer than the log's base.
     pub(crate) fn checkpoint_with(&self, core: &mut Core) -> Result<(), StoreError> {
         if !core.dirty.is_empty() {
-            // Tables are renamed out of it, and a rename is durable when both of its folders are.
+            // Tables are renamed out of it; a rename is durable only with both folders.
             core.folders.insert(layout::tmp_folder(&self.root));
         }
         let mut homes = Vec::new();
@@ -74,7 +74,7 @@ impl Shared {
         }
         self.flip(core)?;
         for path in std::mem::take(&mut core.trash) {
-            // What cannot be removed now, recovery removes.
+            // Recovery removes the rest.
             let _ = media.remove_all(&path);
         }
         for folder in std::mem::take(&mut core.emptied) {
@@ -84,7 +84,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes all of every changed signal durable outside the log, in two passes over all of them: files, then names.
+    /// Makes all changed signals durable outside the log in two passes: files, then names.
     fn bring_home(&self, core: &mut Core, homes: &mut Vec<Home>) -> Result<(), StoreError> {
         let mut due = Due::default();
         for id in &core.dirty {
@@ -114,7 +114,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes one signal's checksums and tables.
     fn write_home(&self, home: &mut Home, sequence: u64, due: &mut Due) -> Result<(), StoreError> {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -122,7 +121,7 @@ impl Shared {
         let mut slot = slot.lock();
         home.dirty.shards = std::mem::take(&mut slot.dirty.shards);
         for shard in &home.dirty.shards {
-            // The committed file, which is not the one that is written to while a replacement is pending.
+            // The committed file; a pending replacement is written elsewhere.
             let data = slot.folder.join("data");
             let path = layout::data_shard_file(&data, slot.base.meta.format, *shard);
             due.file(path, Site::CheckpointShard);
@@ -130,7 +129,7 @@ impl Shared {
         let tables = slot.tables_due(media)?;
         home.small = tables.small;
         if home.small.is_none() {
-            // With folders, whose absence then means something.
+            // With folders, so that a missing one is evidence.
             for (table, _) in tables::arrays() {
                 slot.subfolder(media, Path::new(table))?;
             }
@@ -144,7 +143,7 @@ impl Shared {
         }
         home.crc_rows = self.write_checksums(&mut slot, due)?;
         self.sum_tail(&mut slot);
-        // Events first: what is lost is told before it becomes a gap.
+        // Events first: losses are reported before they become gaps.
         for table in tables.arrays.iter().rev() {
             let stamped = slot.stage_table(media, &tmp, table, sequence, &mut home.tables)?;
             home.stamps.push(stamped);
@@ -155,7 +154,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives one signal's tables their names.
+    /// Renames one signal's tables into place.
     fn name_home(&self, home: &mut Home, due: &mut Due) -> Result<(), StoreError> {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -175,7 +174,7 @@ impl Shared {
         Ok(())
     }
 
-    /// All of one signal is durable outside the log. Whether all of its arrays are described.
+    /// Finishes a signal that is durable outside the log. Gives whether all its arrays are described.
     fn moved_home(&self, home: Home) -> bool {
         let mut slot = home.slot.lock();
         let was_compact = slot.base.small.is_some();
@@ -194,7 +193,7 @@ impl Shared {
         let is_compact = slot.base.small.is_some();
         let mut is_described = !was_compact || is_compact;
         if slot.base.has_checksums(slot.crc_rows) {
-            // A commit that published before could not tell of checksums that were not at home yet.
+            // An earlier publication could not include checksums not yet in the array.
             let crc = layout::zarr::crc_array(slot.crc_rows);
             let tmp = layout::tmp_folder(&self.root);
             is_described &= slot.project(&*self.media, &tmp, "crc", &crc);
@@ -209,7 +208,7 @@ impl Shared {
         let shard_of = |chunk: u64| chunk * 4 / flat.shard_bytes();
         let mut shards: BTreeSet<u64> = slot.crcs.keys().map(|chunk| shard_of(*chunk)).collect();
         if rows != slot.crc_rows {
-            // The array grows, if only over a gap, and its file must hold every inner chunk that is part of it.
+            // The array grows, perhaps only over a gap; its file must hold every inner chunk.
             shards.insert(shard_of(slot.crc_rows));
         }
         for shard in shards {
@@ -245,7 +244,7 @@ impl Shared {
                 media.open(&path, Access::CreateNew).at("create", &path)?
             }
         };
-        // Each time, since it costs nothing: an earlier sync may have failed and left it in the page cache alone.
+        // Always rewritten: after a failed sync it may be only in the page cache.
         file.write_at(0, &flat.index()).at("write", &path)?;
         let last = crcs.last().map_or(0, |(chunk, _)| chunk + 1);
         let used = (rows.max(last) * 4 - start).min(flat.shard_bytes());
@@ -262,7 +261,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Starts the next generation: from the rename of MANIFEST on, the new log counts.
+    /// Starts the next generation. The new log counts once MANIFEST is renamed.
     fn flip(&self, core: &mut Core) -> Result<(), StoreError> {
         let media = &*self.media;
         let generation = core.generation + 1;
@@ -280,7 +279,7 @@ impl Shared {
         manifest
             .write(media, &self.root)
             .inspect_err(|error| self.poison_if_sync(error))?;
-        // Renamed: whoever comes now sees the new generation, so there is no way back.
+        // Renamed: readers see the new generation, so this cannot be undone.
         let old = std::mem::replace(&mut core.log, log);
         core.generation = generation;
         let synced = media.sync_folder(&folder, Site::ManifestFolder);
@@ -289,7 +288,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Header and base of a log that begins now.
+    /// Header and base of a new log.
     fn opening(&self, core: &Core, generation: u64) -> Result<Vec<u8>, StoreError> {
         let mut base = Vec::new();
         for (id, slot) in self.all_slots() {
@@ -331,7 +330,7 @@ impl Shared {
         })
     }
 
-    /// Brings `zarr.json` of changed signals up to date. What fails stays due.
+    /// Updates `zarr.json` of changed signals. Failures are retried later.
     pub(crate) fn publish(&self, core: &mut Core) {
         let due: BTreeSet<SignalId> = std::mem::take(&mut core.unpublished);
         for id in due {

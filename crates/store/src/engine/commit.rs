@@ -1,4 +1,4 @@
-//! The commit: one record for all signals, one sync of the log.
+//! Commits: one record for all signals, one sync of the log.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,17 +14,18 @@ use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 use crate::op::{Op, SignalId};
 
-/// A log longer than this is folded into the tables.
+/// A longer log is folded into the tables.
 const LONGEST_LOG: u64 = 64 << 20;
 
 impl Shared {
-    /// Commits everything pending. Steps: `docs/design/commit_protocol.md`; failures: `docs/design/failure_analysis.md`.
+    /// Commits everything pending. Steps: `docs/design/commit_protocol.md`; failures:
+    /// `docs/design/failure_analysis.md`.
     pub(crate) fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         self.check("commit")?;
         let mut core = self.core();
         let ids = self.active();
         let slots: Vec<_> = ids.iter().filter_map(|id| self.slot(*id)).collect();
-        // Held to the end, so that what other threads write now belongs to the next commit as a whole.
+        // Held to the end, so that concurrent writes belong entirely to the next commit.
         let mut held: Vec<MutexGuard<'_, SlotInner>> = slots
             .iter()
             .map(|slot| Slot::lock(slot))
@@ -33,7 +34,7 @@ impl Shared {
         if !core.structural.is_empty() || !held.is_empty() {
             self.prepare(&core, &mut held)?;
             self.log_record(&mut core, &held)?;
-            // From here on the commit is durable, and failing to apply it is for recovery to mend.
+            // The commit is durable; if applying it fails, recovery does it.
             let fold = self.must(self.apply(&mut core, &mut held))?;
             {
                 let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,8 +51,8 @@ impl Shared {
         Ok(core.sequence)
     }
 
-    /// A checkpoint that a commit made due. The commit stands whatever comes of it, and so does the old log if the disk
-    /// is full; only what poisons is worth an error.
+    /// Runs a checkpoint that a commit made due. The commit stands in any case, as does the old log if the disk is
+    /// full; only poisoning is an error.
     fn fold(&self, core: &mut Core) -> Result<(), StoreError> {
         match self.checkpoint_with(core) {
             Err(error) if self.is_poisoned() => Err(error),
@@ -59,7 +60,7 @@ impl Shared {
         }
     }
 
-    /// Steps before the commit point: nothing that they leave behind counts.
+    /// Steps before the commit point, without effect if it is not reached.
     fn prepare(
         &self,
         core: &Core,
@@ -122,7 +123,7 @@ impl Shared {
 
     fn sync_replacements(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
-        // What is moved into a folder that is lost is lost with it, and recovery makes folders anew from the log alone.
+        // A lost folder loses its content, and recovery remakes folders from the log alone.
         let format = slot.base.meta.format;
         let shards = layout::data_shards(Path::new("data"), format);
         slot.subfolder(media, &shards)?;
@@ -193,7 +194,7 @@ impl Shared {
                 limit: u128::from(u32::MAX),
             }),
         };
-        // A bulk of gaps once must not hold its memory for good.
+        // Release the memory of an exceptionally large record.
         record.shrink_to(1 << 20);
         core.record = record;
         done?;
@@ -201,7 +202,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the committed record true of files and state. Gives whether a checkpoint is due.
+    /// Applies the committed record to files and state. Gives whether a checkpoint is due.
     fn apply(
         &self,
         core: &mut Core,
@@ -218,7 +219,7 @@ impl Shared {
                 fold = true;
                 self.move_replacements(core, slot)?;
             }
-            // What was not moved: a later replacement took its place, or the signal was removed.
+            // Remove what was not moved: replaced again, or the signal was removed.
             let tmp = layout::tmp_folder(&self.root);
             let replacements = slot.ops.iter().filter_map(Op::replacement);
             core.trash.extend(replacements.map(|name| tmp.join(name)));
@@ -263,7 +264,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Puts `tmp/name` in the place of a signal's `data`; gives where the old one went.
+    /// Moves `tmp/name` to a signal's `data`; gives where the old one went.
     pub(crate) fn replace_data(
         &self,
         slot: &mut SlotInner,
@@ -289,7 +290,7 @@ impl Shared {
     }
 }
 
-/// Syncs a file, or a folder with all in it.
+/// Syncs a file, or a folder with its contents.
 fn sync_tree(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
     match media.stat(path).at("look at", path)? {
         Some(Kind::Folder) => {

@@ -1,9 +1,8 @@
-//! Checksums of inner chunks, made while samples stream by.
+//! Checksums of inner chunks, computed while samples are written.
 //!
-//! A chunk that is written from its first byte to its last in order gets its checksum without being read again, and so does
-//! one that is written in pieces in any order, as tasklets fill a signal: checksums of pieces are put together. All others
-//! (begun before the store was opened, touched by a gap, written twice, still in part) are noted in `recheck` and computed
-//! from the file when a commit makes them count. What is in `recheck` overrides what is in `ready`.
+//! A chunk written in order, or in pieces in any order as by tasklets, gets its checksum without being read: those of
+//! pieces are combined. All other chunks (begun before opening, touched by a gap, written twice, incomplete) are in
+//! `recheck` and computed from the file when a commit needs them. `recheck` overrides `ready`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,29 +10,29 @@ use std::ops::Range;
 use crate::layout::flat::Flat;
 use crate::state::GapTable;
 
-/// Bytes of a chunk that were written: from where, up to where, their checksum.
+/// Written bytes of a chunk: start, end, checksum.
 type Piece = (u64, u64, u32);
 
-/// Most pieces of a chunk, apart from each other, and most chunks that have any; of more chunks are read again.
+/// Most separate pieces per chunk, and most chunks with pieces; beyond that chunks are read again.
 const PIECES: usize = 64;
 const IN_PIECES: usize = 4096;
 
 /// Progress of one signal's checksums.
 #[derive(Debug, Default)]
 pub(crate) struct Checksums {
-    /// The chunk that is being streamed, the bytes of it seen, their checksum.
+    /// Chunk being streamed, its bytes so far, their checksum.
     stream: Option<(u64, u64, u32)>,
-    /// Of chunks that are being written in pieces those that were not written over, in order, and that lie apart. Until there
-    /// is but one, which is the whole chunk, it is in `recheck`, or a commit has told of it as it was.
+    /// Separate pieces, in order, of chunks written piecewise and not overwritten. Until one piece covers the chunk,
+    /// the chunk is in `recheck`, or a commit has recorded its previous state.
     pieces: BTreeMap<u64, Vec<Piece>>,
-    /// Finished chunks that no commit has told of.
+    /// Finished chunks that no commit has recorded.
     pub(crate) ready: BTreeMap<u64, u32>,
-    /// Chunks to compute from the file once they are full.
+    /// Chunks to compute from the file once full.
     pub(crate) recheck: BTreeSet<u64>,
 }
 
 impl Checksums {
-    /// Of an array whose last chunk has `seen` bytes with the checksum `crc`.
+    /// Continues an array whose last chunk has `seen` bytes with the checksum `crc`.
     pub(crate) fn going_on(chunk: u64, seen: u64, crc: u32) -> Self {
         Self {
             stream: Some((chunk, seen, crc)),
@@ -41,13 +40,13 @@ impl Checksums {
         }
     }
 
-    /// The chunk that is being streamed, the bytes of it seen, their checksum.
+    /// Chunk being streamed, its bytes so far, their checksum.
     pub(crate) fn streamed(&self) -> Option<(u64, u64, u32)> {
         self.stream
             .filter(|(chunk, ..)| !self.recheck.contains(chunk))
     }
 
-    /// Takes in bytes written at byte `start` of the array.
+    /// Adds bytes written at byte `start` of the array.
     pub(crate) fn feed(&mut self, flat: Flat, start: u64, mut bytes: &[u8]) {
         let size = flat.chunk_bytes;
         let mut at = start;
@@ -59,7 +58,7 @@ impl Checksums {
             let before = match self.stream {
                 Some((streaming, seen, crc)) if (streaming, seen) == (chunk, within) => Some(crc),
                 _ => {
-                    // Whatever was begun may be gone on with later.
+                    // A partial chunk may be continued later.
                     self.leave_stream();
                     let known = self.ready.contains_key(&chunk) || self.pieces.contains_key(&chunk);
                     (within == 0 && !known).then_some(0)
@@ -86,19 +85,19 @@ impl Checksums {
         }
     }
 
-    /// What was streamed last is a piece of its chunk from now on.
+    /// Turns the streamed part into a piece of its chunk.
     fn leave_stream(&mut self) {
         if let Some((chunk, seen, crc)) = self.stream.take() {
-            // It would have been finished.
+            // A full chunk would be finished already.
             self.piece(chunk, (0, seen, crc), u64::MAX);
         }
     }
 
-    /// Takes in a piece of a chunk of `size` bytes.
+    /// Adds a piece of a chunk of `size` bytes.
     fn piece(&mut self, chunk: u64, (mut start, mut end, mut crc): Piece, size: u64) {
         let pieces = self.pieces.entry(chunk).or_default();
         if pieces.iter().any(|&(from, to, _)| from < end && start < to) {
-            // Of what was written over nothing is known, and of what was not all may be written anew.
+            // Overwritten pieces are unknown, and the rest may be overwritten too.
             pieces.clear();
         }
         let at = pieces.partition_point(|&(from, ..)| from < start);
@@ -129,7 +128,7 @@ impl Checksums {
         }
     }
 
-    /// Samples of `range` became a gap: chunks that it covers in part must be looked at again.
+    /// Handles a new gap: chunks partly in `range` must be rechecked.
     pub(crate) fn gap(&mut self, chunk_samples: i64, range: Range<i64>) {
         if range.start >= range.end {
             return;
@@ -137,7 +136,7 @@ impl Checksums {
         for index in [range.start, range.end - 1] {
             self.touch(index / chunk_samples);
         }
-        // Chunks in between have no samples, and so no checksum.
+        // Chunks in between have no samples, so no checksum.
         let (first, last) = (range.start / chunk_samples, (range.end - 1) / chunk_samples);
         if let (Ok(first), Ok(last)) = (u64::try_from(first), u64::try_from(last)) {
             let outside = |chunk: &u64| *chunk <= first || *chunk >= last;
@@ -147,7 +146,7 @@ impl Checksums {
         }
     }
 
-    /// Samples of `range`, a gap until now, became valid; they were written before.
+    /// Handles a filled gap whose samples were written before.
     pub(crate) fn filled(&mut self, chunk_samples: i64, range: Range<i64>) {
         if range.start >= range.end {
             return;
@@ -162,25 +161,25 @@ impl Checksums {
             {
                 self.leave_stream();
             }
-            // One that is finished has all that was written in it; of all others a commit computes what counts by then.
+            // A finished chunk includes all writes; a commit computes the others.
             if !self.ready.contains_key(&chunk) {
                 self.recheck.insert(chunk);
             }
         }
     }
 
-    /// Forgets what is not committed.
+    /// Discards uncommitted checksums.
     pub(crate) fn rollback(&mut self) {
         self.recheck
             .extend(self.stream.take().map(|(chunk, ..)| chunk));
         self.recheck
             .extend(std::mem::take(&mut self.pieces).into_keys());
-        // Recomputing a chunk that did not change after all gives the value that it has.
+        // Rechecking an unchanged chunk gives the same value.
         self.recheck
             .extend(std::mem::take(&mut self.ready).into_keys());
     }
 
-    /// What was written of a chunk does not say any more what it is.
+    /// Drops what is known of a chunk.
     pub(crate) fn touch(&mut self, chunk: i64) {
         if let Ok(chunk) = u64::try_from(chunk) {
             self.recheck.insert(chunk);
@@ -190,7 +189,7 @@ impl Checksums {
     }
 }
 
-/// Checksum of a chunk whose first sample has index `first`: samples in gaps count as zero. `None` if all are.
+/// Checksum of a chunk with first sample `first`; gap samples count as zero. `None` if all are.
 pub(crate) fn masked(
     bytes: &mut [u8],
     first: i64,
@@ -253,7 +252,7 @@ mod tests {
                     0 => sums.touch((start / 64) as i64),
                     1 => sums.rollback(),
                     2..6 => sums.filled(64, start as i64..end as i64),
-                    // A commit computes what it has to.
+                    // A commit computes what it needs.
                     6 => drop((std::mem::take(&mut sums.recheck), std::mem::take(&mut sums.ready))),
                     _ => {}
                 }
@@ -290,7 +289,7 @@ mod tests {
         let mut sums = Checksums::default();
         sums.feed(flat, 10, &[1; 100]);
         assert_eq!(sums.recheck, BTreeSet::from([0]));
-        // All of it, whatever it was before.
+        // The whole chunk, so earlier content does not matter.
         sums.feed(flat, 64, &[2; 64]);
         assert_eq!(sums.recheck, BTreeSet::from([0]));
         assert_eq!(sums.ready, BTreeMap::from([(1, crc32c::crc32c(&[2; 64]))]));

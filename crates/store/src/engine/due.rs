@@ -1,8 +1,8 @@
-//! Syncs that are due at the same point of the protocol.
+//! Batches syncs that are due at one point of the protocol.
 //!
-//! A signal is a dozen small files and folders, each of which needs a sync of its own, and each sync waits for the disk.
-//! Where hundreds are due at once (many signals made at once), one sync of the whole volume takes their place if the
-//! medium has one. Nothing is marked as durable before all of it is.
+//! A signal is a dozen small files and folders, each needing a sync that waits for the disk. For hundreds at once (many
+//! new signals) one sync of the volume replaces them, if the medium has one. Nothing is marked as durable before
+//! everything is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::slot::sync_if_there;
 use crate::error::StoreError;
 use crate::media::{Access, Media, Site};
 
-/// What is to be made durable, and why.
+/// Paths to sync, with reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
     files: BTreeMap<PathBuf, Site>,
@@ -21,25 +21,25 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// A file, which must exist: its bytes and length.
+    /// Adds an existing file: its bytes and length.
     pub(crate) fn file(&mut self, path: PathBuf, site: Site) {
         self.files.insert(path, site);
     }
 
-    /// The names in a folder; one that was removed since needs no sync.
+    /// Adds the entries of a folder; skipped if removed meanwhile.
     pub(crate) fn folder(&mut self, path: PathBuf, site: Site) {
         self.folders.insert(path, site);
     }
 
-    /// Makes all of it durable: by one sync of the volume, in the name of `together`, where that is cheaper. A sync that
-    /// fails poisons.
+    /// Makes everything durable; by one sync of the volume, for the site `together`, if that is cheaper. A failed sync
+    /// poisons.
     pub(crate) fn settle(mut self, shared: &Shared, together: Site) -> Result<(), StoreError> {
         let media = &*shared.media;
         let count = self.files.len() + self.folders.len();
         if let Some(volume) = &shared.volume
             && count >= volume.pays_from()
         {
-            // What somebody linked in from elsewhere, and what is not there, is left to the syncs one by one.
+            // Files linked from elsewhere, and missing ones, are synced individually.
             self.files.retain(|path, _| !volume.holds(path));
             self.folders.retain(|path, _| !volume.holds(path));
             let synced = volume.sync(together).at("sync", &shared.root);

@@ -1,4 +1,4 @@
-//! The end of changes and of the writer: rolling back, closing.
+//! Rollback and closing of the writer.
 
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -11,7 +11,7 @@ use crate::layout;
 use crate::op::Op;
 
 impl Shared {
-    /// A name in `tmp/` that nothing ever had.
+    /// An unused name in `tmp/`.
     pub(super) fn new_tmp(&self) -> (String, PathBuf) {
         let path = io::unique(&layout::tmp_folder(&self.root), "new");
         let name = path
@@ -20,7 +20,7 @@ impl Shared {
         (name.unwrap_or_default(), path)
     }
 
-    /// Removes files under construction that no commit will name. Best effort: recovery empties `tmp/`, too.
+    /// Removes files that no commit will name. Best effort: recovery empties `tmp/` too.
     pub(super) fn discard_replacements<'a>(&self, names: impl Iterator<Item = &'a str>) {
         let folder = layout::tmp_folder(&self.root);
         for name in names {
@@ -63,7 +63,7 @@ impl Shared {
     }
 
     pub(super) fn close(&self) -> Result<(), StoreError> {
-        // A fork shares the lock but must not touch the store.
+        // A fork shares the lock but must not change the store.
         if self.owner != std::process::id() || self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl Shared {
                 self.publish(&mut core);
                 Ok(())
             }
-            // What went wrong was said when it did; now the store is as safe as it can be.
+            // The error was reported before; the store is as safe as possible.
             Err(_) => {
                 core.lock.release();
                 return Ok(());
@@ -94,7 +94,7 @@ impl Shared {
         };
         let is_finished = core.unpublished.is_empty() && !self.unfinished.load(Ordering::Acquire);
         if done.is_ok() && is_finished {
-            // Text in the lock file means a crash, and that the next opening tidies up.
+            // Text in the lock file means a crash, and makes the next opening recover.
             let _ = core.lock.write("");
         }
         core.lock.release();

@@ -1,10 +1,10 @@
-//! Evidence of commits that were durable once and that the redo log has no more.
+//! Finds evidence of durable commits that the redo log has lost.
 //!
-//! A record at the end of the log whose checksum is wrong looks like one that was torn when the power went, which no
-//! caller was ever told of. Two things tell them apart. The log acknowledges its last record behind it; that survives
-//! the death of the writer, but perhaps not a power cut. And `zarr.json` and tables are written after the record is
-//! durable, so a file that is ahead of the log proves that the record was whole. Only a store whose last writer did not
-//! close is looked at: closing leaves no record to lose.
+//! A last record with a wrong checksum may have been torn by a power cut, and was then never reported to a caller. Two
+//! things prove otherwise. The acknowledgement after a record: it survives the death of the writer, though perhaps not
+//! a power cut. And `zarr.json` and tables, which are written after the record is durable: a file ahead of the log
+//! shows that the record was valid. Only stores whose last writer did not close are examined: closing leaves no record
+//! to lose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,44 +25,43 @@ use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 use crate::state::GapTable;
 
-/// Whether files are still to be brought up to date by somebody.
+/// State of the store's writer: whether files may still be updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writer {
-    /// The last one closed: every file says what the last commit left.
+    /// The last one closed: every file shows the last commit.
     Closed,
-    /// One is at work, or it cannot be told; it publishes within a second or so.
+    /// One is active, or that is unknown; it publishes within about a second.
     Alive,
     /// The last one was killed: the next opening for writing recovers the store.
     Crashed,
 }
 
-/// What the redo log says now.
+/// Content of the redo log, for checks of files against it.
 #[derive(Debug)]
 pub(crate) struct LogState {
-    /// Lengths of the signals as of the last checkpoint.
+    /// Lengths of the signals at the last checkpoint.
     pub(crate) base: BTreeMap<SignalId, i64>,
     pub(crate) writer: Writer,
-    /// All signals that it names, also those that it removes, with every name that it gives them.
+    /// All signals in the log, also removed ones, with every name given to them.
     pub(crate) named: BTreeMap<SignalId, Vec<String>>,
-    /// What its records hold themselves.
+    /// Data that only the log holds.
     pub(crate) held: BTreeMap<SignalId, PendingReplay>,
-    /// Commits that it lost.
+    /// Commits that the log has lost.
     pub(crate) lost: Vec<LostCommit>,
 }
 
-/// What files of a signal need not say until the log is replayed.
+/// What a signal's files may lack until the log is replayed.
 #[derive(Debug, Default)]
 pub(crate) struct PendingReplay {
-    /// Samples that records hold, as gaps of what files hold.
+    /// Samples in records, as gaps of the files.
     pub(crate) samples: GapTable,
     /// Shards whose replacements were not moved into place.
     pub(crate) shards: BTreeSet<u64>,
-    /// Whether that is so of all of them.
+    /// All shards wait for their replacement.
     pub(crate) data: bool,
 }
 
 impl PendingReplay {
-    /// By signal, what `ops` hold.
     fn of(
         media: &dyn Media,
         root: &Path,
@@ -97,15 +96,15 @@ impl PendingReplay {
     }
 }
 
-/// What an acknowledged commit did to one signal, of which the log has nothing any more.
+/// Effect of a lost commit on one signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostCommit {
     pub(crate) id: SignalId,
-    /// Empty for a signal that nothing names any more, which the commit may have created.
+    /// Empty if no name is known; the commit may have created the signal.
     pub(crate) signal: String,
-    /// The file that tells of the commit; the log itself if nothing else does.
+    /// The file that shows the commit; the log itself if nothing else does.
     pub(crate) path: PathBuf,
-    /// Samples that it appended; empty if it only changed what was there.
+    /// Appended samples; empty if the commit only changed existing ones.
     pub(crate) range: Range<i64>,
 }
 
@@ -121,20 +120,20 @@ impl LostCommit {
     }
 }
 
-/// A signal as the log leaves it.
+/// A signal as of the end of the log.
 struct SignalAtLogEnd {
     names: Vec<String>,
     meta: SignalMeta,
     end: i64,
 }
 
-/// How often the log is read while a writer comes and goes.
+/// Bound on rereads of the log while writers come and go.
 const MAX_READS: usize = 8;
 
 impl LogState {
-    /// Reads the live log, and compares what was published with it unless a writer is at work. A commit counts as lost only
-    /// if the log stayed as it is from before it was read until the files were compared: else a writer may have appended
-    /// and published meanwhile.
+    /// Reads the live log and compares it with the published files unless a writer is active. A commit counts as lost
+    /// only if the log did not change from before it was read until the files were compared: otherwise a writer may
+    /// have appended and published in between.
     pub(crate) fn read(media: &dyn Media, root: &Path) -> Result<Self, StoreError> {
         let mut state = Self::read_once(media, root)?;
         for _ in 0..MAX_READS {
@@ -209,20 +208,20 @@ impl LogState {
     }
 }
 
-/// Changes with each record of the log and with each new log.
+/// Changes with each record and each new log.
 fn fingerprint(media: &dyn Media, root: &Path) -> Result<(u64, u32), StoreError> {
     let manifest = Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
     let bytes = read_log(media, root, &manifest)?;
     Ok((manifest.generation, crc32c::crc32c(&bytes)))
 }
 
-/// Who writes to the store, as good as a look can be.
+/// State of the store's writer, as far as it can be determined.
 pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<Writer, StoreError> {
     let path = layout::lock_file(root);
     let left = match media.lock(&path) {
         Ok(None) => return Ok(Writer::Alive),
         Ok(Some((_, left))) => left,
-        // Who may not lock cannot tell a writer at work from one that was killed.
+        // Without permission to lock, an active writer and a killed one look the same.
         Err(_) => match media.read(&path, limits::LINE).at("read", &path)? {
             Some(text) if !text.trim_ascii().is_empty() => return Ok(Writer::Alive),
             _ => String::new(),
@@ -234,18 +233,18 @@ pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<Writer, StoreErro
     }
 }
 
-/// What the records of a log say, and what is known of those that cannot be read.
+/// The valid records of a log, and what is known of unreadable ones.
 pub(crate) struct LogContent<'a> {
     pub(crate) opening: &'a Opening,
     pub(crate) ops: &'a [Op],
-    /// Of the last record that can be read.
+    /// Of the last readable record.
     pub(crate) sequence: u64,
-    /// Records behind it that were acknowledged and are damaged.
+    /// Acknowledged records after it that are damaged.
     pub(crate) damaged: Option<&'a LostRecords>,
 }
 
-/// The records at the end of a log that were acknowledged and are damaged. That whole records follow damaged ones is an
-/// error: what they change cannot be applied without those.
+/// The damaged acknowledged records at the end of a log. Valid records after damaged ones are an error: their changes
+/// depend on those before.
 pub(crate) fn lost_records(records: &Records<'_>) -> Result<Option<LostRecords>, Unreadable> {
     match records.end() {
         LogEnd::Whole => Ok(None),
@@ -257,7 +256,7 @@ pub(crate) fn lost_records(records: &Records<'_>) -> Result<Option<LostRecords>,
     }
 }
 
-/// The commits that files, or acknowledgements in the log at `path`, tell of and its records do not.
+/// Commits that files, or acknowledgements in the log at `path`, prove and its records lack.
 pub(crate) fn lost_commits(
     media: &dyn Media,
     root: &Path,
@@ -268,7 +267,7 @@ pub(crate) fn lost_commits(
     let signals = signals(log.opening, log.ops);
     for (id, told) in &signals {
         let (id, end) = (*id, told.end);
-        // A repair that was interrupted may have written newer tables of others.
+        // An interrupted repair may have written newer tables of other signals.
         if log.damaged.is_some_and(|records| !records.concern(id)) {
             continue;
         }
@@ -287,7 +286,7 @@ pub(crate) fn lost_commits(
     if let Some(records) = log.damaged {
         let changed = records.signals.as_deref().unwrap_or_default();
         let unnamed = changed.iter().find(|id| !signals.contains_key(id));
-        // Where nothing is known of the signals and there are none, the records created some.
+        // No signals known and none there: the records created some.
         let created = records.signals.is_none() && signals.is_empty();
         let id = unnamed.copied().or(created.then_some(SignalId(u64::MAX)));
         lost.extend(id.map(|id| LostCommit {
@@ -300,7 +299,7 @@ pub(crate) fn lost_commits(
     Ok(lost)
 }
 
-/// The file of a signal that tells of a commit behind `sequence`, the last in the log, and the samples that it appended.
+/// The signal's file that proves a commit after `sequence`, the last in the log, and the samples that commit appended.
 fn published(
     media: &dyn Media,
     root: &Path,
@@ -366,7 +365,7 @@ impl SignalAtLogEnd {
     }
 }
 
-/// Samples that `data/zarr.json` counts behind the end and whose file is there; a length without files proves nothing.
+/// Samples beyond the end that `data/zarr.json` counts and whose file exists; a length without files proves nothing.
 fn ahead(
     media: &dyn Media,
     folder: &Path,
@@ -400,7 +399,7 @@ fn ahead(
     Ok(covered.then_some((path, told.end..shape)))
 }
 
-/// The table of gaps, if a commit behind the last record wrote it. Others are written by checkpoints only.
+/// The table of gaps, if a commit after the last record wrote it. Only checkpoints write the other tables.
 fn newer_gaps(
     media: &dyn Media,
     folder: &Path,

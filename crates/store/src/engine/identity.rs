@@ -1,7 +1,7 @@
-//! Identity files: which signal a folder belongs to, whatever its name.
+//! Identity files: the signal that a folder belongs to, independent of its name.
 //!
-//! The file lies in `data`, or in `crc` of a signal that has that array. What replaces the array `data` replaces its whole
-//! folder, so a signal gets the file in `crc` before that.
+//! The file is in `data`, or in `crc` for a signal with that array. Replacing the array `data` replaces its whole
+//! folder, so a signal gets the file in `crc` first.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::layout::{IDENTITY, IDENTITY_BESIDE_DATA, parse_identity};
 use crate::media::{Kind, Media, limits};
 use crate::op::SignalId;
 
-/// The signal that a folder is of; `None` if it is of none, or if the two files contradict each other. Both are looked at:
-/// what is in the place of one must not go unnoticed because of the other.
+/// The signal of a folder; `None` if there is none, or the two files contradict each other. Both are read, so that a
+/// foreign entry at one path is noticed despite the other.
 ///
 /// # Errors
-/// What the system says of a file that is there.
+/// I/O errors of an existing file.
 pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<SignalId>> {
     let mut id = None;
     for inside in [IDENTITY, IDENTITY_BESIDE_DATA] {
@@ -30,8 +30,7 @@ pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<Signal
     Ok(id)
 }
 
-/// The identity file that a folder lacks, or in which it says something else; `None` if the folder is of this signal, is
-/// another signal's, or holds no samples.
+/// A folder's missing or wrong identity file; `None` if the folder is this signal's, another's, or without samples.
 pub(crate) fn damaged(media: &dyn Media, folder: &Path, id: SignalId) -> Option<PathBuf> {
     let is_folder = |name| matches!(media.stat(&folder.join(name)), Ok(Some(Kind::Folder)));
     let is_other = matches!(read(media, folder), Ok(Some(_)));
@@ -45,7 +44,7 @@ pub(crate) fn damaged(media: &dyn Media, folder: &Path, id: SignalId) -> Option<
     Some(folder.join(inside))
 }
 
-/// Whether a folder is of a signal.
+/// Whether a folder is a signal's.
 pub(crate) fn is_of(media: &dyn Media, folder: &Path, id: SignalId) -> bool {
     matches!(read(media, folder), Ok(Some(found)) if found == id)
 }

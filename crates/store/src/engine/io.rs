@@ -1,4 +1,4 @@
-//! What the operating system says, as errors that say what, where and how to mend it.
+//! Converts I/O errors to store errors with action and path.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::StoreError;
 use crate::media::{Access, Media, MediaFile, Refusal, RemoteError, Site};
 
-/// An error of the system with its place.
+/// The store error for an I/O error.
 pub(crate) fn failed(source: io::Error, action: &'static str, path: &Path) -> StoreError {
     match Refusal::of(&source) {
         Some(Refusal::Kind { path, found }) => {
@@ -68,9 +68,8 @@ pub(crate) fn failed(source: io::Error, action: &'static str, path: &Path) -> St
     }
 }
 
-/// Adds the place to a system call's result.
+/// Adds action and path to an I/O error.
 pub(crate) trait IoContext<T> {
-    /// Says what was tried, and where.
     fn at(self, action: &'static str, path: &Path) -> Result<T, StoreError>;
 }
 
@@ -96,7 +95,7 @@ pub(crate) fn replace_file(
     media.rename(tmp, path).at("replace", path)
 }
 
-/// A new, empty file, whatever was there before.
+/// Creates an empty file, replacing any.
 pub(crate) fn fresh_file(media: &dyn Media, path: &Path) -> Result<Arc<dyn MediaFile>, StoreError> {
     match media.open(path, Access::CreateNew) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -108,8 +107,8 @@ pub(crate) fn fresh_file(media: &dyn Media, path: &Path) -> Result<Arc<dyn Media
     .at("create", path)
 }
 
-/// A path in a folder that nothing ever had. A name that was used twice could, after a power cut that keeps the later
-/// rename and loses the earlier one, bring one file's bytes to the other's place.
+/// A path that was never used in a folder. If a name were reused, a power cut that keeps the later rename and loses the
+/// earlier one could put one file's bytes in the other's place.
 pub(crate) fn unique(folder: &Path, kind: &str) -> std::path::PathBuf {
     folder.join(format!("{kind}-{}", uuid::Uuid::new_v4().simple()))
 }
@@ -130,7 +129,7 @@ mod tests {
         }
     }
 
-    /// An error that is made elsewhere says of a link that it cannot be read, instead of what it is.
+    /// Errors made elsewhere would report a link as unreadable instead of as a link.
     #[test]
     fn errors_of_the_system_are_made_in_one_place() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -1,7 +1,7 @@
-//! One writer: a kernel lock, and who holds it.
+//! The lock of the only writer, with information about its holder.
 //!
-//! The kernel's lock is the authority; the text beside it only tells who. A writer that closes empties the text, so
-//! text in a lock that could be taken was left by a crash.
+//! The kernel's lock decides; the text only describes the holder. A closing writer clears the text, so text in a free
+//! lock was left by a crash.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Media, MediaLock, host_name, limits};
 
-/// How long to try: a reader that looks whether a writer lives holds the lock for an instant.
+/// How long to retry: a reader that checks for a writer holds the lock briefly.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Most characters of a command that are told.
+/// Most characters of a command shown.
 const LONGEST_COMMAND: usize = 100;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl Holder {
     }
 }
 
-/// Text on one line, short enough for a message: a command may be a whole program (`python -c`).
+/// Text on one short line: a command may be a whole program (`python -c`).
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words
@@ -60,7 +60,7 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// Takes the lock. Gives whether its last holder crashed, too.
+/// Takes the lock. Also gives whether its last holder crashed.
 pub(super) fn acquire(
     media: &dyn Media,
     root: &Path,
@@ -84,13 +84,13 @@ pub(super) fn acquire(
     Ok((lock, !left.trim().is_empty()))
 }
 
-/// Whether a process writes to the store now; as good as a look can be.
+/// Whether a process has the store open for writing, as far as can be determined.
 pub(crate) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     if media.is_remote() {
         return Ok(false);
     }
     let path = layout::lock_file(root);
-    // Opening the lock file needs the right to write; who lacks it cannot tell, and must not disturb.
+    // Opening the lock file needs write permission; without it, the writer is unknown and must not be disturbed.
     match media.lock(&path) {
         Ok(taken) => Ok(taken.is_none()),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(false),
@@ -122,7 +122,7 @@ fn holder(media: &dyn Media, path: &Path) -> String {
     }
 }
 
-/// Whether there is a process of this number. In another container it may have another one, or none.
+/// Whether a process has this id, which may differ or be absent in another container.
 fn is_running(pid: u32) -> bool {
     let pid = i32::try_from(pid)
         .ok()
@@ -156,7 +156,7 @@ mod tests {
         );
         assert!(told.ends_with("...)") && told.len() < 300, "{told}");
         assert!(told.contains(&format!("process {} on ", std::process::id())));
-        // A short command is told whole.
+        // A short command is shown in full.
         let me = Holder {
             command: "isochrony import a b".into(),
             ..me

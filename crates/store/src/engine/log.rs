@@ -1,13 +1,13 @@
-//! The redo log's bytes.
+//! Format of the redo log.
 //!
 //! ```text
 //! header   magic (8) | format u32 | length u32 | crc32c u32 of what follows | postcard `Header`
 //! base     a record whose operations create every signal as of the last checkpoint and give its length
 //! records  length u32 | crc32c u32 of length, sequence and payload | sequence u64 | payload: operations
 //! ```
-//! Everything is padded with zeros to multiples of 8. The base record has the sequence of the last commit before the
-//! log, each record after it one more. An [acknowledgement] of the last record follows it, then zeros: the file is extended
-//! ahead of its use, because a sync of overwritten blocks is cheaper than one that also has to record a new length.
+//! Everything is zero-padded to multiples of 8. The base record has the sequence of the last commit before the log,
+//! each following record one more. After the last record come its [acknowledgement] and zeros: the file is extended
+//! ahead of use, because syncing overwritten blocks is cheaper than also recording a new length.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,34 +31,32 @@ use unreadable::decode;
 
 const MAGIC: [u8; 8] = *b"ISOREDO\n";
 const RECORD_HEAD: usize = 16;
-/// The file is extended by at least and at most this much ahead.
+/// Least and most bytes by which the file is extended ahead.
 const AHEAD: (u64, u64) = (64 << 10, 4 << 20);
 
-/// What a log says of itself.
+/// Header of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// The store.
+    /// Of the store.
     pub(crate) uuid: [u8; 16],
-    /// Which log this is.
     pub(crate) generation: u64,
-    /// The boot of the system in which every record of the log was written.
+    /// Boot of the system in which all records were written.
     pub(crate) boot: String,
-    /// Lowest number that no signal ever had.
+    /// Lowest id that no signal ever had.
     pub(crate) next_signal: u64,
 }
 
-/// A log that was read: header, base operations, and where its records begin.
+/// A parsed log: header, base operations, and the offset of its records.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) header: Header,
     pub(crate) base: Vec<Op>,
-    /// Sequence of the base.
+    /// Of the base.
     pub(crate) sequence: u64,
     /// Offset of the first record after the base.
     pub(crate) records_at: usize,
 }
 
-/// Reads a log's header and base.
 pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Unreadable> {
     if bytes.get(..8) != Some(&MAGIC) {
         return Err(Unreadable::Damaged(0, "it is no redo log"));
@@ -85,7 +83,7 @@ pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Unreadable> {
     })
 }
 
-/// What a log says of itself, and where its base begins.
+/// The header, and the offset of the base.
 fn parse_header(bytes: &[u8]) -> Result<(Header, usize), (u64, &'static str)> {
     let (Some(len), Some(crc)) = (u32_at(bytes, 12), u32_at(bytes, 16)) else {
         return Err((12, "the header is cut off"));
@@ -100,7 +98,7 @@ fn parse_header(bytes: &[u8]) -> Result<(Header, usize), (u64, &'static str)> {
     Ok((header, (20 + len as usize).next_multiple_of(8)))
 }
 
-/// The records of a log from offset `at` on, which must begin one; `sequence` is the one before it.
+/// Iterator over the records of a log from offset `at`; `sequence` is that of the record before.
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
     bytes: &'a [u8],
@@ -117,12 +115,12 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// What follows the end that this iterator came to. A commit is acknowledged before the next one starts, so a good
-    /// record behind a bad one means that the bad one was good once, and so does its acknowledgement.
+    /// Classifies what follows the last readable record. A commit is acknowledged before the next one starts, so a
+    /// valid record or acknowledgement after an invalid record proves that it was once valid.
     pub(crate) fn end(&self) -> LogEnd {
         let mut at = self.at;
         while at + RECORD_HEAD <= self.bytes.len() {
-            // The sequence first: without it a checksum per offset would take quadratic time.
+            // Compare the sequence first: a checksum per offset would take quadratic time.
             let sequence = u64_at(self.bytes, at + 8).unwrap_or(0);
             let plausible = sequence > self.sequence && sequence - self.sequence < 1 << 32;
             if plausible && let Some(found) = Acknowledgement::decode(self.bytes, at) {
@@ -140,21 +138,21 @@ impl<'a> Records<'a> {
     }
 }
 
-/// What follows the last record that can be read.
+/// What follows the last readable record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LogEnd {
-    /// Nothing that was ever acknowledged.
+    /// Nothing acknowledged.
     Whole,
-    /// Records from this offset on are damaged, and whole ones follow them.
+    /// Damaged records from this offset on, followed by valid ones.
     Damaged(u64),
-    /// The last records were acknowledged and are damaged.
+    /// Damaged records that were acknowledged.
     LostCommits(LostRecords),
 }
 
-/// Records at the end of a log that were acknowledged and cannot be read any more.
+/// Acknowledged records at the end of a log that are unreadable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostRecords {
-    /// Signals that they changed; `None` if that is not known.
+    /// Signals that they changed; `None` if unknown.
     pub(crate) signals: Option<Vec<SignalId>>,
 }
 
@@ -186,7 +184,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Bytes of the record that begins here, padding included, if one does.
+/// Length of the record that begins here, including padding, if there is one.
 pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
     match u32_at(bytes, 0)? {
         0 => None,
@@ -194,7 +192,7 @@ pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Sequence, payload and end of the record at `at`, if it is whole.
+/// Sequence, payload and end of the record at `at`, if valid.
 fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let len = u32_at(bytes, at)? as usize;
     let crc = u32_at(bytes, at + 4)?;
@@ -227,31 +225,30 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     ))
 }
 
-/// Whether a writer could have recorded these operations; a log with others is damage.
+/// Whether a writer could have recorded these operations; others are damage.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn is_plausible(ops: &[Op]) -> bool {
     check(ops).is_ok()
 }
 
-/// Begins a record in `buffer`, to be filled with `count` operations by [`push`] and closed by [`finish`].
+/// Begins a record of `count` operations in `buffer`, to be filled by [`push`] and closed by [`finish`].
 pub(crate) fn begin(buffer: &mut Vec<u8>, count: usize) {
     buffer.clear();
     buffer.resize(RECORD_HEAD, 0);
     push_item(buffer, &(count as u64));
 }
 
-/// Adds an operation.
 pub(crate) fn push(buffer: &mut Vec<u8>, op: &Op) {
     push_item(buffer, op);
 }
 
 fn push_item<T: Serialize>(buffer: &mut Vec<u8>, item: &T) {
     let owned = std::mem::take(buffer);
-    // Writing to a vector cannot fail, and the types have nothing that postcard refuses.
+    // Writing to a vector cannot fail, and postcard can encode all of the types.
     *buffer = postcard::to_extend(item, owned).unwrap_or_default();
 }
 
-/// Closes the record: head and padding. `None` if it is too long to say so.
+/// Writes the head and padding. `None` if the record is too long for its length field.
 pub(crate) fn finish(buffer: &mut Vec<u8>, sequence: u64) -> Option<()> {
     let payload = buffer.get(RECORD_HEAD..)?;
     let len = u32::try_from(payload.len()).ok()?;
@@ -263,7 +260,6 @@ pub(crate) fn finish(buffer: &mut Vec<u8>, sequence: u64) -> Option<()> {
     Some(())
 }
 
-/// Header and base of a new log.
 pub(crate) fn opening_bytes<'a>(
     header: &Header,
     sequence: u64,
@@ -284,33 +280,31 @@ pub(crate) fn opening_bytes<'a>(
     Some(bytes)
 }
 
-/// The live log of a writer.
+/// A writer's open log.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) path: std::path::PathBuf,
     file: Arc<dyn MediaFile>,
-    /// Where the next record goes.
+    /// Offset of the next record.
     pub(crate) end: u64,
-    /// End of the file: zeros from the last acknowledgement to here.
+    /// Length of the file: zeros from the last acknowledgement to here.
     extended: u64,
-    /// Where the last acknowledgement ends.
+    /// End of the last acknowledgement.
     acknowledged: u64,
-    /// Whether any record follows the base.
     pub(crate) has_records: bool,
 }
 
-/// How adding a record failed.
+/// How appending a record failed.
 pub(crate) enum Failure {
-    /// Nothing of it counts; the log is as before.
+    /// The record does not count; the log is unchanged.
     Refused(StoreError),
-    /// It is unknown whether the record is durable.
+    /// The record may or may not be durable.
     Unsure(StoreError),
 }
 
 impl Log {
-    /// Writes and syncs a new log.
     pub(crate) fn create(media: &dyn Media, path: &Path, opening: &[u8]) -> Result<Self, Failure> {
-        // What an interrupted checkpoint left there.
+        // Left by an interrupted checkpoint.
         let stale = media
             .stat(path)
             .at("look at", path)
@@ -343,7 +337,7 @@ impl Log {
         })
     }
 
-    /// Goes on with a log that has no records yet.
+    /// Opens a log that has no records.
     pub(crate) fn resume(media: &dyn Media, path: &Path, end: u64) -> Result<Self, StoreError> {
         let file = media.open(path, Access::Write).at("open", path)?;
         let extended = file.len().at("look at", path)?;
@@ -357,12 +351,12 @@ impl Log {
         })
     }
 
-    /// Adds a finished record, makes it durable, and acknowledges it: it changes these signals.
+    /// Appends a finished record, syncs it, and acknowledges it. `signals`: those it changes.
     pub(crate) fn append(&mut self, record: &[u8], signals: &[SignalId]) -> Result<(), Failure> {
         let end = self.end + record.len() as u64;
         let room = end + acknowledgement::MOST_BYTES;
         if room > self.extended {
-            // What follows the log's last record must be zeros, or a reader that comes by would take it for damage.
+            // Only zeros may follow the last record; a concurrent reader would take anything else for damage.
             let ahead = (self.end / 4).clamp(AHEAD.0, AHEAD.1);
             let zeros = vec![0; (room + ahead - self.extended) as usize];
             if let Err(error) = self.file.write_at(self.extended, &zeros) {
@@ -372,7 +366,7 @@ impl Log {
             self.extended = room + ahead;
         }
         if let Err(error) = self.file.write_at(self.end, record) {
-            // Part of the record may be there. It has no valid checksum, and the next record goes over it.
+            // Part of the record may be written. It has no valid checksum, and the next record overwrites it.
             let _ = self.file.write_at(self.end, &[0; RECORD_HEAD]);
             return Err(Failure::Refused(failed(error, "write", &self.path)));
         }
@@ -386,11 +380,11 @@ impl Log {
         Ok(())
     }
 
-    /// Says behind the last record that its caller is about to be told of it. Best effort: the commit stands.
+    /// Notes after the last record that its commit succeeded. Best effort: the commit is durable.
     fn acknowledge(&mut self, sequence: u64, signals: &[SignalId]) {
         let mut bytes = Acknowledgement::encode(sequence, signals);
         let end = self.end + bytes.len() as u64;
-        // Over what the one before it left behind the record.
+        // Overwrites what the last acknowledgement left behind this one.
         let left = self.acknowledged.saturating_sub(end) as usize;
         bytes.resize(bytes.len() + left, 0);
         let _ = self.file.write_at(self.end, &bytes);
@@ -399,7 +393,6 @@ impl Log {
 }
 
 impl Failure {
-    /// The error, where it makes no difference.
     pub(crate) fn into_error(self) -> StoreError {
         match self {
             Self::Refused(error) | Self::Unsure(error) => error,

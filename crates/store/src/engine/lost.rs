@@ -1,14 +1,13 @@
-//! Tables whose files are gone.
+//! Detects lost table files.
 //!
-//! A table that never had a row has no file, so a missing file alone says nothing. What describes it does: a table's
-//! `zarr.json` is written after the file, so rows that it counts were in one. The redo log may still hold those rows,
-//! where a power cut took a table that was only published: so they are lost if no state since the log's base had as
-//! many. And a checkpoint gives every table but that of events a folder, so where the log says nothing of a signal that
-//! was ever published, a missing folder was taken away. That is how it is told in stores of earlier versions; the base of
-//! a log says how many rows there were ([`Stamps`](super::stamps::Stamps)).
+//! A table that never had a row has no file, so a missing file alone is no evidence. Its `zarr.json`, written after the
+//! file, shows how many rows the file had. If a power cut removed a table that was only published, the redo log still
+//! has the rows; so they are lost only if no state since the log's base had as many. A checkpoint gives every table
+//! except events a folder, so a missing folder of a published signal that the log does not mention was removed. This
+//! applies to stores of earlier versions; newer logs state the rows in their base ([`Stamps`](super::stamps::Stamps)).
 //!
-//! A signal that lost its gaps would show samples that nobody recorded, and a writer would store the table anew as
-//! empty. So neither reading nor writing goes on without it.
+//! A signal without its gaps would show samples that nobody recorded, and a writer would store an empty table. So
+//! reading and writing fail without it.
 
 use std::path::{Path, PathBuf};
 
@@ -20,22 +19,21 @@ use crate::error::StoreError;
 use crate::media::{Media, limits};
 use crate::state::{CORRECTIONS, EVENTS, FIT, GAPS, POINTS, RUNS, SignalState};
 
-/// A table without a file that had rows.
+/// A table without a file that may have had rows.
 #[derive(Debug)]
 pub(super) struct Missing {
     table: &'static str,
     path: PathBuf,
-    /// How many the log or its description counts, if either does.
+    /// By the log or its description, if known.
     rows: Option<u64>,
-    /// Whether the log counts them: they were in a file that was durable when it began.
+    /// The log counts the rows: they were in a durable file when it began.
     is_known: bool,
-    /// Most that any state since the log's base had.
+    /// Most rows of any state since the log's base.
     seen: u64,
 }
 
 impl Missing {
-    /// What speaks for rows in the table that should lie at `path`; `None` if nothing does. `known`: how many the log
-    /// counts.
+    /// Evidence for rows in the table at `path`; `None` if there is none. `known`: rows by the log.
     pub(super) fn look(
         media: &dyn Media,
         folder: &Path,
@@ -52,7 +50,7 @@ impl Missing {
                 seen: 0,
             }));
         }
-        // The rows of events lie with their text.
+        // Rows of events are in the file of their text.
         let own = folder.join(if table == EVENTS { TEXT_ARRAY } else { table });
         let described = own.join("zarr.json");
         let described = media
@@ -76,7 +74,7 @@ impl Missing {
         }))
     }
 
-    /// Takes in the rows of a state since the log's base.
+    /// Notes the rows of a state since the log's base.
     pub(super) fn watch(&mut self, state: &SignalState) {
         let rows = match self.table {
             GAPS => state.gaps.len(),
@@ -91,7 +89,7 @@ impl Missing {
         self.seen = self.seen.max(rows as u64);
     }
 
-    /// Whether rows are lost that nothing else holds; `untouched`: the signal lies as a checkpoint left it.
+    /// Whether its rows are in no other place; `untouched`: the log does not mention the signal.
     pub(super) fn is_lost(&self, untouched: bool) -> bool {
         match self.rows {
             Some(_) if self.is_known => true,

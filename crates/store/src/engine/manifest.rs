@@ -1,4 +1,4 @@
-//! MANIFEST: which log is live. One line of JSON and a line with its crc32c; replaced by rename, so it is always whole.
+//! MANIFEST: names the live log. A line of JSON and a line with its crc32c; replaced by rename, so always complete.
 
 use std::path::Path;
 
@@ -10,19 +10,18 @@ use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
 use crate::media::{Media, Site, limits};
 
-/// What MANIFEST says.
+/// Content of MANIFEST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Format of the whole store.
+    /// Format of the store.
     pub(crate) format: u64,
-    /// Identity of the store.
+    /// Uuid of the store.
     pub(crate) uuid: Uuid,
-    /// The live log.
+    /// Of the live log.
     pub(crate) generation: u64,
 }
 
 impl Manifest {
-    /// The bytes of the file.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut text = serde_json::to_string(&self).unwrap_or_default();
         text.push('\n');
@@ -31,7 +30,6 @@ impl Manifest {
         text.into_bytes()
     }
 
-    /// Reads the bytes of the file.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is no text")?;
         let (json, crc) = text

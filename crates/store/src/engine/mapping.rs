@@ -1,4 +1,4 @@
-//! Shards that are mapped, and which files they were mapped from.
+//! Memory-mapped shards, with the identity of their files.
 #![allow(unsafe_code)] // Mapping files and handing out views into the mappings.
 
 use std::fs::File;
@@ -13,23 +13,22 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::media::{Access, Media, MediaFile};
 
-/// A shard file, mapped as long as it can ever get, whatever its length now.
+/// A shard file, mapped at its largest possible length.
 ///
-/// Pages behind the end of the file must not be touched. `len` is a length that the file had; the engine never cuts a
-/// file below committed samples, and those are all that is handed out. Somebody else who cuts the file kills readers of
-/// what was cut (SIGBUS); no program can protect a mapping from that.
+/// Pages past the end of the file must not be touched. `len` is a length that the file had; the engine never truncates
+/// below committed samples, and only those are handed out. If another program truncates the file, readers of the
+/// missing part get SIGBUS; a mapping cannot be protected from that.
 pub(super) struct Mapping {
     raw: MmapRaw,
     pub(super) place: Place,
     pub(super) len: AtomicU64,
 }
 
-/// Which file a shard was read from. It is opened again when it is needed and was closed: mappings outlive descriptors,
-/// of which a process has few.
+/// Path and identity of a shard's file, to reopen it: mappings outlive file descriptors, which are scarce.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) path: PathBuf,
-    /// Device and number: another file may have the path by now.
+    /// Device and inode: another file may have the path now.
     identity: (u64, u64),
 }
 
@@ -41,7 +40,7 @@ impl Place {
         })
     }
 
-    /// The file once more; `None` if it is not there any more.
+    /// Reopens the file; `None` if it is no longer there.
     pub(super) fn open(&self, media: &dyn Media) -> Option<Arc<dyn MediaFile>> {
         let file = media.open(&self.path, Access::Read).ok()?;
         let found = identity(file.as_os_file()?).ok()?;
@@ -49,7 +48,7 @@ impl Place {
     }
 }
 
-/// Device and number of an open file.
+/// Device and inode of an open file.
 pub(crate) fn identity(file: &File) -> std::io::Result<(u64, u64)> {
     let found = file.metadata()?;
     Ok((found.dev(), found.ino()))
@@ -62,7 +61,7 @@ impl Owner for Mapping {
 }
 
 impl Mapping {
-    /// Maps a file as long as it can ever get; `len` is its length now.
+    /// Maps a file at its largest possible length; `len`: its current length.
     pub(super) fn new(file: &File, place: Place, whole: usize, len: u64) -> std::io::Result<Self> {
         Ok(Self {
             raw: MmapOptions::new().len(whole).map_raw_read_only(file)?,
@@ -71,8 +70,8 @@ impl Mapping {
         })
     }
 
-    /// A view of committed bytes; `None` if the file is too short for them. `file` gives the file, if it can be had, should
-    /// it have grown since.
+    /// A view of committed bytes; `None` if the file is too short. `file`: reopens the file, if possible, in case it
+    /// has grown.
     pub(super) fn view(
         self: &Arc<Self>,
         offset: u64,
@@ -81,7 +80,7 @@ impl Mapping {
     ) -> Option<Buffer> {
         let end = offset.checked_add(len as u64)?;
         if end > self.len.load(Ordering::Relaxed) {
-            // The file grew since.
+            // The file has grown.
             self.len.store(file()?.len().ok()?, Ordering::Relaxed);
             if end > self.len.load(Ordering::Relaxed) {
                 return None;
@@ -94,9 +93,9 @@ impl Mapping {
         // SAFETY: `offset + len <= raw.len()` by the test above.
         let ptr = NonNull::new(unsafe { self.raw.as_mut_ptr().add(offset) })?;
         let owner: Arc<dyn Owner> = self.clone();
-        // SAFETY: the mapping lives as long as `owner`. The file had `end` bytes at the last look, so the pages exist;
-        // they hold committed samples, which nobody writes and behind which the engine never cuts the file (see
-        // `Mapping`). All views derive from the pointer to the whole mapping, which is below `isize::MAX` bytes.
+        // SAFETY: the mapping lives as long as `owner`. The file had at least `end` bytes, so the pages exist; they
+        // hold committed samples, which nobody writes, and the engine never truncates below them (see `Mapping`). All
+        // views derive from the pointer to the whole mapping, which is below `isize::MAX` bytes.
         Some(unsafe { Buffer::from_owner(owner, ptr, len) })
     }
 }

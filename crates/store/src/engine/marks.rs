@@ -1,18 +1,18 @@
-//! Write marks: how a shard that was copied earlier than the log beside it is told from the right one.
+//! Write marks: distinguish a current shard from a copy older than the log.
 //!
-//! Samples are written in place, so an older shard has zeros where newer samples should be, and nothing else gives it away.
-//! Each committed sample in a shard is therefore proven in one of these ways:
+//! Samples are written in place, so an older copy of a shard has zeros instead of newer samples, without any other
+//! sign. So each committed sample is proved in one of these ways:
 //!
-//! - The record of the commit holds its bytes (small appends). Recovery writes them again; readers compare the last of them.
-//! - The log states the checksum of its chunk, up to the end of the signal if that cuts the chunk short (appends).
+//! - The commit record holds its bytes (small appends). Recovery rewrites them; readers compare the last ones.
+//! - The log states the checksum of its chunk, up to the signal's end (appends).
 //! - The array `crc` has the checksum of its chunk (appends before the last checkpoint).
-//! - The log states a *write mark* of its shard: fills, whatever their size, appends that end in a chunk whose checksum is not
-//!   known without reading, and gaps that end what proved samples in the last chunk.
+//! - The log states a *write mark* of its shard: for fills of any size, appends that end in a chunk whose checksum is
+//!   unknown without reading, and gaps that invalidate a proof of the last chunk.
 //!
-//! A mark names a commit. It is written into the head of the shard behind the samples of that commit, and before its record. So a
-//! file that has the mark, or that of a later commit, has the samples, and any other file is refused as a whole
-//! (`StoreError::WrongShard`). That reads and sums no sample. Marks of commits whose samples stand in the record are not
-//! synced: recovery leaves them again. At a checkpoint all are durable, and the base of the next log states them.
+//! A mark names a commit. It is written into the head of the shard after the commit's samples and before its record. So
+//! a file with that or a later mark has the samples; any other file is refused as a whole (`StoreError::WrongShard`).
+//! This needs no read of samples. Marks of commits whose samples are in the record are not synced, because recovery
+//! writes them again. A checkpoint makes all marks durable, and the base of the next log states them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::op::{Op, SignalId};
 use crate::version::ShardMark;
 
 impl Base {
-    /// The operations that state all marks, which are durable.
+    /// Operations that state all marks as durable.
     pub(crate) fn mark_ops(&self, id: SignalId) -> impl Iterator<Item = Op> + '_ {
         self.data.marks().map(move |(shard, mark)| Op::WriteMark {
             id,
@@ -43,7 +43,7 @@ impl Base {
 }
 
 impl SlotInner {
-    /// Marks the shards whose pending samples nothing else proves, for the commit with this sequence number.
+    /// Marks shards whose pending samples have no other proof, for the commit with this sequence number.
     pub(crate) fn leave_marks(
         &mut self,
         media: &dyn Media,
@@ -52,7 +52,7 @@ impl SlotInner {
         sequence: u64,
     ) -> Result<(), StoreError> {
         if handles.overwrites() {
-            // Nobody copies scratch.
+            // Scratch is never copied.
             return Ok(());
         }
         let (mut shards, must_sync) = self.unproven_changes();
@@ -96,8 +96,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Shards with fills, and the last one if its last chunk gets a gap. Also whether the commit must sync these shards although
-    /// it is small, because it ends a checksum that the log states: the mark takes its place.
+    /// Shards with fills, and the last one if its last chunk gets a gap; whether the commit must sync them although it
+    /// is small, because their mark replaces a checksum in the log.
     fn unproven_changes(&self) -> (BTreeSet<u64>, bool) {
         let mut shards = BTreeSet::new();
         let mut must_sync = false;
@@ -105,7 +105,7 @@ impl SlotInner {
             return (shards, must_sync);
         };
         if !state.meta.codec.is_empty() || self.replaced_data.is_some() {
-            // Other files take the place of these, and say so.
+            // Their files are replaced and identify themselves.
             return (shards, must_sync);
         }
         let last_chunk = first_of(committed.end, &state.meta);
@@ -140,7 +140,7 @@ impl SlotInner {
         (shards, must_sync)
     }
 
-    /// The last shard, if a bulk of samples ends in a chunk whose checksum is not known.
+    /// The last shard, if a bulk append ends in a chunk with unknown checksum.
     fn unproven_end(&self) -> Option<u64> {
         let state = self.state.as_ref()?;
         let is_cut = state.end > first_of(state.end, &state.meta);
@@ -155,7 +155,7 @@ impl SlotInner {
         Some(self.shard_of(state.end - 1)).filter(|shard| self.pending.shards.contains(shard))
     }
 
-    /// The file of a shard, if there is one that no other program wrote.
+    /// The file of a shard, if it exists and is not foreign.
     fn flat_file(
         &self,
         media: &dyn Media,
@@ -172,7 +172,7 @@ impl SlotInner {
         Ok((head.index == IndexKind::Flat).then_some(file))
     }
 
-    /// Leaves the marks again that a power cut may have taken, once a log is replayed: its samples are written.
+    /// After replay, rewrites marks that a power cut may have removed.
     pub(crate) fn renew_marks(&mut self, media: &dyn Media, root: &Path) -> Result<(), StoreError> {
         let data = self.base.data.clone();
         for (shard, mark) in data.marks() {
@@ -189,7 +189,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// A checkpoint synced all shards with marks.
+    /// Records that a checkpoint synced all marks.
     pub(crate) fn note_synced_marks(&mut self) {
         let Some(committed) = self.committed_mut() else {
             return;
@@ -207,8 +207,8 @@ impl SlotInner {
     }
 }
 
-/// Writes a mark into a flat shard unless the file lacks the mark `required`: what is missing there already must not be
-/// hidden. Gives whether it did.
+/// Writes a mark into a flat shard if its file has the mark `required`: existing losses must not be hidden. Gives
+/// whether it did.
 fn put_mark(
     file: &dyn MediaFile,
     flat: &Flat,

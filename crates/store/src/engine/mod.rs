@@ -1,14 +1,14 @@
 //! The storage engine: one writer with a redo log, any number of live readers.
 //!
-//! The protocol is `docs/design/commit_protocol.md`, its failure analysis `docs/design/failure_analysis.md`. In short:
-//! samples are written where they belong, past a signal's end or into its gaps, where nobody reads them; a *commit*
-//! then writes one record that says what is true now, and syncs the log once; a *checkpoint* brings home what only the
-//! log holds and starts a new log; *recovery* replays the log. A *reader* follows the log.
+//! Protocol: `docs/design/commit_protocol.md`; failure analysis: `docs/design/failure_analysis.md`. In short: samples
+//! are written in place, past a signal's end or into its gaps, where nobody reads them; a *commit* appends one record
+//! to the log and syncs it; a *checkpoint* moves what only the log holds into files and starts a new log; *recovery*
+//! replays the log. A *reader* follows the log.
 //!
-//! Memory is bounded: per signal in use its tables (and what the next commit holds of them), at most 64 KiB of samples
-//! awaiting a commit, checksums since the last checkpoint (bounded by the log, which is folded at 64 MiB); open shard
-//! files, an eighth of what the process may have and at most 256, for writing and for reading each, and half as many of
-//! sealed arrays; 1024 mappings, which are address space only.
+//! Memory is bounded. Per signal in use: its tables, their pending changes, at most 64 KiB of uncommitted samples, and
+//! checksums since the last checkpoint (the log is folded at 64 MiB). Open shard files: an eighth of the process limit
+//! and at most 256, for writing and for reading each, and half as many of sealed arrays. 1024 mappings, which take
+//! address space only.
 
 pub(crate) mod cached;
 pub(crate) mod candidate;
@@ -69,38 +69,36 @@ use shared::Shared;
 use slot::SlotInner;
 pub use tables::table_files;
 
-/// What an [`Engine`] may find where it is opened.
+/// What [`Engine::open`] expects at the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// A store must exist.
+    /// A store.
     Existing,
-    /// A store is created if there is none.
+    /// A store, or nothing: then one is created.
     CreateIfMissing,
-    /// There must be no store (nor anything else) yet.
+    /// Nothing: a store is created.
     CreateNew,
-    /// A store must exist. Samples whose files are gone become gaps, where they would keep it from being recovered.
+    /// A store. Samples whose files are gone become gaps if they would prevent recovery.
     GiveUpLost,
-    /// As `CreateIfMissing`; a new store gets this identity.
+    /// As `CreateIfMissing`; a new store gets this uuid.
     Backup(Uuid),
 }
 
-/// Kind of the events that say which samples were lost.
+/// Kind of the events that record lost samples.
 pub(crate) const SAMPLES_LOST: &str = "samples_lost";
 
-/// The one writer of a store. All methods may be called from several threads; writes to different signals run side by
-/// side.
+/// The only writer of a store. Thread-safe; writes to different signals run in parallel.
 #[derive(Debug)]
 pub struct Engine {
     shared: Arc<Shared>,
 }
 
 impl Engine {
-    /// Opens a store for writing on this machine's disks; recovers it if its last writer crashed.
+    /// Opens a store on this machine's disks for writing; recovers it if its last writer crashed.
     ///
     /// # Errors
     /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::Locked`],
-    /// [`StoreError::NetworkFileSystem`], [`StoreError::NewerFormat`], [`StoreError::DamagedFile`], or what the system
-    /// says.
+    /// [`StoreError::NetworkFileSystem`], [`StoreError::NewerFormat`], [`StoreError::DamagedFile`], or an I/O error.
     pub fn open(root: &Path, mode: OpenMode) -> Result<Self, StoreError> {
         Self::open_on(root, mode, crate::media::disk())
     }
@@ -115,19 +113,19 @@ impl Engine {
         Ok(Self { shared })
     }
 
-    /// The store's folder.
+    /// Folder of the store.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.shared.root
     }
 
-    /// Identity of the store.
+    /// Uuid of the store.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         self.shared.uuid
     }
 
-    /// All signals with their names in name order, pending changes included.
+    /// All signals by name, pending changes included.
     #[must_use]
     pub fn catalogue(&self) -> Vec<(SignalId, String)> {
         let names = self.shared.names.read();
@@ -144,16 +142,16 @@ impl Engine {
         names.by_name.get(name).copied()
     }
 
-    /// A number for a new signal, never given before.
+    /// An unused id for a new signal.
     #[must_use]
     pub fn new_id(&self) -> SignalId {
         SignalId(self.shared.next_id.fetch_add(1, Ordering::AcqRel))
     }
 
-    /// Committed and pending state of a signal; loaded from its tables on first use.
+    /// Committed and pending state of a signal, loaded from its tables on first use.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`], or what is wrong with its tables.
+    /// [`StoreError::SignalRemoved`], or damage of its tables.
     pub fn state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
         let slot = self.shared.existing(id)?;
         let mut slot = slot.lock();
@@ -161,24 +159,24 @@ impl Engine {
         slot.state(&*self.shared.media).cloned()
     }
 
-    /// Whether the locks of a signal can be taken, in a process that was forked off the writer.
+    /// Whether the locks of a signal can be taken, in a process forked from the writer.
     pub(crate) fn is_free(&self, id: SignalId) -> bool {
         let slots = self.shared.slots.try_read();
         let slot = slots.as_ref().ok().map(|slots| slots.get(&id).cloned());
         slot.is_some_and(|slot| slot.is_none_or(|slot| slot.is_free()))
     }
 
-    /// Sees to it that numbers below `next` are not given to new signals.
+    /// Keeps ids below `next` from being given to new signals.
     pub(crate) fn keep_ids(&self, next: u64) {
         self.shared.next_id.fetch_max(next, Ordering::AcqRel);
     }
 
-    /// Writes samples from `index` on: past the end of the signal or into a gap. They count once `Op::Valid` (and
-    /// `Op::End`) that cover them were queued and committed. One write per shard, no copy beyond 64 KiB per signal.
+    /// Writes samples from `index` on, past the end of the signal or into a gap. They count once `Op::Valid` (and
+    /// `Op::End`) covering them are committed. One write per shard; beyond 64 KiB per signal nothing is copied.
     ///
     /// # Errors
     /// [`StoreError::Occupied`] over committed samples, [`StoreError::Sealed`], [`StoreError::PartialSample`],
-    /// [`StoreError::DiskFull`] and what else the system says; the store then stays as it was.
+    /// [`StoreError::DiskFull`] and I/O errors; the store is then unchanged.
     pub fn write_samples(&self, id: SignalId, index: i64, bytes: &[u8]) -> Result<(), StoreError> {
         let shared = &*self.shared;
         shared.check("write samples")?;
@@ -206,10 +204,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds a change to the next commit; `state` shows it at once.
+    /// Adds an operation to the next commit; `state` shows it at once.
     ///
     /// # Errors
-    /// Errors of names for changes of the catalogue; [`StoreError::SignalRemoved`].
+    /// Name errors for catalogue changes; [`StoreError::SignalRemoved`].
     pub fn queue(&self, op: Op) -> Result<(), StoreError> {
         let shared = &*self.shared;
         shared.check("change a signal")?;
@@ -233,12 +231,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes all pending changes of all signals durable, all or none. Gives the sequence number of the commit (the
-    /// last one's if nothing was pending). With `publish`, other programs see it at once, else within a second.
+    /// Makes all pending changes of all signals durable, all or none. Gives the commit's sequence number, or the last
+    /// one's if nothing was pending. With `publish`, other programs see it at once, otherwise within a second.
     ///
     /// # Errors
-    /// [`StoreError::DiskFull`]: nothing was committed, everything stays pending. [`StoreError::Poisoned`] and others:
-    /// close the store and open it again.
+    /// [`StoreError::DiskFull`]: nothing was committed, everything stays pending. After [`StoreError::Poisoned`] and others
+    /// reopen the store.
     pub fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         self.shared.commit(publish)
     }
@@ -249,7 +247,7 @@ impl Engine {
         self.shared.core().sequence
     }
 
-    /// Forgets all pending changes.
+    /// Discards all pending changes.
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::Forked`].
@@ -259,41 +257,41 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings tables up to date and starts a new log. Commits do it by themselves when the log gets long.
+    /// Updates the tables and starts a new log. Commits do this by themselves when the log is long.
     ///
     /// # Errors
-    /// [`StoreError::DiskFull`] and others: the store stays as it was, with its old log.
+    /// [`StoreError::DiskFull`] and others: the store is unchanged and keeps its old log.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         self.shared.check("checkpoint")?;
         let mut core = self.shared.core();
         self.shared.checkpoint_with(&mut core)
     }
 
-    /// Brings what other programs read up to date with the last commit.
+    /// Updates the files that other programs read to the last commit.
     pub(crate) fn publish(&self) {
         let mut core = self.shared.core();
         self.shared.publish(&mut core);
     }
 
-    /// Number of the redo log.
+    /// Generation of the redo log.
     pub(crate) fn generation(&self) -> u64 {
         self.shared.core().generation
     }
 
-    /// Whether the store was recovered when it was opened: what its last writer left may be behind.
+    /// Whether opening recovered the store, so that published files may be behind.
     pub(crate) fn was_recovered(&self) -> bool {
         self.shared.recovered.load(Ordering::Acquire)
     }
 
-    /// Has the next opening recover the store: something could not be brought up to date.
+    /// Makes the next opening recover the store, because a file could not be updated.
     pub(crate) fn leave_unfinished(&self) {
         self.shared.unfinished.store(true, Ordering::Release);
     }
 
-    /// Has the checkpoint behind the next commit write all tables of a signal anew.
+    /// Makes the checkpoint after the next commit rewrite all tables of a signal.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`], or what is wrong with the tables.
+    /// [`StoreError::SignalRemoved`], or damage of the tables.
     pub(crate) fn rewrite_tables(&self, id: SignalId) -> Result<(), StoreError> {
         self.shared.check("repair")?;
         let slot = self.shared.existing(id)?;
@@ -305,14 +303,14 @@ impl Engine {
             Arc::make_mut(state).mark_unsaved();
         }
         drop(slot);
-        // Recovery accepts newer tables only of signals that the log speaks of.
+        // Recovery accepts newer tables only of signals named in the log.
         self.queue(Op::Meta { id, meta })
     }
 
-    /// Writes a signal's identity files anew.
+    /// Rewrites a signal's identity files.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`], or what the system says.
+    /// [`StoreError::SignalRemoved`], or an I/O error.
     pub(crate) fn rewrite_identity(&self, id: SignalId) -> Result<(), StoreError> {
         self.shared.check("repair")?;
         let slot = self.shared.existing(id)?;
@@ -322,20 +320,20 @@ impl Engine {
             return Ok(());
         }
         drop(slot);
-        // A checkpoint syncs the files of signals that the log speaks of.
+        // A checkpoint syncs only files of signals named in the log.
         self.queue(Op::Meta { id, meta })
     }
 
-    /// Forgets pending changes, checkpoints, and lets the next writer in. Dropping does the same, without errors.
-    /// Closing twice is fine.
+    /// Discards pending changes, checkpoints and releases the lock. Dropping does the same and ignores errors. Closing
+    /// twice is allowed.
     ///
     /// # Errors
-    /// As [`checkpoint`](Self::checkpoint). The store is closed all the same and the next opening recovers it.
+    /// As [`checkpoint`](Self::checkpoint). The store is closed anyway and the next opening recovers it.
     pub fn close(&self) -> Result<(), StoreError> {
         self.shared.close()
     }
 
-    /// File of shard `shard` of a signal's `data`.
+    /// Path of shard `shard` of a signal's `data`.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -345,7 +343,7 @@ impl Engine {
         Ok(slot.data_shard(&self.shared.root, shard))
     }
 
-    /// The signal's folder.
+    /// Folder of the signal.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -355,7 +353,7 @@ impl Engine {
         Ok(slot.folder.clone())
     }
 
-    /// Whether a signal's tables lie in no files.
+    /// Whether a signal's tables have no files.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -372,23 +370,23 @@ impl Engine {
         Ok(slot.base.has_checksums(slot.crc_rows))
     }
 
-    /// A fresh name for a file or folder under construction (for `Op::ReplaceShard`, `Op::ReplaceData`), and its path.
+    /// An unused name, and its path, for a file or folder that `Op::ReplaceShard` or `Op::ReplaceData` will name.
     #[must_use]
     pub fn new_tmp(&self) -> (String, PathBuf) {
         self.shared.new_tmp()
     }
 
-    /// Refuses what only the process may do that opened the store.
+    /// Fails in a process other than the one that opened the store.
     pub(crate) fn check_process(&self, action: &'static str) -> Result<(), StoreError> {
         self.shared.check_process(action)
     }
 
-    /// Removes the files of replacements that will not be queued.
+    /// Removes replacement files that will not be queued.
     pub(crate) fn discard_replacements<'a>(&self, names: impl Iterator<Item = &'a str>) {
         self.shared.discard_replacements(names);
     }
 
-    /// The medium that the store lies on.
+    /// Medium of the store.
     #[must_use]
     pub fn media(&self) -> &Arc<dyn Media> {
         &self.shared.media
@@ -397,7 +395,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Nobody is left to tell; the next opening recovers what closing could not finish.
+        // Errors are ignored; the next opening recovers.
         let _ = self.shared.close();
     }
 }

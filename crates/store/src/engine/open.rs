@@ -1,4 +1,4 @@
-//! Opening a store for writing: making a new one, going on with a clean one, recovering one that crashed.
+//! Opens a store for writing: creates a new one, continues a closed one, or recovers a crashed one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,6 @@ use crate::layout::zarr::{self, FORMAT};
 use crate::media::{Kind, Media, MediaLock, Refusal, Site, limits};
 use crate::op::{Op, SignalId};
 
-/// Opens a store for writing.
 pub(crate) fn open(
     root: &Path,
     mode: OpenMode,
@@ -56,7 +55,7 @@ pub(crate) fn open(
     let sequence = records.sequence;
     let rebooted = opening.header.boot != media.boot_id();
     let dirty = crashed || !ops.is_empty() || damaged.is_some() || rebooted;
-    // Where files are published one after another, those of a push that was interrupted are ahead of the log, too.
+    // Published files of an interrupted push are ahead of the log too.
     let give_up = mode == OpenMode::GiveUpLost || media.is_published();
     let told = evidence::LogContent {
         opening: &opening,
@@ -79,7 +78,7 @@ pub(crate) fn open(
     }
     let metadata = root.join("zarr.json");
     match shared.media.stat(&metadata) {
-        // Somebody's link or pipe: reading attributes refuses it, `verify` reports it and a repair moves it away.
+        // A foreign link or pipe: reading attributes fails, `verify` reports it, and a repair moves it away.
         Err(error) if Refusal::of(&error).is_some() => {}
         found => {
             if found.at("look at", &metadata)?.is_none() {
@@ -94,7 +93,7 @@ pub(crate) fn open(
     Ok(shared)
 }
 
-/// Makes the engine's folders that are empty as a rule: many ways of copying a store leave such out.
+/// Restores the engine's folders that are usually empty: many copy tools omit them.
 fn restore_folders(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     let mut made = false;
     for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
@@ -110,7 +109,7 @@ fn restore_folders(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The writer's parts, before any recovery.
+/// The writer before recovery.
 fn assemble(
     root: &Path,
     media: Arc<dyn Media>,
@@ -170,7 +169,7 @@ fn assemble(
     ))
 }
 
-/// The signals that a log's base creates.
+/// Signals that a log's base creates.
 pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
     let mut out: Vec<(SignalId, Base)> = Vec::new();
     for op in base {
@@ -183,7 +182,7 @@ pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
             out.push((*id, base));
             continue;
         }
-        // All else follows its signal.
+        // All other operations follow that of their signal.
         let last = out.last_mut().filter(|(last, _)| *last == op.signal());
         let Some((_, base)) = last else {
             continue;
@@ -203,13 +202,13 @@ pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
     out
 }
 
-/// Whether there is a store, or at least its MANIFEST.
+/// Whether a store, or at least its MANIFEST, exists.
 pub(crate) fn is_store(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     let path = layout::manifest_file(root);
     Ok(media.stat(&path).at("look at", &path)?.is_some())
 }
 
-/// Says what is at `root` instead of a store.
+/// The error that describes what is at `root` instead of a store.
 pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
     let reason = match media.stat(root) {
         Ok(None) => "nothing is there".into(),
@@ -229,7 +228,7 @@ pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
     }
 }
 
-/// The live log's bytes.
+/// Bytes of the live log.
 pub(crate) fn read_log(
     media: &dyn Media,
     root: &Path,
@@ -246,7 +245,7 @@ pub(crate) fn read_log(
         })
 }
 
-/// Whether a log belongs to the store and generation.
+/// Checks that a log belongs to the store and generation.
 pub(crate) fn check_identity(
     opening: &Opening,
     manifest: &Manifest,
@@ -273,8 +272,8 @@ fn refuse_network(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Makes an empty store. It is one from the rename of its MANIFEST on; what an interrupted creation leaves is taken over
-/// by the next. `around` is the medium of the folders above the store.
+/// Creates an empty store, which exists once its MANIFEST is renamed into place. Continues an interrupted creation.
+/// `around`: the medium of the folders above.
 fn create(
     around: &dyn Media,
     media: &dyn Media,
@@ -305,7 +304,7 @@ fn create(
     media.make_folders(root, &engine).at("create", root)?;
     let (lock, _) = lock::acquire(media, root)?;
     if is_store(media, root)? {
-        // Another process made it a moment ago.
+        // Another process has just created it.
         return Ok(());
     }
     for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
@@ -327,7 +326,7 @@ fn create(
     media
         .sync_folder(&engine, Site::NewLogFolder)
         .at("sync", &engine)?;
-    // Up to the folder that was there before; at least the store's own name, which an interrupted creation may have
+    // Up to the folder that existed before, and at least the store's own name, which an interrupted creation may have
     // made.
     let last = if above.starts_with(root) {
         root.parent()
@@ -349,7 +348,7 @@ fn create(
     media
         .sync_folder(&engine, Site::ManifestFolder)
         .at("sync", &engine)?;
-    // Best effort: opening the store writes it where it is missing. Before the lock says that nothing is left to do.
+    // Best effort: opening writes it if missing. Before the lock file says that nothing is left to do.
     let group = zarr::store_group(&uuid.to_string(), serde_json::Map::new());
     let tmp = unique(&layout::tmp_folder(root), "zarr");
     let _ = replace_file(
@@ -357,23 +356,23 @@ fn create(
         &tmp,
         &root.join("zarr.json"),
         &zarr::to_bytes(&group),
-        // An empty file after a power cut would look as if attributes were lost.
+        // An empty file after a power cut would look like lost attributes.
         Some(Site::ReplacementFile),
     );
-    // Not a crash: whoever opens the store next has nothing to recover.
+    // A clean state: the next opening needs no recovery.
     let cleared = lock.write("");
     lock.release();
     cleared.at("write", &layout::lock_file(root))
 }
 
-/// Refuses a store in the folder of another, except in that one's own `.isochrony`, where temporary ones are.
+/// Fails inside another store, except in its `.isochrony`, which holds temporary stores.
 fn refuse_inside_store(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     let mut at = root;
     while let Some(above) = at.parent() {
         if at.file_name().is_some_and(|name| name == layout::ENGINE) {
             return Ok(());
         }
-        // What cannot be looked at is no store that this process could read.
+        // An inaccessible folder is not a store that this process could read.
         if is_store(media, above).unwrap_or(false) {
             return Err(StoreError::StoreInsideStore {
                 path: root.into(),
@@ -385,7 +384,7 @@ fn refuse_inside_store(media: &dyn Media, root: &Path) -> Result<(), StoreError>
     Ok(())
 }
 
-/// The nearest folder above `path` that exists.
+/// The nearest existing folder above `path`.
 fn existing_above(media: &dyn Media, path: &Path) -> Result<PathBuf, StoreError> {
     let start = if path.as_os_str().is_empty() {
         Path::new(".")

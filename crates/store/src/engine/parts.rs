@@ -1,4 +1,4 @@
-//! Parts of a signal inside the writer: what it was at the last commit, what is not durable, what waits.
+//! Parts of the writer's state of a signal: base, dirty files, and pending samples.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,18 +10,18 @@ use super::tail::Tail;
 use crate::meta::SignalMeta;
 use crate::version::DataVersion;
 
-/// What a signal was at the last commit, without its tables.
+/// A signal at the last commit, without its tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Base {
     pub(crate) name: Arc<str>,
     pub(crate) meta: Arc<SignalMeta>,
     pub(crate) end: i64,
-    /// Of the chunk that the end cuts short, where it is known.
+    /// Checksum of the last, partial chunk, if known.
     pub(crate) tail: Option<Tail>,
     pub(crate) data: Arc<DataVersion>,
-    /// What the files of its tables are; `None` if a log of an earlier version does not say.
+    /// Stamps of its table files; `None` if a log of an earlier version does not state them.
     pub(crate) tables: Option<Stamps>,
-    /// The rows of its tables, if it is compact.
+    /// Rows of its tables, if compact.
     pub(crate) small: Option<SmallTables>,
 }
 
@@ -39,32 +39,31 @@ impl Base {
         }
     }
 
-    /// Inner chunks of `data` that are full.
+    /// Number of full inner chunks of `data`.
     pub(crate) fn full_chunks(&self) -> u64 {
         self.end.max(0).cast_unsigned() / self.meta.chunk_samples.max(1)
     }
 
-    /// Whether it has the array `crc`, of which the last checkpoint left `rows`: a compact signal gets it with its first row.
+    /// Whether it has the array `crc`, with `rows` at the last checkpoint: a compact signal gets it with its first row.
     pub(crate) fn has_checksums(&self, rows: u64) -> bool {
         self.small.is_none() || rows > 0
     }
 }
 
-/// Files and folders of a signal that may be lost in a power cut, relative to the signal's folder.
+/// Files and folders that a power cut may lose, relative to the signal's folder.
 #[derive(Debug, Default)]
 pub(crate) struct Dirty {
     pub(crate) shards: BTreeSet<u64>,
-    /// Identity files.
     pub(crate) identity: BTreeSet<&'static str>,
     pub(crate) folders: BTreeSet<PathBuf>,
-    /// Names that are durable once those folders are synced.
+    /// Names that become durable when those folders are synced.
     pub(crate) rooting: BTreeSet<PathBuf>,
     /// Folders above the signal's, as paths.
     pub(crate) parents: BTreeSet<PathBuf>,
 }
 
 impl Dirty {
-    /// Takes in what is dirty, too, or again: a part that turned out not to be durable.
+    /// Adds what is, or after a failure is again, not durable.
     pub(crate) fn add(&mut self, other: Self) {
         self.shards.extend(other.shards);
         self.identity.extend(other.identity);
@@ -73,7 +72,7 @@ impl Dirty {
         self.parents.extend(other.parents);
     }
 
-    /// Takes out the folders with new names.
+    /// Takes the folders with new names.
     pub(crate) fn take_names(&mut self) -> Self {
         Self {
             folders: std::mem::take(&mut self.folders),
@@ -87,12 +86,12 @@ impl Dirty {
 /// Samples written since the last commit.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// Bytes written. While they are few, they are among the operations.
+    /// Bytes written; while few, they are in the operations.
     pub(crate) small_bytes: usize,
-    /// They are not: their shards are synced instead.
+    /// Too many for operations: their shards are synced instead.
     pub(crate) bulk: bool,
-    /// The operation that contiguous samples may join: no gap and no replacement came since.
+    /// The operation that contiguous samples may extend, if no gap or replacement followed.
     pub(crate) last_samples: Option<usize>,
-    /// Shards written to: samples, or a write mark.
+    /// Shards with new samples or a write mark.
     pub(crate) shards: BTreeSet<u64>,
 }

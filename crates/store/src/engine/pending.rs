@@ -1,4 +1,4 @@
-//! What waits for the next commit.
+//! Changes that await the next commit.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::op::{Op, PointRow, SignalId};
 use crate::state::SignalState;
 
 impl Engine {
-    /// Adds the operations of one change of a signal to the next commit, those on stamps last: all of them or, if it fails,
-    /// none. Whoever asks for the state meanwhile gets that before the change or that behind it.
+    /// Adds the operations of one change of a signal to the next commit, stamps last: all, or none after an error.
+    /// Concurrent readers see the state before or after the change.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`], or what the system says of the files of replacements.
+    /// [`StoreError::SignalRemoved`], or an I/O error of replacement files.
     pub(crate) fn queue_change(
         &self,
         id: SignalId,
@@ -28,7 +28,7 @@ impl Engine {
         let slot = shared.existing(id)?;
         let mut slot = slot.lock();
         refuse_removed(&slot)?;
-        // What may fail comes before the first operation.
+        // Everything fallible comes before the first operation.
         slot.state(&*shared.media)?;
         for op in &ops {
             shared.prepare_replacement(&slot, op)?;
@@ -42,7 +42,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether anything waits for a commit.
+    /// Whether changes await a commit.
     #[must_use]
     pub fn has_pending(&self) -> bool {
         let shared = &*self.shared;
@@ -54,7 +54,7 @@ impl Engine {
                 .any(|slot| slot.lock().is_pending())
     }
 
-    /// Names of the signals of which changes wait for a commit, and how many samples each has more than at the last one.
+    /// Names of signals with uncommitted changes, and by how many samples each has grown since the last commit.
     #[must_use]
     pub fn pending_signals(&self) -> Vec<(String, i64)> {
         let shared = &*self.shared;
@@ -64,7 +64,7 @@ impl Engine {
         pending.collect()
     }
 
-    /// The state of a signal at the last commit; None if it was created since.
+    /// The state of a signal at the last commit; `None` if it was created since.
     pub(crate) fn committed_state(
         &self,
         id: SignalId,
@@ -75,7 +75,7 @@ impl Engine {
         Ok(committed.filter(|_| !slot.created))
     }
 
-    /// Whether changes of one signal wait for a commit.
+    /// Whether changes of one signal await a commit.
     #[must_use]
     pub fn has_pending_in(&self, id: SignalId) -> bool {
         (self.shared.slot(id)).is_some_and(|slot| slot.lock().is_pending())
@@ -83,7 +83,7 @@ impl Engine {
 }
 
 impl SlotInner {
-    /// Name of the signal and samples that wait for a commit; None if nothing does, or if the signal is removed.
+    /// Name of the signal and number of uncommitted samples; `None` if there are none, or the signal is removed.
     pub(crate) fn pending_samples(&self) -> Option<(String, i64)> {
         let state = self
             .state

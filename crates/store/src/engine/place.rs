@@ -1,7 +1,7 @@
-//! Folders of signals: from staging into place, from place to place, and out.
+//! Moves folders of signals: from staging to their names, between names, and away.
 //!
-//! Every move goes through `.isochrony/staging/<id>`, so that signals may swap names within one commit. A folder's
-//! identity file says whose it is, so recovery needs to know no more than where a signal may be.
+//! Every move goes through `.isochrony/staging/<id>`, so that signals can swap names in one commit. A folder's identity
+//! file names its signal, so recovery needs only the possible places.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crate::media::{Kind, Site, limits};
 use crate::op::SignalId;
 
 impl Shared {
-    /// Makes the folders above a signal's, as plain groups. They must be durable before anything is moved into them,
-    /// also if not all of them could be made.
+    /// Makes the folders above a signal's, as plain groups. Even after an error, those made must be durable before
+    /// anything is moved into them.
     pub(crate) fn make_parents(&self, name: &str, due: &mut Due) -> Result<(), StoreError> {
         let media = &*self.media;
         let path = layout::signal_folder(&self.root, name);
@@ -27,21 +27,21 @@ impl Shared {
         above.retain(|folder| folder.starts_with(&self.root) && *folder != self.root);
         for folder in above.into_iter().rev() {
             if media.stat(folder).at("look at", folder)?.is_some() {
-                // A writer that was killed may have made the folder, and nothing in it.
+                // A killed writer may have made only the folder.
                 self.write_group(folder);
                 continue;
             }
             media.make_folder(folder).at("create", folder)?;
-            // What is moved into a folder that is lost is lost with it, however durable it was before.
+            // A lost folder loses its content, however durable that is.
             let parent = folder.parent().unwrap_or(&self.root);
             due.folder(parent.to_path_buf(), Site::ParentFolder);
-            // A projection, like all metadata: recovery writes it again.
+            // A projection, like all metadata: recovery rewrites it.
             self.write_group(folder);
         }
         Ok(())
     }
 
-    /// Writes the metadata of a plain group, if it has none.
+    /// Writes the metadata of a plain group, if missing.
     pub(crate) fn write_group(&self, folder: &Path) {
         let path = folder.join("zarr.json");
         if matches!(self.media.stat(&path), Ok(Some(Kind::File(len))) if len > 0) {
@@ -52,7 +52,7 @@ impl Shared {
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
     }
 
-    /// Describes the groups above all signals anew where a power cut left nothing that could be read.
+    /// Rewrites unreadable metadata of the groups above signals, after a power cut.
     pub(crate) fn restore_groups(&self) {
         let mut groups = BTreeSet::new();
         for (_, slot) in self.all_slots() {
@@ -72,7 +72,7 @@ impl Shared {
             };
             match found {
                 Ok(Some(bytes)) if !is_readable(&bytes) => _ = self.media.remove_file(&path),
-                // What cannot be looked at is for `verify` to name.
+                // Left to `verify`.
                 Err(_) => continue,
                 _ => {}
             }
@@ -80,7 +80,7 @@ impl Shared {
         }
     }
 
-    /// Carries out the catalogue changes of a commit.
+    /// Moves folders for the catalogue changes of a commit.
     pub(crate) fn move_folders(
         &self,
         core: &mut Core,
@@ -107,7 +107,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Moves a signal's folder to staging.
     pub(crate) fn stage(&self, core: &mut Core, slot: &mut SlotInner) -> Result<(), StoreError> {
         let staged = layout::staged(&self.root, slot.id);
         if slot.folder == staged || !slot.exists {
@@ -145,7 +144,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Notes that no folder between the root and the signal's is known to be durable.
+    /// Marks all folders between the root and the signal's as not known to be durable.
     pub(crate) fn mark_way(&self, slot: &mut SlotInner) {
         let above = slot.folder.ancestors().skip(1);
         let above = above.take_while(|folder| folder.starts_with(&self.root));
@@ -153,7 +152,7 @@ impl Shared {
         slot.dirty.parents.extend(above);
     }
 
-    /// Removes plain groups that lost their last signal, once its move is durable. Only tidiness: failing is fine.
+    /// Removes plain groups without signals, once the moves are durable. Best effort.
     pub(crate) fn prune(&self, folder: &Path) {
         let mut at = folder;
         while at != self.root && at.starts_with(&self.root) {

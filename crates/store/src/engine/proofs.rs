@@ -1,9 +1,8 @@
-//! Whether a shard holds what was committed last.
+//! Detects shards that lack the last committed samples.
 //!
-//! Samples are appended in place, so a shard that was copied earlier than the log beside it, or that comes from an older copy,
-//! looks like the right one: it is as long as its last chunk, and zeros stand where the samples are missing. So where the
-//! last sample that a checksum covers is zero, the checksum is compared when the shard is opened. That costs nothing where
-//! it is not zero, and the reading of one chunk else.
+//! Samples are appended in place, so a shard copied earlier than the log looks valid: it has the length of its last
+//! chunk, with zeros for missing samples. So if the last sample under a checksum is zero, the checksum is compared when
+//! the shard is opened. This costs nothing if the sample is not zero, and otherwise the read of one chunk.
 
 use std::ops::Range;
 
@@ -12,24 +11,24 @@ use crate::layout::flat::Flat;
 use crate::media::MediaFile;
 use crate::state::SignalState;
 
-/// Samples of which the checksum is known; those in gaps count as zero.
+/// A range with known checksum; gap samples count as zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChecksummedRange {
     pub(crate) range: Range<i64>,
     pub(crate) crc: u32,
 }
 
-/// What is known of a signal's samples.
+/// Known checksums of a signal.
 pub(crate) struct Proofs<'a> {
     pub(super) state: &'a SignalState,
-    /// Behind the last full chunk.
+    /// After the last full chunk.
     pub(super) stretches: Vec<ChecksummedRange>,
-    /// The checksum of a full chunk.
+    /// Gives the checksum of a full chunk.
     pub(super) chunk_crc: &'a dyn Fn(u64) -> Option<u32>,
 }
 
 impl Proofs<'_> {
-    /// Stretches of a shard that hold zeros in the file which were none when they were committed.
+    /// Ranges of a shard that are zero in the file and were not when committed.
     pub(super) fn missing(
         &self,
         file: &dyn MediaFile,
@@ -63,8 +62,8 @@ impl Proofs<'_> {
         (own.start >= range.start).then_some(ChecksummedRange { range: own, crc })
     }
 
-    /// Whether samples of a stretch that begins at byte `start` of the file are zeros there, and were not. `file_end`:
-    /// where the samples that the file holds end.
+    /// Whether a range from byte `start` of the file is zero there and was not. `file_end`: end of the samples in the
+    /// file.
     fn is_missing(
         &self,
         file: &dyn MediaFile,
@@ -88,8 +87,8 @@ impl Proofs<'_> {
             return Ok(false);
         }
         if file_end < end && self.state.gaps.missing_within(file_end..end) < end - file_end {
-            // A file that ends early was cut off, and what is left of it is right; but files are made longer by zeros
-            // before they are written, so of one that ends with zeros nobody knows.
+            // What remains of a truncated file is valid. But files are extended by zeros before they are written, so
+            // one that ends with zeros is unknown.
             return Ok(true);
         }
         let mut bytes = vec![0; (end - from).cast_unsigned() as usize * size];

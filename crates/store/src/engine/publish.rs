@@ -1,4 +1,4 @@
-//! Publication: what other programs see of a commit, and the thread that does it later when a commit does not.
+//! Publication of commits to other programs, by the commit or later by a thread.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -13,12 +13,12 @@ use crate::layout::{self, zarr};
 use crate::media::{Site, limits};
 use crate::state::{CORRECTIONS, EVENTS, GAPS, Table};
 
-/// Most time between a commit and its publication, unless publishing takes longer than a tenth of it.
+/// Longest delay between a commit and its publication, unless publishing takes longer than a tenth of it.
 const LATEST: Duration = Duration::from_millis(800);
 
 impl Shared {
-    /// Writes a signal's `zarr.json` files, `data`'s last: who reads a length there finds all that belongs to it. Gives
-    /// whether all went well.
+    /// Writes a signal's `zarr.json` files, that of `data` last, so that everything belonging to a length is there when
+    /// a reader sees it. Gives whether all succeeded.
     pub(crate) fn publish_slot(&self, slot: &mut SlotInner, sequence: u64) -> bool {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -36,13 +36,13 @@ impl Shared {
             let timebase = zarr::group(serde_json::Map::new());
             done &= slot.project(media, &tmp, "timebase", &timebase);
         }
-        // Their file may be there without any event, once all of them were removed.
+        // Their file remains after all events were removed.
         let has_events = !state.events.is_empty() || slot.has_file(EVENTS);
         if slot.projected.contains_key(TEXT_ARRAY) || !is_compact && has_events {
             done &= slot.project(media, &tmp, "events", &zarr::group(serde_json::Map::new()));
         }
         if slot.gaps_unpublished {
-            // Without them a reader would take for samples what lies in gaps that the new length brings.
+            // Gaps first: without them a reader would take gaps within the new length for samples.
             if slot
                 .write_table(media, &tmp, &tables::gaps(&state), sequence)
                 .is_err()
@@ -52,14 +52,14 @@ impl Shared {
             slot.gaps_unpublished = false;
         }
         for (name, _) in tables::arrays() {
-            // Of a compact signal only the table of gaps is an array, once there are any.
+            // In a compact signal only the table of gaps can be an array.
             let has_gaps = !state.gaps.is_empty() || slot.has_file(GAPS);
             let is_array = !is_compact || (name == GAPS && has_gaps);
             if is_array && !slot.projected.contains_key(name) {
                 done &= self.project_table(slot, name, true);
             }
         }
-        // Described whenever their files are written; here for files of which a power cut took the description.
+        // Normally written with their files; here in case a power cut removed the description.
         for name in [EVENTS, TEXT_ARRAY] {
             if has_events && !is_compact && !slot.projected.contains_key(name) {
                 done &= self.project_table(slot, name, false);
@@ -70,7 +70,7 @@ impl Shared {
             done &= self.project_table(slot, CORRECTIONS, false);
         }
         if slot.base.has_checksums(slot.crc_rows) {
-            // Checksums come home with checkpoints only.
+            // Only checkpoints write checksums to the array.
             let crc = zarr::crc_array(slot.crc_rows);
             done &= slot.project(media, &tmp, "crc", &crc);
         }
@@ -85,7 +85,7 @@ impl Shared {
         done
     }
 
-    /// Describes a table as it lies on disk; one without a file only if it is an array even so.
+    /// Describes a table as it is on disk; without a file only if it is an array anyway.
     fn project_table(&self, slot: &mut SlotInner, name: &'static str, is_array: bool) -> bool {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -109,8 +109,8 @@ impl Shared {
         }
     }
 
-    /// Writes the metadata of the store itself, keeping attributes that users gave it. A file that cannot be read may hold
-    /// such: it stays as it is, and a repair says what was lost.
+    /// Writes the store's own metadata, keeping user attributes. An unreadable file may contain some, so it stays, and
+    /// a repair reports the loss.
     pub(crate) fn publish_root(&self) {
         let path = self.root.join("zarr.json");
         let Ok(found) = self.media.read(&path, limits::METADATA) else {
@@ -128,14 +128,14 @@ impl Shared {
             return;
         }
         let tmp = super::io::unique(&layout::tmp_folder(&self.root), "zarr");
-        // Synced: a power cut would take attributes with it that were durable before.
+        // Synced, or a power cut would remove attributes that were durable.
         let site = Some(Site::ReplacementFile);
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, site);
     }
 }
 
-/// Starts the thread that publishes what commits left unpublished. It holds the store only while at work, so it keeps
-/// neither store nor process alive, and nobody ever waits for it.
+/// Starts the thread that publishes commits later. It holds the store only while it works, so it keeps neither store
+/// nor process alive, and nothing waits for it.
 pub(crate) fn start(shared: &Arc<Shared>) {
     let weak: Weak<Shared> = Arc::downgrade(shared);
     let spawned = std::thread::Builder::new()
@@ -157,7 +157,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
                 let began = Instant::now();
                 if shared.check("publish").is_ok() {
                     let mut core = shared.core();
-                    // Closing may have won the race for the lock.
+                    // The store may have been closed before the lock was taken.
                     if !shared.closed.load(Ordering::Acquire) {
                         shared.publish(&mut core);
                     }
@@ -165,7 +165,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
                 pause = LATEST.max(began.elapsed() * 10);
             }
         });
-    // Without a thread, commits that publish and checkpoints still do.
+    // Without a thread, publishing commits and checkpoints still publish.
     if let Ok(thread) = spawned {
         let _ = shared.publisher.set(thread.thread().clone());
     }

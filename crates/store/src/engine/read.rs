@@ -1,4 +1,4 @@
-//! Reading samples and checksums with the writer; where a range of samples lies.
+//! Reads samples and checksums through the writer, and locates ranges of samples.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 
 impl Engine {
-    /// Bytes of samples `[start, start + count)` as they are now, which must lie in one shard and below the signal's end
-    /// (pending samples included). Zero-copy where the medium can be mapped.
+    /// Current bytes of samples `[start, start + count)`, pending ones included. They must lie in one shard and below
+    /// the signal's end. Zero-copy if the medium can be mapped.
     ///
     /// # Errors
     /// As [`read_as`](Self::read_as).
@@ -33,11 +33,11 @@ impl Engine {
         self.read_as(&*self.state(id)?, start, count)
     }
 
-    /// As [`read`](Self::read), the samples that a state of the signal shows.
+    /// As [`read`](Self::read), for the samples that a state of the signal shows.
     ///
     /// # Errors
     /// [`StoreError::SamplesReplaced`], [`StoreError::MissingSamples`], [`StoreError::WrongShard`],
-    /// [`StoreError::DamagedFile`], or what the system says.
+    /// [`StoreError::DamagedFile`], or an I/O error.
     pub fn read_as(
         &self,
         state: &SignalState,
@@ -49,7 +49,7 @@ impl Engine {
         let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
         let slot = shared.existing(state.id)?;
         refuse_removed(&slot.lock())?;
-        // Decoding takes long: several threads do it at a time.
+        // Without the lock, so that threads decode in parallel.
         let decoders = &shared.sources.decoders;
         if let Some(buffer) = decoders.read_again(state, start, count)? {
             return Ok(buffer);
@@ -72,7 +72,7 @@ impl Engine {
             let crc = slot.crcs.get(&chunk).copied();
             crc.or_else(|| stored_crc(&*shared.media, &slot.folder, chunk).ok()?)
         };
-        // What is not committed may have changed what checksums are of.
+        // Pending changes may invalidate checksums.
         let proofs = slot.ops.is_empty().then(|| Proofs {
             state: &now,
             stretches: slot.base.tail_stretch().into_iter().collect(),
@@ -99,24 +99,22 @@ impl Engine {
         Ok(shard_samples(&slot.base.meta))
     }
 
-    /// Samples need not be in the files from here on: a scratch signal keeps some in memory.
     pub(crate) fn expect_less(&self) {
         self.shared.handles.expect_less();
     }
 
-    /// Samples are overwritten where they lie from here on, also where somebody may still look at them.
     pub(crate) fn overwrite(&self) {
         self.shared.handles.overwrite();
     }
 
-    /// The open file of a flat shard that was read from lately, as a state shows it.
+    /// The open file of a recently read flat shard, as a state shows it.
     pub(crate) fn shard_file(&self, state: &SignalState, shard: u64) -> Option<Arc<dyn MediaFile>> {
         let version = state.data.file(shard);
         let media = &*self.shared.media;
         self.shared.sources.file(media, (state.id, shard, version))
     }
 
-    /// What the files of a signal's tables are as of the last checkpoint; `None` if the log does not say.
+    /// Stamps of a signal's tables at the last checkpoint; `None` if unknown to the log.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -126,15 +124,14 @@ impl Engine {
         Ok(slot.base.tables)
     }
 
-    /// The shards that are open for reading.
     pub(crate) fn sources(&self) -> &Sources {
         &self.shared.sources
     }
 
-    /// Checksum of a full chunk of `data` as of the last commit, if known.
+    /// Committed checksum of a full chunk of `data`, if known.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`], or what the system says.
+    /// [`StoreError::SignalRemoved`], or an I/O error.
     pub fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
@@ -145,13 +142,12 @@ impl Engine {
     }
 }
 
-/// A range of samples that a signal has.
 pub(super) struct Bounds {
     pub(super) start: i64,
     pub(super) count: usize,
 }
 
-/// Where it lies.
+/// Where in a shard a range lies.
 pub(super) struct ShardRange {
     pub(super) shard: u64,
     pub(super) offset: u64,
@@ -190,8 +186,8 @@ impl Bounds {
     }
 }
 
-/// The state whose files a read goes to: those of `now`, unless samples of the shard were replaced or taken away since
-/// `handle`. Sealing and unsealing change files, not samples.
+/// The state whose files a read uses: `now`, unless samples of the shard were replaced or removed since `handle`.
+/// Sealing and unsealing change only files.
 pub(super) fn shown<'a>(
     handle: &'a SignalState,
     now: &'a SignalState,
@@ -203,7 +199,7 @@ pub(super) fn shown<'a>(
     }
 }
 
-/// The error, or that the samples were replaced since `handle` if that explains it.
+/// Replaces the error by `SamplesReplaced` if that explains it.
 pub(super) fn explain(
     error: StoreError,
     handle: &SignalState,
@@ -228,27 +224,27 @@ pub(super) fn explain(
     }
 }
 
-/// How a shard is read through a cache, as a state shows it.
+/// How a state's shard is read through a cache.
 pub(super) type CachedShown<'a> = dyn Fn(&SignalState) -> Option<CachedRequest> + 'a;
 
-/// The same of all shards of a sealed array.
+/// Likewise for a sealed array.
 pub(super) type SealedShown<'a> = dyn Fn(&SignalState) -> Option<SealedCaching> + 'a;
 
-/// Where the samples of a signal may be, and what is known of them.
+/// Possible places of a signal's samples.
 pub(super) struct Files<'a> {
-    /// Folders of the array, in the order in which to try.
+    /// Folders of the array, in the order to try.
     pub(super) folders: Vec<ArrayFolder>,
-    /// A file that may hold the shard until it is put in its place.
+    /// Path of a replacement not yet in place.
     pub(super) replacement: Option<PathBuf>,
     pub(super) proofs: Option<&'a Proofs<'a>>,
-    /// How a shard is read through the cache of this host, as a state shows it.
+    /// How a shard is read through this host's cache.
     pub(super) cached: Option<&'a CachedShown<'a>>,
-    /// The same of the shards of a sealed array.
+    /// Likewise for a sealed array.
     pub(super) sealed: Option<&'a SealedShown<'a>>,
 }
 
 impl Sources {
-    /// Bytes of samples of `handle` from the files of `shown`, which are the same samples.
+    /// Bytes of samples of `handle` from the files of `shown`, which has the same samples.
     pub(super) fn read_shown(
         &self,
         media: &Arc<dyn Media>,
@@ -274,7 +270,7 @@ impl Sources {
                 match media.stat(&folder.path).at("look at", &folder.path) {
                     Ok(Some(_)) => {}
                     Ok(None) => continue,
-                    // It may be somewhere else still.
+                    // The right one may be in another folder.
                     Err(error) => {
                         unread.get_or_insert(error);
                         continue;
@@ -332,7 +328,7 @@ pub(super) fn shard_samples(meta: &crate::meta::SignalMeta) -> i64 {
     meta.shard_samples()
 }
 
-/// Checksums of chunks from the array `crc`; `None` for those that it does not have.
+/// Checksums of chunks from the array `crc`, `None` where absent.
 pub(super) fn stored_crcs(
     media: &dyn Media,
     folder: &Path,
@@ -346,7 +342,7 @@ pub(super) fn stored_crcs(
         let read = media.open(&path, crate::media::Access::Read);
         let count = read.and_then(|file| file.read_at(span.offset, &mut bytes));
         bytes[count.unwrap_or(0)..].fill(0);
-        // Zero is what a hole reads as.
+        // A hole reads as zero.
         let stored = bytes.chunks_exact(4).map(|crc| {
             let crc = u32::from_le_bytes([crc[0], crc[1], crc[2], crc[3]]);
             (crc != 0).then_some(crc)
@@ -356,7 +352,6 @@ pub(super) fn stored_crcs(
     crcs
 }
 
-/// A checksum from the array `crc`.
 pub(super) fn stored_crc(
     media: &dyn Media,
     folder: &Path,

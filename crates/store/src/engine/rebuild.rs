@@ -1,8 +1,8 @@
-//! MANIFEST anew, from the logs that are there: it says no more than which of them is live.
+//! Rebuilds MANIFEST, which names the live log, from the existing logs.
 //!
-//! As a rule there is one log. A checkpoint makes the next one whole before MANIFEST names it, and removes the old one
-//! after, so two may be left by a crash, or by a full disk that kept the flip from happening. Only the live one grows:
-//! if the older went on behind the newer's base, the flip did not happen. What is not clear is not guessed.
+//! Usually there is one log. A checkpoint completes the next one before MANIFEST names it and removes the old one
+//! afterwards, so a crash or a full disk may leave two. Only the live one grows: if the older continues past the
+//! newer's base, MANIFEST was not switched. Ambiguity is an error.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
 use crate::media::{Media, Site, limits};
 
-/// What is wrong with a store's MANIFEST; `None` if it can be read (or was written by a newer version).
+/// Damage of a store's MANIFEST; `None` if it is readable (or of a newer version).
 pub(crate) fn damage(media: &dyn Media, root: &Path) -> Result<Option<String>, StoreError> {
     match Manifest::read(media, root) {
         Ok(Some(_)) | Err(StoreError::NewerFormat { .. }) => Ok(None),
         Ok(None) if generations(media, root).is_empty() => Ok(None),
-        // One that was being created: it is no store before it has a MANIFEST.
+        // An unfinished creation: without MANIFEST it is not a store.
         Ok(None) if is_begun_only(media, root) => Ok(None),
         Ok(None) => Ok(Some("it is missing, but a redo log is there".into())),
         Err(StoreError::DamagedFile { reason, .. }) => Ok(Some(reason.into())),
@@ -29,15 +29,15 @@ pub(crate) fn damage(media: &dyn Media, root: &Path) -> Result<Option<String>, S
     }
 }
 
-/// Whether nothing but the engine's folder is there: the group is described once there is a MANIFEST.
+/// Whether only the engine's folder exists; the group's metadata is written after MANIFEST.
 fn is_begun_only(media: &dyn Media, root: &Path) -> bool {
     let names = media.list(root).unwrap_or_default();
     names.iter().all(|name| name == layout::ENGINE)
 }
 
-/// Writes MANIFEST anew if the logs leave no doubt what it said; whether it did.
+/// Rebuilds MANIFEST if the logs are unambiguous; gives whether it did.
 pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
-    // The text that says who holds the lock stays behind, so that the next writer recovers the store.
+    // Keeps the holder's text in the lock file, so that the next writer recovers the store.
     let (_lock, _) = lock::acquire(media, root)?;
     let Some(manifest) = find(media, root)? else {
         return Ok(false);
@@ -49,7 +49,7 @@ pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError
     open::is_store(media, root)
 }
 
-/// What MANIFEST must say; `None` if that is in doubt.
+/// The required content of MANIFEST; `None` if ambiguous.
 pub(crate) fn find(media: &dyn Media, root: &Path) -> Result<Option<Manifest>, StoreError> {
     let mut logs = Vec::new();
     for generation in generations(media, root) {
@@ -78,7 +78,7 @@ pub(crate) fn find(media: &dyn Media, root: &Path) -> Result<Option<Manifest>, S
     }))
 }
 
-/// A log that may be the live one.
+/// A log that may be live.
 struct Candidate {
     header: Header,
     /// Sequence before its first record, and of its last.
@@ -108,7 +108,7 @@ impl Candidate {
     }
 }
 
-/// Generations of which there is a log.
+/// Generations with a log.
 fn generations(media: &dyn Media, root: &Path) -> Vec<u64> {
     let names = media.list(&layout::engine_folder(root)).unwrap_or_default();
     let numbers = names.iter().filter_map(|name| name.strip_prefix("log."));

@@ -1,4 +1,4 @@
-//! The most recently used shards of a store, up to a number.
+//! A bounded LRU cache keyed by shard.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// A signal, the number of its shard, and which version of it.
+/// Signal, shard number, and file version.
 pub(crate) type ShardKey = (SignalId, u64, FileVersion);
 
-/// Most files of shards that one opening of a store keeps open, for reading and for writing each: a small part of what the
-/// process may have (`ulimit -n`), which also needs some for other stores, connections and workers.
+/// Limit of open shard files per open store, for reading and for writing each: a small part of the process limit
+/// (`ulimit -n`), which other stores, connections and workers share.
 pub(crate) fn open_file_limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let limit = limit.map_or(usize::MAX, |limit| {
@@ -19,7 +19,7 @@ pub(crate) fn open_file_limit() -> usize {
     (limit / 8).clamp(16, 256)
 }
 
-/// Something kept per shard, for those used last.
+/// A thread-safe LRU cache of one value per shard.
 #[derive(Debug)]
 pub(crate) struct Recent<T> {
     limit: usize,
@@ -35,7 +35,7 @@ struct Held<T> {
 }
 
 impl<T> Recent<T> {
-    /// Keeps up to `limit`.
+    /// Holds at most `limit` values.
     pub(crate) fn new(limit: usize) -> Self {
         let held = Held {
             now: 0,
@@ -56,7 +56,7 @@ impl<T> Recent<T> {
         Some(item.clone())
     }
 
-    /// Keeps `item`; the one used longest ago goes if there are too many.
+    /// Inserts `item`, evicting the least recently used one if full.
     pub(crate) fn put(&self, key: ShardKey, item: &Arc<T>) {
         let mut held = self.lock();
         if held.by_key.len() >= self.limit {
@@ -69,17 +69,15 @@ impl<T> Recent<T> {
         held.by_key.insert(key, (now, item.clone()));
     }
 
-    /// Lets go of one shard.
     pub(crate) fn remove(&self, key: ShardKey) {
         self.lock().by_key.remove(&key);
     }
 
-    /// Lets go of all shards.
     pub(crate) fn clear(&self) {
         self.lock().by_key.clear();
     }
 
-    /// Lets go of a signal's shards: their files were replaced or moved.
+    /// Removes a signal's shards after their files were replaced or moved.
     pub(crate) fn forget(&self, id: SignalId) {
         self.lock().by_key.retain(|(signal, ..), _| *signal != id);
     }

@@ -1,7 +1,7 @@
-//! Replacements of shards and arrays: files in `tmp/` that take the place of others with a commit.
+//! Replacements of shards and arrays by files in `tmp/`, as part of a commit.
 //!
-//! Whoever queues one gets its files stamped with what they are, so that no reader takes them for what they replace. And
-//! samples that were committed once and lie in a gap now are never overwritten: readers of earlier states show them.
+//! Queuing a replacement stamps its files with their identity, so that readers never confuse old and new. Samples that
+//! were committed and are now in a gap are never overwritten in place: readers of earlier states still show them.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl Shared {
         slot.queue(&*self.media, op)
     }
 
-    /// What has to be done before a replacement is queued; nothing for other operations.
+    /// Prepares a replacement before it is queued; does nothing for other operations.
     pub(super) fn prepare_replacement(&self, slot: &SlotInner, op: &Op) -> Result<(), StoreError> {
         match op {
             Op::ReplaceShard { shard, tmp, .. } => {
@@ -32,7 +32,7 @@ impl Shared {
                 self.forget_files(slot);
             }
             Op::ReplaceData { tmp, codec, .. } => {
-                // What is compressed has no room for a stamp: who wrote it left one.
+                // Compressed files were stamped by their writer.
                 if codec.is_empty() {
                     self.stamp_array(slot, tmp)?;
                 }
@@ -62,7 +62,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes a flat shard say that it is the one of the replacement `tmp`.
+    /// Writes the identity of the replacement `tmp` into a flat shard.
     fn stamp(
         &self,
         slot: &SlotInner,
@@ -88,9 +88,9 @@ impl Shared {
         file.write_at(at, &header.encode()).at("write", path)
     }
 
-    /// Copies the shards that `len` bytes from sample `index` on go to, if they would overwrite samples that lie in a gap now
-    /// and may still be shown by somebody. The copies take the place of the shards with the next commit, unless they are
-    /// [taken back](Self::take_back_copies).
+    /// Copies the shards written by `len` bytes from sample `index` on, if that would overwrite gap samples that
+    /// earlier readers may show. The copies replace the shards with the next commit, unless they are [taken
+    /// back](Self::take_back_copies).
     pub(super) fn copy_before_overwrite(
         &self,
         slot: &mut SlotInner,
@@ -99,7 +99,7 @@ impl Shared {
     ) -> Result<Option<ShardCopies>, StoreError> {
         let media = &*self.media;
         if index >= slot.state(media)?.end {
-            // Behind the end nobody ever showed a sample.
+            // No reader showed samples past the end.
             return Ok(None);
         }
         let flat = slot.flat();
@@ -123,7 +123,7 @@ impl Shared {
             names: Vec::new(),
             before: slot.pending_changes(),
         };
-        // All are made before one is queued, so that a full disk changes nothing.
+        // Make all before queuing one, so that a full disk changes nothing.
         let copied = shards.iter().try_for_each(|(shard, old)| {
             let (tmp, path) = self.new_tmp();
             copies.names.push(tmp.clone());
@@ -144,7 +144,7 @@ impl Shared {
         Ok(Some(copies))
     }
 
-    /// Makes the signal what it was before copies of its shards were queued.
+    /// Undoes the queuing of copies.
     pub(super) fn take_back_copies(&self, slot: &mut SlotInner, copies: ShardCopies) {
         slot.restore(copies.before);
         self.forget_files(slot);
@@ -152,10 +152,10 @@ impl Shared {
     }
 }
 
-/// Copies of shards that wait for a commit.
+/// Copies of shards that await a commit.
 #[derive(Debug)]
 pub(super) struct ShardCopies {
-    /// Their names in `tmp/`.
+    /// Names in `tmp/`.
     names: Vec<String>,
     before: PendingChanges,
 }

@@ -1,4 +1,4 @@
-//! Writing samples into shards.
+//! Writes samples into shards.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,9 +27,9 @@ pub(crate) struct OpenShard {
 #[derive(Debug)]
 pub(crate) struct Handles {
     open: Recent<OpenShard>,
-    /// Whether samples need not be in the files: those of a scratch signal may lie in memory.
+    /// Files may lack samples: scratch samples may be in memory.
     elsewhere: AtomicBool,
-    /// Whether samples that somebody may still look at are overwritten: those of a scratch signal.
+    /// Samples may be overwritten in place while they are read: scratch only.
     overwrites: AtomicBool,
 }
 
@@ -49,25 +49,22 @@ impl Handles {
         self.open.forget(id);
     }
 
-    /// From here on no file is expected to hold all samples.
     pub(crate) fn expect_less(&self) {
         self.elsewhere.store(true, Ordering::Relaxed);
     }
 
-    /// From here on samples are overwritten where they lie.
     pub(crate) fn overwrite(&self) {
         self.overwrites.store(true, Ordering::Relaxed);
     }
 
-    /// Whether they are.
     pub(crate) fn overwrites(&self) -> bool {
         self.overwrites.load(Ordering::Relaxed)
     }
 }
 
 impl SlotInner {
-    /// Opens a shard of `data` for writing, making it if it is missing. `repair` replaces an index that is no index: the
-    /// file was made in the log's time, and a power cut tore it. One that lacks committed samples is refused.
+    /// Opens or creates a shard of `data` for writing. `repair` replaces an invalid index, torn by a power cut in a
+    /// file created since the log began. Fails for a shard that lacks committed samples.
     pub(crate) fn open_shard(
         &mut self,
         media: &dyn Media,
@@ -101,7 +98,7 @@ impl SlotInner {
                     _ => {}
                 }
                 let kind = head.index;
-                // While a log is replayed, marks that were not durable may be missing.
+                // During replay, marks that were not durable may be missing.
                 if let Some(mark) = mark
                     && self.held.is_none()
                     && kind == IndexKind::Flat
@@ -114,8 +111,8 @@ impl SlotInner {
                     self.check_shard(media, &path, shard, have)?;
                 }
                 match kind {
-                    // Also if it looks right: a failed sync may have left it in the page cache alone. Marks stay: the file
-                    // may have those of later commits, and what it lacks is written once all is replayed.
+                    // Even a valid index: after a failed sync it may be only in the page cache. Marks stay: the file
+                    // may have those of later commits, and replay writes missing samples.
                     IndexKind::Flat | IndexKind::Damaged if repair => {
                         file.write_at(0, &flat.head(&header)).at("write", &path)?;
                     }
@@ -138,9 +135,9 @@ impl SlotInner {
                 self.subfolder(media, &shards)?;
                 self.dirty.folders.insert(shards);
                 let file = media.open(&path, Access::CreateNew).at("create", &path)?;
-                // It held nothing but gaps, so that the mark is true of a new one, too.
+                // It held only gaps, so the mark applies to a new file too.
                 if let Err(error) = file.write_at(0, &flat.marked_head(&header, mark)) {
-                    // A shard without an index would be taken for damage.
+                    // A shard without an index would look damaged.
                     let _ = media.remove_file(&path);
                     return Err(failed(error, "write", &path));
                 }
@@ -185,8 +182,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Extends shard files to the last inner chunk that the signal's length needs: a reader of the array asks for every
-    /// chunk that the index names, also for those in a gap. Shards that lie in gaps as a whole have no file.
+    /// Extends shard files to the last inner chunk within the signal's length, because array readers request every
+    /// chunk in the index, even in gaps. Shards entirely in gaps have no file.
     pub(crate) fn cover(
         &mut self,
         media: &dyn Media,
@@ -206,7 +203,7 @@ impl SlotInner {
                 continue;
             }
             let open = match self.open_shard(media, handles, root, shard, false) {
-                // Each read of it says so; the others must not wait for that.
+                // Reads of it fail anyway; the others must not wait.
                 Err(StoreError::WrongShard { .. }) => continue,
                 other => other?,
             };
@@ -240,12 +237,12 @@ impl SlotInner {
         self.cover(media, handles, root, shards, end)
     }
 
-    /// The shard that holds sample `index`.
+    /// Shard of sample `index`.
     pub(crate) fn shard_of(&self, index: i64) -> u64 {
         byte_of(index, self.base.meta.format.size()) / self.flat().shard_bytes()
     }
 
-    /// Notes written samples for the next commit: their bytes if they are few, else their shards; and checksums.
+    /// Records written samples for the next commit: their bytes if few, else their shards; and checksums.
     pub(crate) fn note_written(&mut self, index: i64, bytes: &[u8]) {
         let sample_bytes = self.base.meta.format.size();
         self.sums
@@ -256,7 +253,7 @@ impl SlotInner {
             self.sync_in_place();
             return;
         }
-        // Samples keep their place among the other operations: recovery leaves out what a later gap took away.
+        // Keep the order with other operations: recovery drops samples that a later gap removed.
         let last = pending.last_samples.and_then(|at| self.ops.get_mut(at));
         if let Some(Op::Samples {
             index: first,
@@ -276,7 +273,7 @@ impl SlotInner {
         });
     }
 
-    /// The next commit syncs the samples that wait for it where they lie; its record does not hold them.
+    /// Makes the next commit sync pending samples in place instead of recording them.
     pub(crate) fn sync_in_place(&mut self) {
         if !self.pending.bulk {
             self.ops.retain(|op| !matches!(op, Op::Samples { .. }));
@@ -285,7 +282,7 @@ impl SlotInner {
         self.pending.last_samples = None;
     }
 
-    /// Computes the checksums of chunks that became full or changed, so that the next commit can tell them.
+    /// Computes checksums of full or changed chunks for the next commit.
     pub(crate) fn settle_checksums(
         &mut self,
         media: &dyn Media,
@@ -298,7 +295,7 @@ impl SlotInner {
         let flat = self.flat();
         let sample_bytes = state.meta.format.size();
         let chunk_samples = state.meta.chunk_samples.max(1) as i64;
-        // Written, but not made valid: what lies in gaps counts as zero.
+        // Written but not valid: gap samples count as zero.
         let in_gaps = |&&chunk: &&u64| {
             let first = (chunk as i64).saturating_mul(chunk_samples);
             let within = first..first.saturating_add(chunk_samples);
@@ -307,7 +304,7 @@ impl SlotInner {
         let recheck = self.sums.ready.keys().filter(in_gaps).copied();
         self.sums.recheck.extend(recheck.collect::<Vec<_>>());
         if !state.meta.codec.is_empty() {
-            // What is compressed is not to be read here; unsealing brings the files that can be.
+            // Compressed files are not read here; unsealing supplies readable ones.
             return Ok(());
         }
         let full = (state.end / chunk_samples).max(0).cast_unsigned();
@@ -320,7 +317,7 @@ impl SlotInner {
                 let path = self.data_shard(root, span.shard);
                 match media.open(&path, Access::Read) {
                     Ok(file) => _ = file.read_at(span.offset, &mut buffer).at("read", &path)?,
-                    // A shard that lies in a gap as a whole.
+                    // A shard entirely in a gap.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     Err(error) => return Err(failed(error, "open", &path)),
                 }
@@ -334,7 +331,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Refuses to write over committed samples, into sealed signals, or parts of samples.
+    /// Fails for committed samples, sealed signals, and parts of samples.
     pub(crate) fn check_writable(
         &mut self,
         media: &dyn Media,
@@ -358,7 +355,7 @@ impl SlotInner {
             });
         }
         let count = (bytes.len() / format.size()) as i64;
-        // The end in bytes must be a file offset, too.
+        // The end in bytes must also be a valid file offset.
         let longest = i64::MAX / (2 * format.size() as i64);
         let end = index.checked_add(count).filter(|end| *end <= longest);
         let Some(end) = end.filter(|_| index >= 0) else {

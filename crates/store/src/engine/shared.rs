@@ -1,7 +1,7 @@
-//! What the writer's parts share: the store's place, its signals, its log.
+//! State that all parts of the writer share: the store's folder, its signals, its log.
 //!
-//! Locks are taken in this order, each held briefly but for `core` and slots during a commit: `core`, `names`, a slot
-//! (several in the order of their ids), `active` and the caches.
+//! Lock order: `core`, `names`, a slot (several by id), `active` and the caches. Only `core` and slots are held for
+//! long, during a commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::media::{Media, MediaLock, Volume};
 use crate::names::check_name;
 use crate::op::{Op, SignalId};
 
-/// Names of signals, pending changes included.
+/// Names of signals, with pending changes.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) by_name: BTreeMap<String, SignalId>,
@@ -41,7 +41,7 @@ impl Names {
         Some(name)
     }
 
-    /// Refuses a name that is taken, no name, or inside another signal (or around one).
+    /// Fails for a name that is taken, invalid, or nested with another signal's.
     pub(crate) fn check_free(&self, name: &str) -> Result<(), StoreError> {
         check_name(name)?;
         if self.by_name.contains_key(name) {
@@ -69,34 +69,34 @@ impl Names {
     }
 }
 
-/// A pending change of the catalogue, and the name that it took away.
+/// A pending change of the catalogue, and the name that it removed.
 #[derive(Debug)]
 pub(crate) struct Structural {
     pub(crate) op: Op,
     pub(crate) old_name: Option<String>,
 }
 
-/// What only one thread at a time may touch: the log and all that goes with commits.
+/// State of the log and of commits, used by one thread at a time.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) log: Log,
     pub(crate) generation: u64,
     pub(crate) sequence: u64,
     pub(crate) structural: Vec<Structural>,
-    /// The record under construction, kept for its memory.
+    /// Buffer of the record under construction.
     pub(crate) record: Vec<u8>,
-    /// Signals that changed since the last checkpoint.
+    /// Signals changed since the last checkpoint.
     pub(crate) dirty: BTreeSet<SignalId>,
-    /// Signals whose `zarr.json` is behind.
+    /// Signals with an outdated `zarr.json`.
     pub(crate) unpublished: BTreeSet<SignalId>,
-    /// Folders and files to remove once no log speaks of them.
+    /// Folders and files to remove once no log names them.
     pub(crate) trash: Vec<PathBuf>,
-    /// Folders that signals were moved out of, to remove if nothing else is in them.
+    /// Folders that signals were moved out of, to remove if empty.
     pub(crate) emptied: BTreeSet<PathBuf>,
-    /// Folders, not of a signal, to sync at the next checkpoint.
+    /// Folders outside signals to sync at the next checkpoint.
     pub(crate) folders: BTreeSet<PathBuf>,
     pub(crate) lock: Box<dyn MediaLock>,
-    /// A file that keeps room for the new log of the next checkpoint, which removes it.
+    /// A file that reserves space for the new log until the next checkpoint.
     pub(crate) reserve: Option<PathBuf>,
 }
 
@@ -104,25 +104,24 @@ pub(crate) struct Core {
 pub(crate) struct Shared {
     pub(crate) root: PathBuf,
     pub(crate) media: Arc<dyn Media>,
-    /// The volume under the store, to sync as a whole where that is cheaper.
+    /// The store's volume, to sync as a whole if cheaper.
     pub(crate) volume: Option<Box<dyn Volume>>,
     pub(crate) uuid: Uuid,
     pub(crate) owner: u32,
     pub(crate) slots: RwLock<HashMap<SignalId, Arc<Slot>>>,
     pub(crate) names: RwLock<Names>,
     pub(crate) core: Mutex<Core>,
-    /// Signals with pending changes.
     pub(crate) active: Mutex<BTreeSet<SignalId>>,
     pub(crate) next_id: AtomicU64,
     pub(crate) handles: Handles,
     pub(crate) sources: Sources,
     poison: Mutex<Option<String>>,
     pub(crate) closed: AtomicBool,
-    /// The thread that publishes: closing wakes it, so that it ends.
+    /// The publishing thread; closing wakes it to end.
     pub(crate) publisher: OnceLock<Thread>,
-    /// Whether opening the store recovered it.
+    /// Whether opening recovered the store.
     pub(crate) recovered: AtomicBool,
-    /// Whether closing leaves something for the next opening to bring up to date, as if the writer had been killed.
+    /// Closing leaves work to the next opening, as if the writer had been killed.
     pub(crate) unfinished: AtomicBool,
 }
 
@@ -159,7 +158,7 @@ impl Shared {
         }
     }
 
-    /// Refuses to do anything that a closed, forked or poisoned writer must not do.
+    /// Fails for a closed, forked or poisoned writer.
     pub(crate) fn check(&self, action: &'static str) -> Result<(), StoreError> {
         self.check_process(action)?;
         if self.closed.load(Ordering::Acquire) {
@@ -179,7 +178,7 @@ impl Shared {
         }
     }
 
-    /// Refuses what only the process may do that opened the store.
+    /// Fails in a process other than the one that opened the store.
     pub(crate) fn check_process(&self, action: &'static str) -> Result<(), StoreError> {
         if self.owner == std::process::id() {
             return Ok(());
@@ -191,7 +190,7 @@ impl Shared {
         })
     }
 
-    /// Takes note that it is unknown what is on disk.
+    /// Records that the state on disk is unknown.
     pub(crate) fn poison(&self, error: &StoreError) {
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
         poison.get_or_insert_with(|| error.to_string());
@@ -202,7 +201,7 @@ impl Shared {
         poison.is_some()
     }
 
-    /// The error of a failed log write, which poisons where it must.
+    /// The error of a failed log write; poisons if needed.
     pub(crate) fn log_failure(&self, failure: Failure) -> StoreError {
         match failure {
             Failure::Refused(error) => error,
@@ -213,12 +212,12 @@ impl Shared {
         }
     }
 
-    /// Poisons if `result` is an error: for syncs, and for steps after the commit point.
+    /// Poisons on any error: for syncs, and for steps after the commit point.
     pub(crate) fn must<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         result.inspect_err(|error| self.poison(error))
     }
 
-    /// Poisons if a sync failed. Whatever else fails before the commit point changes nothing that counts.
+    /// Poisons if a sync failed. Other failures before the commit point are harmless.
     pub(crate) fn poison_if_sync(&self, error: &StoreError) {
         if matches!(
             error,
@@ -237,7 +236,7 @@ impl Shared {
         slots.get(&id).cloned()
     }
 
-    /// The signal, or an error that names it as best it can.
+    /// The signal, or an error that names it as well as possible.
     pub(crate) fn existing(&self, id: SignalId) -> Result<Arc<Slot>, StoreError> {
         self.slot(id).ok_or_else(|| StoreError::SignalRemoved {
             name: format!("#{}", id.0),

@@ -1,4 +1,4 @@
-//! One signal inside the writer: its committed and pending state, and what is not durable yet.
+//! The writer's state of one signal: committed, pending and not yet durable.
 
 pub(super) mod held;
 mod names;
@@ -24,7 +24,7 @@ use crate::version::DataVersion;
 
 pub(crate) use super::parts::{Base, Dirty, Pending};
 
-/// Samples of a signal up to this many bytes travel inside the commit's record; more are synced where they lie.
+/// Up to this many bytes per signal travel inside the commit record; more are synced in place.
 pub(crate) const SMALL_BYTES: usize = 64 << 10;
 
 /// A signal's part of the engine.
@@ -36,42 +36,39 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 pub(crate) struct SlotInner {
     pub(crate) id: SignalId,
-    /// Where its files lie.
     pub(crate) folder: PathBuf,
-    /// Whether the folder exists.
     pub(crate) exists: bool,
-    /// Not committed yet.
+    /// Not yet committed.
     pub(crate) created: bool,
-    /// A removal is pending or done.
+    /// A removal is pending or committed.
     pub(crate) removed: bool,
     pub(crate) base: Base,
-    /// The latest state, pending changes included.
+    /// With pending changes.
     pub(super) state: Option<Arc<SignalState>>,
-    /// The state at the last commit, while changes are pending.
+    /// As of the last commit, while changes are pending.
     pub(super) committed: Option<Arc<SignalState>>,
     pub(crate) ops: Vec<Op>,
     pub(crate) pending: Pending,
     pub(crate) sums: Checksums,
-    /// Committed checksums that the array `crc` lacks.
+    /// Committed checksums missing from the array `crc`.
     pub(crate) crcs: BTreeMap<u64, u32>,
-    /// Rows of the array `crc` as of the last checkpoint.
+    /// Rows of the array `crc` at the last checkpoint.
     pub(crate) crc_rows: u64,
     pub(crate) dirty: Dirty,
-    /// Names inside the signal's folder that this writer knows to be durable.
+    /// Paths in the signal's folder that are known to be durable.
     rooted: BTreeSet<PathBuf>,
-    /// Pending replacements of shards, by the name of the new file in `tmp/`.
+    /// Pending replacements of shards: names of the new files in `tmp/`.
     pub(crate) replaced: BTreeMap<u64, String>,
-    /// Pending replacement of the array.
     pub(crate) replaced_data: Option<String>,
-    /// Checksum of each `zarr.json` as last written, so that none is written twice.
+    /// Checksum of each `zarr.json` as last written, to skip identical writes.
     pub(crate) projected: BTreeMap<String, u32>,
-    /// Whether the table of gaps on disk lacks some of the committed ones.
+    /// The table of gaps on disk lacks committed gaps.
     pub(crate) gaps_unpublished: bool,
-    /// What need not be in files, while the log is replayed; else the state says that.
+    /// During replay: what files need not hold. Afterwards the state says that.
     pub(crate) held: Option<held::Held>,
 }
 
-/// Changes of a signal that wait for the commit, as of some moment.
+/// Snapshot of the changes that await a commit.
 #[derive(Debug)]
 pub(crate) struct PendingChanges {
     state: Option<Arc<SignalState>>,
@@ -111,7 +108,7 @@ impl Slot {
         }
     }
 
-    /// A signal that exists nowhere yet; its folder is made when it is first needed.
+    /// A new signal. Its folder is made when first needed.
     pub(crate) fn created(root: &Path, id: SignalId, name: &str, meta: &SignalMeta) -> Self {
         let base = Base::new(name, meta);
         let mut slot = Self::new(id, layout::staged(root, id), base);
@@ -122,9 +119,9 @@ impl Slot {
         slot
     }
 
-    /// Whether the lock can be taken in a forked process, where one that another thread held at the fork stays locked.
+    /// Whether the lock can be taken in a forked process: a lock that another thread held at the fork stays locked.
     pub(crate) fn is_free(&self) -> bool {
-        /// Threads of this process hold it for less: it may only read, since a forked process commits nothing.
+        /// Longer than threads of this process hold it: a forked process only reads.
         const PATIENCE: Duration = Duration::from_millis(100);
         let began = Instant::now();
         while matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock)) {
@@ -136,7 +133,7 @@ impl Slot {
         true
     }
 
-    /// A panic while the lock was held leaves nothing half done that is not pending; the store's own checks follow.
+    /// Ignores poisoning: a panic can only leave pending changes incomplete, and the store checks those.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SlotInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,16 +157,16 @@ impl SlotInner {
         }
     }
 
-    /// Which bytes the samples are, pending changes included.
+    /// Data version with pending changes.
     pub(crate) fn data_version(&self) -> &DataVersion {
         match &self.state {
-            // While a log is replayed, the state is not that of the moment.
+            // During replay the state is not current.
             Some(state) if self.held.is_none() => &state.data,
             _ => &self.base.data,
         }
     }
 
-    /// What the file of a shard of `data` says of itself, pending changes included.
+    /// Expected header of a shard of `data`, with pending changes.
     pub(crate) fn shard_header(&self, shard: u64) -> ShardHeader {
         ShardHeader {
             signal: self.id.0,
@@ -178,7 +175,7 @@ impl SlotInner {
         }
     }
 
-    /// The state at the last commit, loaded if need be.
+    /// The state at the last commit, loaded on first use.
     pub(crate) fn committed_state(
         &mut self,
         media: &dyn Media,
@@ -187,14 +184,14 @@ impl SlotInner {
         Ok(self.committed_mut().cloned())
     }
 
-    /// Forgets the state's tables, which nothing changed, for their memory.
+    /// Drops unchanged tables to free memory.
     pub(crate) fn unload(&mut self) {
         if self.committed.is_none() && self.ops.is_empty() {
             self.state = None;
         }
     }
 
-    /// Puts a state in place that recovery made.
+    /// Sets the state that recovery computed.
     pub(crate) fn set_state(&mut self, state: SignalState) {
         self.base.end = state.end;
         self.base.meta = state.meta.clone();
@@ -204,17 +201,17 @@ impl SlotInner {
         self.committed = None;
     }
 
-    /// The state at the last commit; `None` if it was never loaded, so that nothing can have changed.
+    /// The state at the last commit; `None` if it was never loaded, so nothing can have changed.
     pub(crate) fn committed_mut(&mut self) -> Option<&mut Arc<SignalState>> {
         self.committed.as_mut().or(self.state.as_mut())
     }
 
-    /// The name with pending changes.
+    /// With pending changes.
     pub(crate) fn latest_name(&self) -> Option<String> {
         self.state.as_ref().map(|state| state.name.to_string())
     }
 
-    /// Whether anything waits for a commit.
+    /// Whether changes await a commit.
     pub(crate) fn is_pending(&self) -> bool {
         self.removed
             || self.created
@@ -223,12 +220,12 @@ impl SlotInner {
             || !self.pending.shards.is_empty()
     }
 
-    /// Whether it was created and removed again since the last commit: no file of it matters.
+    /// Created and removed since the last commit, so its files do not matter.
     pub(crate) fn is_stillborn(&self) -> bool {
         self.created && self.removed
     }
 
-    /// Adds a change to the next commit.
+    /// Adds an operation to the next commit.
     pub(crate) fn queue(&mut self, media: &dyn Media, op: Op) -> Result<(), StoreError> {
         self.state(media)?;
         self.note(&op);
@@ -236,7 +233,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Adds the exchange of a shard for a copy of it, whose checksums are the same.
+    /// Queues the replacement of a shard by a copy with equal checksums.
     pub(crate) fn queue_copy(
         &mut self,
         media: &dyn Media,
@@ -266,7 +263,7 @@ impl SlotInner {
         self.pending.last_samples = None;
     }
 
-    /// What waits for the commit, without samples: to go back to should the next change fail in the middle.
+    /// Snapshot of the pending changes, without samples, to restore if the next change fails halfway.
     pub(crate) fn pending_changes(&self) -> PendingChanges {
         PendingChanges {
             state: self.state.clone(),
@@ -277,7 +274,7 @@ impl SlotInner {
         }
     }
 
-    /// Forgets what was queued since.
+    /// Discards changes made since the snapshot.
     pub(crate) fn restore(&mut self, before: PendingChanges) {
         self.state = before.state;
         self.committed = before.committed;
@@ -286,7 +283,7 @@ impl SlotInner {
         self.replaced = before.replaced;
     }
 
-    /// Shows a change that the commit knows of already (those of the catalogue come before all others).
+    /// Applies an operation that the commit contains already (catalogue changes precede all others).
     pub(crate) fn show(&mut self, media: &dyn Media, op: &Op) -> Result<(), StoreError> {
         self.state(media)?;
         let Some(state) = &mut self.state else {
@@ -299,7 +296,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// What a change means for the checksums of chunks.
+    /// Updates the checksums of chunks for an operation.
     fn note(&mut self, op: &Op) {
         let Some(state) = &self.state else { return };
         let chunk_samples = state.meta.chunk_samples.max(1) as i64;
@@ -330,7 +327,7 @@ impl SlotInner {
         }
     }
 
-    /// The checksum that goes with a commit of pending samples that do not stand in its record.
+    /// The tail checksum for a commit whose pending samples are not in its record.
     pub(crate) fn pending_tail(&self) -> Option<Tail> {
         if !self.pending.bulk {
             return None;
@@ -345,14 +342,12 @@ impl SlotInner {
         })
     }
 
-    /// The operation that says it.
     pub(crate) fn pending_tail_op(&self) -> Option<Op> {
         let (tail, state) = (self.pending_tail()?, self.state.as_ref()?);
         Some(tail.op(self.id, &state.meta))
     }
 
-    /// Checksums of chunks that the next commit makes full. Others may be finished, too: by an append that goes on, or
-    /// that failed.
+    /// Checksums of chunks that the next commit completes. Continued or failed appends may have completed others.
     pub(crate) fn pending_sums(&self) -> impl Iterator<Item = (u64, u32)> {
         let full = self.state.as_ref().map_or(0, |state| {
             state.end.max(0).cast_unsigned() / state.meta.chunk_samples.max(1)
@@ -360,7 +355,7 @@ impl SlotInner {
         (self.sums.ready.range(..full)).map(|(&chunk, &crc)| (chunk, crc))
     }
 
-    /// The commit of all pending changes is durable.
+    /// Moves pending changes to the committed state after a durable commit.
     pub(crate) fn committed(&mut self) {
         let tail = self.pending_tail();
         let sums: Vec<(u64, u32)> = self.pending_sums().collect();
@@ -393,7 +388,7 @@ impl SlotInner {
         self.created = false;
     }
 
-    /// Whether pending changes touched the gaps. A false alarm costs a table written in vain.
+    /// Whether pending changes may have touched the gaps. A false positive only writes a table needlessly.
     fn gaps_differ(&self) -> bool {
         let (Some(old), Some(new)) = (&self.committed, &self.state) else {
             return true;
@@ -407,25 +402,25 @@ impl SlotInner {
         })
     }
 
-    /// Forgets all pending changes.
+    /// Discards all pending changes.
     pub(crate) fn rollback(&mut self) {
         if let Some(committed) = self.committed.take() {
             self.state = Some(committed);
         }
         self.ops.clear();
-        // What was written lies past the end or in gaps, where bytes mean nothing.
+        // Bytes past the end or in gaps have no meaning.
         self.pending = Pending::default();
         self.sums.rollback();
         self.replaced.clear();
         self.replaced_data = None;
     }
 
-    /// Inner chunks of `data` that are full, as of the last commit.
+    /// Number of full inner chunks of `data` at the last commit.
     pub(crate) fn full_chunks(&self) -> u64 {
         self.base.full_chunks()
     }
 
-    /// Bytes of the samples up to the committed end, including those of gaps.
+    /// Bytes up to the committed end, including gaps.
     pub(crate) fn sample_bytes(&self) -> u64 {
         let samples = self.base.end.max(0).cast_unsigned();
         samples.saturating_mul(self.base.meta.format.size() as u64)
@@ -436,7 +431,7 @@ impl SlotInner {
     }
 }
 
-/// Syncs a folder; one that was removed since needs no sync.
+/// Syncs a folder unless it no longer exists.
 pub(crate) fn sync_if_there(media: &dyn Media, path: &Path, site: Site) -> Result<(), StoreError> {
     match media.sync_folder(path, site) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

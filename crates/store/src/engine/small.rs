@@ -1,11 +1,10 @@
-//! Tables of compact signals: their rows stand in the base of the log instead of in files.
+//! Tables of compact signals, stored in the base of the log instead of in files.
 //!
-//! A short recording has one run, a stamp or two and an event. As arrays these would be some twenty files and folders, many
-//! times the size of the samples. So a new signal is *compact*: the base of each log holds the rows of its tables, and
-//! its `zarr.json` shows them to other programs. The table of gaps is an array in any case, for other programs cannot read
-//! samples without it. With [`MOST_SAMPLE_BYTES`] of samples, or when its tables outgrow [`MOST_BYTES`], a signal gets all
-//! arrays at the next checkpoint, and is never compact again: that keeps the base of the log, which every checkpoint
-//! writes, short.
+//! A short recording has one run, few stamps and an event: as arrays some twenty files and folders, many times the size
+//! of its samples. So a new signal is *compact*: the base of each log holds the rows of its tables, and its `zarr.json`
+//! shows them to other programs. Only the table of gaps is always an array, since other programs cannot read samples
+//! without it. When its samples reach [`MOST_SAMPLE_BYTES`] or its tables [`MOST_BYTES`], the next checkpoint writes
+//! all arrays, for good: every checkpoint writes the base of the log, which must stay short.
 
 use std::sync::Arc;
 
@@ -18,24 +17,24 @@ use crate::media::Media;
 use crate::op::{Op, SignalId, TableRows};
 use crate::state::{EVENTS, GAPS, RUNS, SignalState, TABLES, Table};
 
-/// Most bytes of the tables of a compact signal: numbers as int64, and text.
+/// Limit for the tables of a compact signal: int64 numbers and text.
 pub(crate) const MOST_BYTES: usize = 2 << 10;
 
-/// A signal of this many bytes of samples is not compact. Its arrays take 0.2 MB of files: a fifth of the samples then,
-/// where at 0.4 MB they would be half of them.
+/// Sample bytes from which a signal is not compact. Arrays take 0.2 MB of files: a fifth of so many samples, but half
+/// of 0.4 MB.
 const MOST_SAMPLE_BYTES: u64 = 1 << 20;
 
-/// Nor is one of this many full chunks: less than 1 MiB only where chunks are shorter than any that a new signal gets.
+/// Likewise full chunks. Below 1 MiB only with chunks shorter than those of new signals.
 const MOST_CHUNKS: u64 = 16;
 
-/// The tables of a compact signal, but for that of gaps.
+/// Tables of a compact signal, except that of gaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SmallTables(Arc<[Table]>);
 
 impl SmallTables {
-    /// Those of a state; `None` if they are too large.
+    /// Tables of a state; `None` if too large.
     pub(crate) fn of(state: &SignalState) -> Option<Self> {
-        // Before all rows are put together, of which there may be many.
+        // Check the size before collecting what may be many rows.
         let rows = state.runs.len() + state.points.len() + state.fit.len() + state.events.len();
         let rows = rows + state.corrections.point_count();
         if rows > MOST_BYTES / 8 {
@@ -47,7 +46,6 @@ impl SmallTables {
         (small.bytes() <= MOST_BYTES).then_some(small)
     }
 
-    /// What a log says.
     pub(crate) fn new(tables: Vec<TableRows>) -> Self {
         let known = tables.into_iter().filter_map(|table| {
             let name = *TABLES.get(usize::from(table.table))?;
@@ -61,7 +59,6 @@ impl SmallTables {
         Self(known.collect())
     }
 
-    /// The operation that says it.
     pub(crate) fn op(&self, id: SignalId) -> Op {
         let rows_of = |table: &Table| {
             let number = TABLES.iter().position(|name| *name == table.name)?;
@@ -75,7 +72,7 @@ impl SmallTables {
         Op::SmallTables { id, tables }
     }
 
-    /// Whether a log may say this.
+    /// Whether a log may contain these.
     pub(crate) fn are_plausible(tables: &[TableRows]) -> bool {
         let is_plausible = |table: &TableRows| {
             let name = TABLES.get(usize::from(table.table));
@@ -87,20 +84,18 @@ impl SmallTables {
         is_sorted && tables.iter().all(is_plausible)
     }
 
-    /// The table, if it has rows.
     pub(crate) fn get(&self, name: &str) -> Option<&Table> {
         self.0.iter().find(|table| table.name == name)
     }
 
-    /// Bytes of all rows and text.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = |table: &Table| 8 * table.rows.len() + table.text.len();
         self.0.iter().map(bytes).sum()
     }
 }
 
-/// The tables of a compact signal as its `zarr.json` shows them to other programs: by name, rows of numbers in the order
-/// of the array's columns, and events as objects. Tables that are too large for a compact signal are left out.
+/// The tables in the `zarr.json` of a compact signal: by name, rows of numbers in the order of the array's columns, and
+/// events as objects. Leaves out tables too large for a compact signal.
 pub(crate) fn described(state: &SignalState) -> Value {
     let mut shown = Map::new();
     let Some(small) = SmallTables::of(state) else {
@@ -123,29 +118,29 @@ pub(crate) fn described(state: &SignalState) -> Value {
     Value::Object(shown)
 }
 
-/// What a checkpoint has to do with the tables of a signal.
+/// Tables to write at a checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct TablesDue {
-    /// To be written to files.
+    /// To files.
     pub(crate) arrays: Vec<Table>,
-    /// To stand in the base of the next log: the signal is compact and stays so.
+    /// To the base of the next log: the signal stays compact.
     pub(crate) small: Option<SmallTables>,
 }
 
 impl SlotInner {
-    /// What a checkpoint has to do with the tables as of the last commit.
+    /// The tables to write, as of the last commit.
     ///
     /// # Errors
-    /// What the system says of the signal's folder.
+    /// I/O errors of the signal's folder.
     pub(crate) fn tables_due(&mut self, media: &dyn Media) -> Result<TablesDue, StoreError> {
         let was = self.base.small.clone();
         let runs = self.folder.join(RUNS);
-        // A checkpoint that was interrupted may have made the arrays, which must not stay behind.
+        // An interrupted checkpoint may have written arrays, which must not stay.
         let is_short = self.full_chunks() < MOST_CHUNKS
             && self.sample_bytes() < MOST_SAMPLE_BYTES
             && media.stat(&runs).at("look at", &runs)?.is_none();
         let Some(state) = self.committed_mut() else {
-            // What was never loaded did not change.
+            // Never loaded, so unchanged.
             return Ok(TablesDue {
                 small: was,
                 ..TablesDue::default()
@@ -156,7 +151,7 @@ impl SlotInner {
             _ => None,
         };
         let mut arrays = match (&was, &small) {
-            // Those that did not change lie in no files either.
+            // Unchanged tables are not in files either.
             (Some(_), None) => state.tables(),
             _ => state.changed_tables(),
         };

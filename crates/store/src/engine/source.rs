@@ -1,4 +1,4 @@
-//! Reading samples: mapped shards, shared by all who read, or copies where mapping is not possible.
+//! Reads samples: from shared mappings of shards, or as copies where mapping is impossible.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -28,22 +28,22 @@ use crate::sample_format::SampleFormat;
 use crate::shard_cache::{CachedFile, ShardCache};
 use crate::state::SignalState;
 
-/// Most shards that are kept mapped; views handed out keep theirs beyond that.
+/// Most shards kept mapped; buffers in use keep theirs beyond that.
 const MAPPED: usize = 1024;
 
 /// An open file of a shard.
 struct OpenFile(Arc<dyn MediaFile>);
 
-/// How a shard is read.
+/// Way to read a shard.
 enum Shard {
     Mapped(Arc<Mapping>),
-    /// Copies, as from a network.
+    /// Copies, as on a network file system.
     Copied(Place),
-    /// A medium without files of the system: copies.
+    /// Copies, on a medium without system files.
     File(Arc<dyn MediaFile>, PathBuf),
-    /// Through the cache of this host.
+    /// Through this host's cache.
     Cached(Arc<CachedFile>, PathBuf),
-    /// Another program wrote it.
+    /// Written by another program.
     Foreign,
 }
 
@@ -53,16 +53,15 @@ impl std::fmt::Debug for Sources {
     }
 }
 
-/// Open shards of a store.
+/// The open shards of a store.
 pub(crate) struct Sources {
-    /// What reads arrays that cannot be mapped.
+    /// For arrays that cannot be mapped.
     pub(crate) decoders: crate::decode::Decoders,
     open: Recent<Shard>,
-    /// Files of those used last.
     files: Recent<OpenFile>,
-    /// Files that scans opened for themselves, the latest last.
+    /// Files opened by scans, the latest last.
     scanned: Mutex<VecDeque<(SignalId, Arc<File>)>>,
-    /// The cache of this host, if shards are read through it, and whether they are: that is asked for each read.
+    /// This host's cache, if used. A separate flag avoids the lock on each read.
     cache: RwLock<Option<Arc<ShardCache>>>,
     has_cache: AtomicBool,
 }
@@ -80,27 +79,26 @@ impl Default for Sources {
     }
 }
 
-/// A shard of a flat array that somebody wants to read.
+/// Expected identity and possible places of a flat shard to read.
 pub(crate) struct ShardRequest {
-    /// What the file must say of itself.
     pub(crate) header: ShardHeader,
-    /// The write mark that it must have, or that of a later commit.
+    /// Least write mark.
     pub(crate) mark: Option<WriteMark>,
     pub(crate) flat: Flat,
     pub(crate) format: SampleFormat,
-    /// Where the array may be, in the order in which to try.
+    /// Folders where the array may be, in the order to try.
     pub(crate) folders: Vec<ArrayFolder>,
-    /// Where a replacement of the shard lies until it is put in its place.
+    /// Path of a replacement that is not yet in place.
     pub(crate) replacement: Option<std::path::PathBuf>,
-    /// How it is read through the cache of this host.
+    /// For reading through this host's cache.
     pub(crate) cached: Option<CachedRequest>,
 }
 
 impl ShardRequest {
-    /// Whether the file holds what was committed last.
+    /// Whether the file holds the last commit.
     ///
     /// # Errors
-    /// [`StoreError::WrongShard`] if that is to be read and it does not.
+    /// [`StoreError::WrongShard`] if it does not, and the missing part is requested.
     fn is_whole(
         &self,
         shard: &Shard,
@@ -124,7 +122,7 @@ impl ShardRequest {
             let within = (index.cast_unsigned() * size) % self.flat.shard_bytes();
             self.flat.payload_start + within
         };
-        // Whatever else was written into the chunk since may be missing, too.
+        // Later writes to the chunk may be missing too.
         let length = proofs.state.meta.chunk_samples.max(1).cast_signed();
         let is_read = |range: &&Range<i64>| {
             let first = range.start / length * length;
@@ -145,8 +143,8 @@ impl ShardRequest {
 }
 
 impl Sources {
-    /// Bytes of `[offset, offset + len)` of a shard's payload. `None` if another program wrote the shard, so that it
-    /// must be decoded. What is open as `key` already is not looked for.
+    /// Bytes `[offset, offset + len)` of a shard's payload. `None` if another program wrote the shard, so that it must
+    /// be decoded. A shard already open as `key` is not looked up.
     pub(crate) fn read(
         &self,
         media: &dyn Media,
@@ -157,8 +155,8 @@ impl Sources {
     ) -> Result<Option<Buffer>, StoreError> {
         let read = |wanted| self.read_open(media, key, wanted, proofs, (offset, len));
         match read(&wanted) {
-            // The file of a remote medium was replaced by another, as by a writer that published more. What is there now
-            // is opened as any other, so it must say that it is the shard that is wanted.
+            // The remote file was replaced, as by a later publish. Open the current one, which must identify as the
+            // shard.
             Err(StoreError::Remote {
                 kind: ErrorKind::StaleNetworkFileHandle,
                 ..
@@ -166,7 +164,7 @@ impl Sources {
                 self.open.remove(key);
                 read(&wanted)
             }
-            // The same of one that is read through the cache, whose file is opened when something is missing.
+            // Likewise through the cache, which opens the file for missing pieces.
             Err(StoreError::Io { .. }) if self.is_cached(key) => {
                 self.open.remove(key);
                 read(&wanted)
@@ -175,7 +173,7 @@ impl Sources {
         }
     }
 
-    /// Reads shards through the cache of this host from now on, or as they are.
+    /// Starts or stops reading through this host's cache.
     pub(crate) fn set_cache(&self, cache: Option<Arc<ShardCache>>) {
         let mut own = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let is_same = match (&*own, &cache) {
@@ -193,13 +191,11 @@ impl Sources {
         self.files.clear();
     }
 
-    /// The cache of this host.
     pub(crate) fn cache(&self) -> Option<Arc<ShardCache>> {
         (self.cache.read().unwrap_or_else(PoisonError::into_inner)).clone()
     }
 
-    /// What a shard is kept open as. Through a cache it is another one for each content, and whenever more of it has
-    /// checksums.
+    /// Key of an open shard. Through a cache it changes with the content, and when more chunks have checksums.
     pub(crate) fn key(&self, state: &SignalState, shard: u64) -> ShardKey {
         let version = match self.has_cache.load(Ordering::Acquire) {
             false => state.data.file(shard),
@@ -228,7 +224,7 @@ impl Sources {
                 if let Some(buffer) = mapping.view(offset, len, file) {
                     return Ok(Some(buffer));
                 }
-                // Too short; or it was closed, moved and grew since. Whoever looks for it tells which.
+                // Too short, or closed, moved and grown since; the lookup decides.
                 known = None;
             }
             Some(Shard::Copied(place)) if self.file_at(media, key, place).is_none() => known = None,
@@ -292,7 +288,7 @@ impl Sources {
         }
     }
 
-    /// Bytes of a shard that is mapped already and long enough.
+    /// Bytes of a shard that is mapped and long enough.
     pub(crate) fn mapped(&self, key: ShardKey, offset: u64, len: usize) -> Option<Buffer> {
         match &*self.open.get(key)? {
             Shard::Mapped(mapping) => mapping.view(offset, len, || {
@@ -303,11 +299,10 @@ impl Sources {
         }
     }
 
-    /// Bytes of a shard that is open and of a remote medium, or read through a cache; `None` where it must be looked for
-    /// again.
+    /// Bytes of an open shard of a remote medium or a cache; `None` if it must be looked up again.
     ///
     /// # Errors
-    /// What a server says, or that the work was called off: to ask once more, with a lock held, would not help.
+    /// A server's error or an interrupt: retrying with a lock held would not help.
     pub(crate) fn requested(
         &self,
         key: ShardKey,
@@ -335,7 +330,7 @@ impl Sources {
         }
     }
 
-    /// The file of a shard that is open and flat.
+    /// The file of an open flat shard.
     pub(crate) fn file(&self, media: &dyn Media, key: ShardKey) -> Option<Arc<dyn MediaFile>> {
         match &*self.open.get(key)? {
             Shard::Mapped(mapping) => self.file_at(media, key, &mapping.place),
@@ -346,7 +341,7 @@ impl Sources {
         }
     }
 
-    /// The file that a shard was read from, opened again if it was closed since.
+    /// The file of a shard, reopened if it was closed since.
     fn file_at(
         &self,
         media: &dyn Media,
@@ -361,8 +356,7 @@ impl Sources {
         Some(file)
     }
 
-    /// Keeps a file open that a scan of a signal opened for itself; of many scans those opened last. A scan whose file was
-    /// closed opens it again.
+    /// Keeps a file of a scan open, up to a number of them; a scan reopens a closed file.
     pub(crate) fn keep_open(&self, id: SignalId, file: &Arc<File>) {
         let mut scanned = self.scanned();
         if scanned.len() >= open_file_limit() {
@@ -371,7 +365,7 @@ impl Sources {
         scanned.push_back((id, file.clone()));
     }
 
-    /// Closes a file that a scan needs no more.
+    /// Closes a file that a scan no longer needs.
     pub(crate) fn close(&self, file: &Arc<File>) {
         self.scanned().retain(|(_, kept)| !Arc::ptr_eq(kept, file));
     }
@@ -380,7 +374,7 @@ impl Sources {
         self.scanned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets a signal's shards: their files were replaced or moved.
+    /// Drops a signal's shards after their files were replaced or moved.
     pub(crate) fn forget(&self, id: SignalId) {
         self.scanned().retain(|(of, _)| *of != id);
         self.files.forget(id);
@@ -415,7 +409,7 @@ fn open(
                 first.get_or_insert(path);
                 continue;
             }
-            // The one that is wanted may be somewhere else still.
+            // The right one may be in another place.
             Err(error @ (StoreError::WrongShard { .. } | StoreError::DamagedFile { .. })) => {
                 stranger.get_or_insert(error);
                 continue;

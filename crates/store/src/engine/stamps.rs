@@ -1,9 +1,9 @@
-//! What the files of a signal's tables must be.
+//! Expected identity of table files.
 //!
-//! A checkpoint notes in the base of the log that it begins, for every table, the last commit that its file contains, how
-//! many rows it has and their checksum. Until the next checkpoint a file may be newer, since tables of gaps are published
-//! and a checkpoint may be interrupted; the log then holds what is in it. Anything else is another table: an older one,
-//! one of another signal, one that was changed.
+//! A checkpoint records in the base of its new log, for every table, the last commit in its file, its number of rows
+//! and their checksum. Until the next checkpoint a file may be newer, because gaps are published and a checkpoint may
+//! be interrupted; the log then holds its content. Anything else is a wrong table: an older one, another signal's, or a
+//! changed one.
 
 use std::path::Path;
 
@@ -15,17 +15,15 @@ use crate::layout::table::TableFile;
 use crate::op::{Op, SignalId, TableStamp};
 use crate::state::TABLES;
 
-/// The tables of a signal as of a checkpoint; `None`: the table has no file.
+/// The table stamps of a signal at a checkpoint; `None`: no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Stamps([Option<TableStamp>; TABLES.len()]);
 
-/// Number of a table.
 fn number(table: &str) -> Option<usize> {
     TABLES.iter().position(|name| *name == table)
 }
 
 impl Stamps {
-    /// What a log says.
     pub(crate) fn new(stamps: &[TableStamp]) -> Self {
         let mut all = Self::default();
         for stamp in stamps {
@@ -36,7 +34,6 @@ impl Stamps {
         all
     }
 
-    /// The operation that says it.
     pub(crate) fn op(&self, id: SignalId) -> Op {
         let tables = self.0.iter().flatten().copied().collect();
         Op::Tables { id, tables }
@@ -53,7 +50,7 @@ impl Stamps {
     }
 }
 
-/// What a file is, as the authority of a table. Rows that lie behind an array are of `row_bytes`, too.
+/// Stamp of a table's file. `row_bytes` also applies to rows in the attachment.
 pub(crate) fn stamp_of(table: &str, row_bytes: u64, file: &TableFile) -> TableStamp {
     let rows = match file.attachment.is_empty() {
         true if table == crate::state::EVENTS => 0,
@@ -76,28 +73,27 @@ impl SlotInner {
     }
 }
 
-/// What somebody who reads the tables of a signal knows of them.
+/// What a reader of a signal's tables expects of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedTables<'a> {
-    /// Name of the signal, for messages.
+    /// For messages.
     pub(crate) signal: &'a str,
-    /// As of the log's base; `None` if it is of an earlier version, which says nothing.
+    /// In the log's base; `None` in an earlier version.
     pub(crate) stamps: Option<&'a Stamps>,
-    /// The rows of its tables, if it is compact.
+    /// Rows of its tables, if compact.
     pub(crate) small: Option<&'a SmallTables>,
-    /// Sequence of the log's base.
     pub(crate) base: u64,
-    /// Sequence of the last record that is known.
+    /// Sequence of the last known record.
     pub(crate) last: u64,
 }
 
 impl<'a> ExpectedTables<'a> {
-    /// For the writer, beside whom nobody changes tables: they are as the last checkpoint left them.
+    /// For the writer: tables are as of the last checkpoint, since nobody else changes them.
     pub(crate) fn exactly(base: &'a Base) -> Self {
         Self::since(base, u64::MAX, u64::MAX)
     }
 
-    /// For who knows the records of a log from its base on.
+    /// For a reader that knows the records since a log's base.
     pub(crate) fn since(signal: &'a Base, base: u64, last: u64) -> Self {
         Self {
             signal: &signal.name,
@@ -108,8 +104,7 @@ impl<'a> ExpectedTables<'a> {
         }
     }
 
-    /// Refuses a file that is not one of the tables that may be there. One that is newer than what is known is not
-    /// judged.
+    /// Fails for a file that is none of the expected tables. One newer than all known records is accepted.
     ///
     /// # Errors
     /// [`StoreError::WrongTable`].
@@ -154,7 +149,7 @@ impl<'a> ExpectedTables<'a> {
         Err(wrong(words(found), expected.map_or("none".into(), words)))
     }
 
-    /// How many rows are in the file of a table, if that must be there. `None`: nothing says so.
+    /// Required rows in a table's file; `None` if unknown.
     pub(crate) fn rows(&self, table: &str) -> Option<u64> {
         Some(self.stamps?.get(table).map_or(0, |stamp| stamp.rows))
     }

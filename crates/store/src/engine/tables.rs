@@ -1,4 +1,4 @@
-//! Tables between a signal's state and its files.
+//! Reads and writes the table files of a signal's state.
 
 use std::path::{Path, PathBuf};
 
@@ -13,24 +13,24 @@ use crate::media::{Access, Media, Site, limits};
 use crate::op::{SignalId, TableStamp};
 use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, TABLES, Table};
 
-/// The text that the rows of [`EVENTS`] point into. Its file carries the rows, too: two files cannot be replaced in one
-/// step, so only this one is read back, and the array of rows is there for other readers.
+/// Text of the rows of [`EVENTS`]. Its file holds the rows too and is the only one read back, because two files cannot
+/// be replaced atomically; the array of rows is for other readers.
 pub(crate) const TEXT_ARRAY: &str = "events/text";
 
-/// Tables as read.
+/// Tables as read from files.
 pub(crate) struct Raw {
     tables: Vec<Table>,
-    /// Those that are not there and should be, unless the log has their rows.
+    /// Missing ones that should exist, unless the log has their rows.
     missing: Vec<Missing>,
-    /// The signal's folder, if nothing is there: without it a signal would look as if it had no gaps.
+    /// The signal's folder if it does not exist: the signal would appear to have no gaps.
     gone: Option<PathBuf>,
-    /// The last commit that any of them contains.
+    /// Last commit in any of them.
     pub(crate) sequence: u64,
-    /// What their files are.
+    /// Identity of their files.
     pub(crate) stamps: Stamps,
 }
 
-/// Reads a signal's tables. Those that are newer than the last record that is known are not judged.
+/// Reads a signal's tables. Does not judge those newer than the last known record.
 pub(crate) fn read(
     media: &dyn Media,
     folder: &Path,
@@ -53,7 +53,7 @@ pub(crate) fn read(
         if bytes.is_none()
             && let Some(lost) = Missing::look(media, folder, name, &path, expected.rows(name))?
         {
-            // A writer may have made it meanwhile: the file is there before anything speaks of it.
+            // A writer may have created it meanwhile: files exist before anything refers to them.
             bytes = media.read(&path, limits::TABLE).at("read", &path)?;
             if bytes.is_none() {
                 missing.push(lost);
@@ -99,8 +99,8 @@ pub(crate) fn read(
 }
 
 impl Raw {
-    /// The state that the tables describe. No gap may reach beyond `longest`, which is at least `base.end`: tables may
-    /// be newer than the base, until the log is replayed.
+    /// The state in the tables. No gap may reach beyond `longest`, at least `base.end`: tables may be newer than the
+    /// base until the log is replayed.
     pub(crate) fn state(
         &self,
         id: SignalId,
@@ -116,7 +116,7 @@ impl Raw {
         let meta = (*base.meta).clone();
         let state = SignalState::from_tables(id, &base.name, meta, longest, &self.tables);
         let mut state = match (state, self.missing.first()) {
-            // One table without another may be impossible.
+            // A missing table may make another one impossible.
             (Err(StoreError::DamagedTable { .. }), Some(missing)) => {
                 return Err(missing.error(&base.name));
             }
@@ -127,15 +127,15 @@ impl Raw {
         Ok(state)
     }
 
-    /// Takes in what the log made of the state.
+    /// Notes the rows of a state during replay.
     pub(crate) fn watch(&mut self, state: &SignalState) {
         self.missing
             .iter_mut()
             .for_each(|missing| missing.watch(state));
     }
 
-    /// Refuses to go on without a table that is gone, and whose rows the log does not have. `untouched`: the log
-    /// says nothing of the signal since the last checkpoint.
+    /// Fails if a table is missing whose rows the log lacks. `untouched`: the log does not mention the signal since the
+    /// last checkpoint.
     ///
     /// # Errors
     /// [`StoreError::MissingTable`].
@@ -151,7 +151,7 @@ impl Raw {
     }
 }
 
-/// A table under construction.
+/// A table being written.
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) tmp: PathBuf,
@@ -160,11 +160,11 @@ pub(crate) struct Staged {
     json: serde_json::Value,
 }
 
-/// Where the file of a table says what it is: a table and its stamp, `None` if it has no file.
+/// Receives a table and its stamp, `None` without a file.
 pub(crate) type Stamped = (&'static str, Option<TableStamp>);
 
 impl SlotInner {
-    /// Writes a table as of commit `sequence`, durable once its folder is synced.
+    /// Writes a table as of commit `sequence`; durable once its folder is synced.
     pub(crate) fn write_table(
         &mut self,
         media: &dyn Media,
@@ -184,8 +184,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Writes a table as of commit `sequence` to `tmp`, to be synced and then put in place; gives what its file is then.
-    /// One that is empty and has no file needs none.
+    /// Writes a table as of commit `sequence` to `tmp`, to be synced and then renamed into place. Gives the new stamp.
+    /// An empty table without a file needs none.
     pub(crate) fn stage_table(
         &mut self,
         media: &dyn Media,
@@ -239,7 +239,7 @@ impl SlotInner {
             TEXT_ARRAY => file_of(EVENTS),
             name => file_of(name),
         });
-        // An event that was removed leaves a row without text.
+        // A removed event leaves a row without text.
         let is_empty = table.rows.is_empty() && table.attachment.is_empty();
         if is_empty && media.stat(&path).at("look at", &path)?.is_none() {
             return Ok(None);
@@ -285,7 +285,7 @@ impl SlotInner {
         }))
     }
 
-    /// Gives a synced table its name; durable once both folders are synced.
+    /// Renames a synced table into place; durable once both folders are synced.
     pub(crate) fn put_in_place(
         &mut self,
         media: &dyn Media,
@@ -299,8 +299,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Takes note of what the files of tables are that a log of an earlier version says nothing of. Where they are
-    /// damaged, the next log says nothing either.
+    /// Stamps table files that a log of an earlier version does not mention. Damaged ones stay unmentioned.
     pub(crate) fn note_tables(&mut self, media: &dyn Media) {
         let expected = ExpectedTables::exactly(&self.base);
         let raw = read(media, &self.folder, self.id, &expected);
@@ -311,8 +310,8 @@ impl SlotInner {
         });
     }
 
-    /// Replaces a `zarr.json` inside the signal's folder, unless it says the same already. Not durable, and failing is
-    /// no error: the next publication or recovery tries again.
+    /// Replaces a `zarr.json` in the signal's folder if it differs. Not durable and errors are ignored: the next
+    /// publication or recovery repeats it.
     pub(crate) fn project(
         &mut self,
         media: &dyn Media,
@@ -343,7 +342,7 @@ impl SlotInner {
     }
 }
 
-/// The file that a table is read from, inside the signal's folder.
+/// Path of a table's file in the signal's folder.
 fn file_of(name: &str) -> String {
     match name {
         EVENTS => format!("{TEXT_ARRAY}/c/0"),
@@ -370,7 +369,7 @@ fn numbers(bytes: &[u8]) -> Vec<i64> {
         .collect()
 }
 
-/// Every folder that a signal may have and whose names count, inside its own.
+/// All folders that a signal may have, relative to its own.
 pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
     let tables = TABLES.map(|name| format!("{name}/c/0"));
     let arrays = [
@@ -387,27 +386,27 @@ pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Tables as foreign readers find them: path inside the signal's folder, columns.
+/// Arrays of tables for other programs: path in the signal's folder, columns.
 pub(crate) fn arrays() -> impl Iterator<Item = (&'static str, usize)> {
     [GAPS, RUNS, POINTS, FIT]
         .into_iter()
         .map(|name| (name, Table::columns_of(name).unwrap_or(1)))
 }
 
-/// Where table files of a signal lie, for verification: array, file inside the signal's folder.
+/// Table files for verification: array, and path in the signal's folder.
 #[must_use]
 pub fn table_files() -> [(&'static str, String); TABLES.len()] {
     TABLES.map(|name| (name, file_of(name)))
 }
 
-/// Decodes the file of a table, by the folder that it lies in.
+/// Decodes a table file; `name`: its folder.
 pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<TableFile, (u64, &'static str)> {
     let columns = Table::columns_of(name).unwrap_or(1);
     let (row_bytes, choices) = shape(columns, name == TEXT_ARRAY);
     TableFile::decode(bytes, row_bytes, choices)
 }
 
-/// The `zarr.json` of a table that has `rows`; of [`TEXT_ARRAY`], that has so many bytes. `None` if it cannot have them.
+/// The `zarr.json` of a table with `rows`, of [`TEXT_ARRAY`] with so many bytes. `None` if it cannot have that many.
 pub(crate) fn description(name: &'static str, rows: u64) -> Option<serde_json::Value> {
     if name == TEXT_ARRAY {
         return Some(zarr::text_array(rows, Geometry::for_rows(1, rows, &TEXT)?));
@@ -417,7 +416,7 @@ pub(crate) fn description(name: &'static str, rows: u64) -> Option<serde_json::V
     Some(zarr::table_array(name, columns, rows, geometry))
 }
 
-/// The table of gaps alone: the others of a long signal are not worth building for it.
+/// Builds only the table of gaps, since building the others is expensive for a long signal.
 pub(crate) fn gaps(state: &SignalState) -> Table {
     Table {
         name: GAPS,

@@ -1,15 +1,15 @@
-//! The checksum of a signal's last chunk, the one that its end cuts short.
+//! Checksums of the last chunk of a signal, cut short by its end.
 //!
-//! Full chunks have a row in the array `crc`. The rest behind them, which is all that a short signal has, is summed at each
-//! checkpoint, and the sum stands in the base of the log that begins there: an `Op::Crc` behind the signal's `Op::End`,
-//! which says how far it reaches. It follows what was summed before, so a bit that flips meanwhile is never taken for
-//! right. Later appends leave it true of the samples up to its own end; what changes these ends it.
+//! Full chunks have a row in the array `crc`. Samples after them, all that a short signal has, are summed at each
+//! checkpoint; the sum is in the base of the new log, an `Op::Crc` after the signal's `Op::End` up to which it applies.
+//! It builds on the previous sum, so that a bit flip in between is detected. Later appends keep it valid up to its own
+//! end; changes of its samples drop it.
 //!
-//! A commit of samples that do not stand in its record says it, too, where it is known without reading: else nothing would
-//! tell a shard that was copied before that commit from the right one. There it is an `Op::Crc` of a chunk that the signal's
-//! end cuts short.
+//! A commit whose samples are not in its record also states the sum, if known without reading: nothing else tells a
+//! shard copied before that commit from the right one. It is then an `Op::Crc` of a chunk that the signal's end cuts
+//! short.
 //!
-//! It is a proof of samples and nothing else: no reader needs it, and where none can be made there is none.
+//! It is optional evidence: no reader depends on it.
 
 use super::Engine;
 use super::candidate::ArrayFolder;
@@ -25,8 +25,8 @@ use crate::media::Access;
 use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 
-/// crc32c of the samples from the beginning of the chunk that holds sample `end - 1` up to `end`; those in gaps count as
-/// zero. `end` is no border of chunks.
+/// crc32c of the samples from the start of the last chunk, the one with sample `end - 1`, up to `end`; gap samples
+/// count as zero. `end` is not a chunk border.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tail {
     pub(crate) end: i64,
@@ -34,7 +34,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// What an `Op::Crc` says of a signal that ends at `end`; `None` if it is of a full chunk.
+    /// The tail in an `Op::Crc` of a signal that ends at `end`; `None` for a full chunk.
     pub(crate) fn said(chunk: u64, crc: u32, end: i64, meta: &SignalMeta) -> Option<Self> {
         let length = meta.chunk_samples.max(1);
         let reached = end.max(0).cast_unsigned();
@@ -42,21 +42,20 @@ impl Tail {
         is_cut.then_some(Self { end, crc })
     }
 
-    /// The operation that says it.
     pub(crate) fn op(self, id: SignalId, meta: &SignalMeta) -> Op {
         let chunk = self.end.cast_unsigned() / meta.chunk_samples.max(1);
         let crc = self.crc;
         Op::Crc { id, chunk, crc }
     }
 
-    /// What it is after a change: the same, or nothing.
+    /// The tail after an operation; `None` if it no longer applies.
     pub(super) fn after(self, op: &Op, meta: &SignalMeta) -> Option<Self> {
         let first = first_of(self.end, meta);
         let holds = match op {
             Op::Gap { start, end, .. } | Op::Valid { start, end, .. } => {
                 *end <= first || *start >= self.end
             }
-            // Cut off and made longer again, the signal has other samples there.
+            // After a cut and a new append the samples differ.
             Op::End { end, .. } => *end >= self.end,
             Op::ReplaceShard { shard, .. } => {
                 shard.cast_signed() != first / super::shard_samples(meta)
@@ -67,19 +66,19 @@ impl Tail {
     }
 }
 
-/// First sample of the chunk that `end` cuts short; `end` itself if it cuts none.
+/// First sample of the chunk that `end` cuts short; otherwise `end`.
 pub(super) fn first_of(end: i64, meta: &SignalMeta) -> i64 {
     let length = i64::try_from(meta.chunk_samples.max(1)).unwrap_or(i64::MAX);
     end.max(0) / length * length
 }
 
 impl Base {
-    /// Takes in what a log's base says behind the signal's length.
+    /// Reads the checksum in a log's base after the signal's length.
     pub(crate) fn read_tail(&mut self, chunk: u64, crc: u32) {
         self.tail = Tail::said(chunk, crc, self.end, &self.meta).or(self.tail);
     }
 
-    /// The samples that the checksum is of.
+    /// Range of the checksum.
     pub(crate) fn tail_stretch(&self) -> Option<ChecksummedRange> {
         let tail = self.tail?;
         let range = first_of(tail.end, &self.meta)..tail.end;
@@ -87,18 +86,18 @@ impl Base {
         Some(ChecksummedRange { range, crc })
     }
 
-    /// Forgets the checksum if the change touches what it is of.
+    /// Drops the checksum if the operation changes its samples.
     pub(crate) fn outlive(&mut self, op: &Op) {
         self.tail = self.tail.and_then(|tail| tail.after(op, &self.meta));
     }
 
-    /// The operation that says it, if the checksum reaches to the signal's end.
+    /// The operation that states it, if it reaches the signal's end.
     pub(crate) fn tail_op(&self, id: SignalId) -> Option<Op> {
         let tail = self.tail.filter(|tail| tail.end == self.end)?;
         Some(tail.op(id, &self.meta))
     }
 
-    /// The progress of checksums where the next sample appended goes on with the last chunk.
+    /// Checksum state from which appends to the last chunk continue.
     pub(crate) fn checksums(&self) -> Checksums {
         let Some(tail) = self.tail.filter(|tail| tail.end == self.end) else {
             return Checksums::default();
@@ -111,7 +110,7 @@ impl Base {
 }
 
 impl Shared {
-    /// Brings the checksum up to the last commit. What cannot be read has none.
+    /// Extends the checksum to the last commit; none if samples cannot be read.
     pub(crate) fn sum_tail(&self, slot: &mut SlotInner) {
         let end = slot.base.end;
         let first = first_of(end, &slot.base.meta);
@@ -128,10 +127,10 @@ impl Shared {
         };
     }
 
-    /// Bytes of committed samples of one chunk, zero in gaps. Read, not mapped: a bad disk must not end the process.
+    /// Committed bytes of one chunk, zero in gaps. Read, not mapped: an I/O error must not kill the process.
     fn committed_bytes(&self, slot: &mut SlotInner, start: i64, end: i64) -> Option<Vec<u8>> {
         if slot.replaced_data.is_some() {
-            // Whatever is read now may be remembered as the replacement's.
+            // A value read now could be cached as that of the replacement.
             return None;
         }
         let media = &*self.media;
@@ -157,7 +156,7 @@ impl Shared {
             let have = file.read_at(0, &mut index).ok()?;
             let is_ours = flat.index_kind(&index[..have]) == IndexKind::Flat;
             let read = file.read_at(span.offset, &mut bytes).ok()? / size;
-            // The file may end before samples that were lost with its end, and are a gap now.
+            // The file may end before lost samples that are now a gap.
             let cut = start + i64::try_from(read).ok()?..end;
             if !is_ours || state.gaps.missing_within(cut.clone()) < cut.end - cut.start {
                 return None;
@@ -179,8 +178,8 @@ impl Shared {
 }
 
 impl Engine {
-    /// Records, at the next checkpoint, checksums of what stands behind the last border of chunks where there are none:
-    /// stores of earlier versions have none, and what could not be read at the last checkpoint.
+    /// Makes the next checkpoint record checksums of last chunks that have none, in stores of earlier versions or after
+    /// a read error.
     pub fn sum_tails(&self) {
         let core = self.shared.core();
         for (_, slot) in self.shared.all_slots() {
@@ -192,8 +191,8 @@ impl Engine {
         drop(core);
     }
 
-    /// Checksum of the samples from the last border of chunks to an index: where it ends and what it is. As of the last
-    /// checkpoint, and `None` if they changed since.
+    /// End and checksum of the samples after the last full chunk, as of the last checkpoint; `None` if they changed
+    /// since.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].

@@ -1,8 +1,8 @@
-//! A store that goes while it is open: its disk is unmounted or pulled out, its folder moved or removed.
+//! Detects that an open store has vanished: its disk was unmounted or unplugged, or its folder moved or removed.
 //!
-//! Files that are open stay readable and mapped, so much goes on working; what fails, fails as a file that is missing.
-//! That must not read as damage, which somebody would repair by giving samples up. So whoever is about to change files
-//! looks first whether the store is still in its place, and whoever fails for want of a file looks then.
+//! Open files stay readable and mapped, so only some calls fail, as if a file were missing. That must not look like
+//! damage, which a repair would fix by giving samples up. So the store's place is checked before changing files, and
+//! after an error of a missing file.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::layout;
 use crate::media::Media;
 
-/// Refuses to go on if the store is not where it was opened.
+/// Fails if the store is not where it was opened.
 pub(crate) fn check(
     media: &dyn Media,
     root: &Path,
@@ -26,12 +26,12 @@ pub(crate) fn check(
         Err(error) if is_absence(error.kind()) => {
             Err(vanished(root, action, "its folder is out of reach"))
         }
-        // For the action itself to meet, and to tell.
+        // Left to the action itself.
         Err(_) => Ok(()),
     }
 }
 
-/// The error, or that the store has vanished if that explains it.
+/// Replaces the error by `StoreVanished` if that explains it.
 pub(crate) fn explain(
     media: &dyn Media,
     root: &Path,
@@ -66,7 +66,7 @@ pub(crate) fn explain(
     }
 }
 
-/// Says that another store is where this one was.
+/// The error for another store in this one's place.
 pub(crate) fn replaced(root: &Path, action: &'static str) -> StoreError {
     vanished(root, action, "another store is in its place")
 }
@@ -79,8 +79,8 @@ fn vanished(root: &Path, action: &'static str, reason: &'static str) -> StoreErr
     }
 }
 
-/// Whether an error of the system says that a file or folder is not there: whoever got its path from a state of the store
-/// looks at a newer state before that means anything.
+/// Whether an error says that a file or folder is missing. If the path came from an older state, check a newer one
+/// first.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
     match error {
         StoreError::Io { source, .. } => is_absence(source.kind()),
@@ -89,8 +89,7 @@ pub(crate) fn is_missing(error: &StoreError) -> bool {
     }
 }
 
-/// Whether a server failed or refused, or the work was called off while it was waited for: what is asked once more fails once
-/// more.
+/// Whether a server failed or refused, or an interrupt ended the wait: a retry fails too.
 pub(crate) fn is_of_server(error: &StoreError) -> bool {
     match error {
         StoreError::Remote { kind, .. } => !is_absence(*kind),
@@ -99,7 +98,7 @@ pub(crate) fn is_of_server(error: &StoreError) -> bool {
     }
 }
 
-/// Whether the system says that something is not there, rather than that it fails.
+/// Whether the kind means absence rather than failure.
 fn is_absence(kind: ErrorKind) -> bool {
     matches!(
         kind,

@@ -1,33 +1,33 @@
-//! The acknowledgement of the last commit, which stands behind its record.
+//! Acknowledgement of the last commit, after its record in the log.
 //!
-//! A record with a wrong checksum at the end of a log may be one that was torn when the power went, of which no caller was
-//! ever told, or one that was whole and has been damaged since. The acknowledgement tells the two apart: it is written
-//! once the record is durable, before the caller is told, and the next record goes over it. It is not synced itself, so
-//! it survives the death of the writer, but perhaps not a power cut.
+//! A last record with a wrong checksum was either torn by a power cut, before any caller was told, or was valid and
+//! damaged later. The acknowledgement distinguishes the two: it is written once the record is durable, before the
+//! caller is told, and the next record overwrites it. It is not synced, so it survives the death of the writer but
+//! perhaps not a power cut.
 //!
 //! ```text
 //! 0 u32 | crc32c u32 as of a record without payload | sequence u64
 //! count u32 | crc32c u32 of count and signals | signals that the commit changed, u64 each
 //! ```
-//! Versions that do not know it take it for a whole record, and so find the damage to the one in front of it, too. Readers
-//! that wait for the next record take its first number for the end of the log.
+//! Versions that do not know it read it as a valid record, and so also detect damage of the record before. Readers that
+//! wait for the next record read its first number as the end of the log.
 
 use super::{RECORD_HEAD, record_crc, u32_at, u64_at};
 use crate::op::SignalId;
 
 const HEAD: usize = RECORD_HEAD + 8;
-/// Most signals that are named; the count of more is `UNNAMED`.
+/// Most signals listed; with more, the count is `UNNAMED`.
 const MOST_SIGNALS: usize = 64;
 const UNNAMED: u32 = u32::MAX;
-/// Most bytes that it takes.
+/// Most bytes of an acknowledgement.
 pub(super) const MOST_BYTES: u64 = (HEAD + 8 * MOST_SIGNALS) as u64;
 
-/// What an acknowledgement says.
+/// A decoded acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Acknowledgement {
     /// Of the commit.
     pub(super) sequence: u64,
-    /// Signals that it changed; `None` if that is not known.
+    /// Changed signals; `None` if unknown.
     pub(super) signals: Option<Vec<SignalId>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a log may say: names, geometries and files under construction as writers record them.
+//! Validates the content of a log: names, geometries and replacement files as writers record them.
 
 use std::path::{Component, Path};
 
@@ -6,8 +6,8 @@ use crate::engine::small::SmallTables;
 use crate::names::check_name;
 use crate::op::Op;
 
-/// Refuses operations that no writer records: a log from a stranger must not lead out of the store, nor make anybody
-/// allocate what no signal needs.
+/// Fails for operations that no writer records: a foreign log must not lead out of the store or cause excessive
+/// allocation.
 pub(super) fn check(ops: &[Op]) -> Result<(), &'static str> {
     for op in ops {
         if let Op::Create { name, .. } | Op::Rename { to: name, .. } = op
@@ -79,7 +79,7 @@ mod tests {
         }
     }
 
-    /// Whether a log with this operation, its checksums right, can be read: in its base and in a record.
+    /// Whether a log with this operation and valid checksums can be read: in its base and in a record.
     fn is_read(op: &Op) -> [bool; 2] {
         let header = Header {
             uuid: [7; 16],

@@ -1,18 +1,18 @@
-//! Why a log cannot be read, and telling operations of a newer version from damage.
+//! Reasons why a log is unreadable; distinguishes operations of a newer version from damage.
 
 use std::path::Path;
 
 use crate::error::StoreError;
 use crate::op::Op;
 
-/// Why a log, or a record of it, cannot be read.
+/// Why a log or record is unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// Where it is damaged, and how.
+    /// Offset and reason of damage.
     Damaged(u64, &'static str),
-    /// A newer version of this program wrote it.
+    /// Written by a newer version.
     Newer {
-        /// What has the number: the format, or an operation.
+        /// What is versioned: the format, or an operation.
         what: &'static str,
         got: u64,
         supported: u64,
@@ -20,7 +20,7 @@ pub(crate) enum Unreadable {
 }
 
 impl Unreadable {
-    /// The same, if the bytes that were read begin at this offset of the log.
+    /// Shifts offsets for bytes that begin at this offset of the log.
     pub(crate) fn beginning_at(self, offset: u64) -> Self {
         match self {
             Self::Damaged(at, reason) => Self::Damaged(offset + at, reason),
@@ -51,8 +51,7 @@ impl Unreadable {
     }
 }
 
-/// Reads the operations of a record that begins at offset `at` and whose checksum is right: if they cannot be read, they are
-/// no torn write.
+/// Decodes the operations of a record at offset `at` with a valid checksum, so that a failure is not a torn write.
 pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
     postcard::from_bytes(payload).map_err(|_| {
         let reason = "a record's operations make no sense";
@@ -60,7 +59,7 @@ pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
     })
 }
 
-/// The first operation that cannot be read, if its kind is none that this version knows.
+/// The error for the first undecodable operation, if its kind is unknown to this version.
 fn unknown_operation(payload: &[u8]) -> Option<Unreadable> {
     let (count, mut rest) = postcard::take_from_bytes::<u64>(payload).ok()?;
     for _ in 0..count {
@@ -83,8 +82,8 @@ fn unknown_operation(payload: &[u8]) -> Option<Unreadable> {
     None
 }
 
-/// Whether there is an operation of this number. Without its fields none can be read; one that there is not is refused
-/// before they are missed.
+/// Whether an operation with this number exists. Decoding it without fields always fails, and an unknown number fails
+/// first.
 fn is_known(kind: u32) -> bool {
     let number = postcard::to_stdvec(&kind).unwrap_or_default();
     !matches!(
@@ -110,7 +109,7 @@ mod tests {
         }
     }
 
-    /// A record with an operation that is known and one behind it that is not.
+    /// A record with a known operation followed by an unknown one.
     fn of_the_future() -> Vec<u8> {
         let mut record = Vec::new();
         begin(&mut record, 2);
@@ -136,7 +135,7 @@ mod tests {
         assert_eq!((what, got), ("operation", u64::from(NEW)));
         assert!(is_known(supported as u32) && !is_known(supported as u32 + 1));
 
-        // Likewise in the base, which is a record, too.
+        // Likewise in the base, which is also a record.
         let mut log = opening_bytes(&header(), 0, std::iter::empty()).unwrap();
         log.truncate(parse_opening(&log).unwrap().records_at - finished_empty().len());
         log.extend(of_the_future());

@@ -1,8 +1,7 @@
-//! A live view of a store that another process may be writing.
+//! Live reader of a store that another process may be writing.
 //!
-//! A reader takes in whole records only, so what it shows is always the state after some commit. It loads a signal's
-//! tables when it is asked for the signal, and replays over them what the log said since its base; tables may be newer
-//! than the last record that was read, in which case the reader reads on first.
+//! A reader applies whole records, so it always shows the state after some commit. It loads a signal's tables on first
+//! use and replays the log from its base over them. If tables are newer than the last record read, it first reads on.
 
 mod samples;
 mod state;
@@ -27,7 +26,7 @@ use crate::op::{Op, SignalId};
 
 use view::{Known, View};
 
-/// How long to wait for a writer that is half-way through a change of files.
+/// How long to wait while a writer is changing files.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A store open for reading.
@@ -39,16 +38,16 @@ pub struct Reader {
     stale: bool,
     view: Mutex<View>,
     sources: Sources,
-    /// Set once the records that were there at opening are taken in.
+    /// Set once the records present at opening are applied.
     opened: OnceLock<()>,
 }
 
 impl Reader {
-    /// Opens a store for reading. If its writer crashed before the machine restarted, and this process may write, the
-    /// store is recovered first.
+    /// Opens a store for reading. If its writer crashed before a restart of the machine, and this process may write,
+    /// recovers it first.
     ///
     /// # Errors
-    /// [`StoreError::NotAStore`], [`StoreError::NewerFormat`], [`StoreError::DamagedFile`], or what the system says.
+    /// [`StoreError::NotAStore`], [`StoreError::NewerFormat`], [`StoreError::DamagedFile`], or an I/O error.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         Self::open_on(root, crate::media::disk())
     }
@@ -76,7 +75,7 @@ impl Reader {
                 sources: Sources::default(),
                 opened: OnceLock::new(),
             };
-            // A medium that is not this machine's forgets nothing when this one restarts.
+            // A restart of this machine loses nothing on a remote medium.
             let is_forgetful = !media.is_remote() && boot != media.boot_id();
             let unsafe_log = is_forgetful && reader.lock().has_records()?;
             if !unsafe_log {
@@ -84,7 +83,7 @@ impl Reader {
                 let _ = reader.opened.set(());
                 return Ok(reader);
             }
-            // The page cache that held the last samples is gone. A writer that is alive is about to replay the log.
+            // The page cache with the last samples is gone. An active writer is about to replay the log.
             let held = lock::is_held(&*media, &root)?;
             if !held && !recovered {
                 recovered = true;
@@ -108,10 +107,10 @@ impl Reader {
         }
     }
 
-    /// Takes in what was committed since; whether there was anything.
+    /// Reads new commits; `true` if there were any.
     ///
     /// # Errors
-    /// [`StoreError::DamagedFile`], or what the system says.
+    /// [`StoreError::DamagedFile`], or an I/O error.
     pub fn refresh(&self) -> Result<bool, StoreError> {
         if self.stale {
             return Ok(false);
@@ -120,8 +119,8 @@ impl Reader {
         self.refresh_view(&mut view)
     }
 
-    /// Whether there may be something to take in, by a look that costs much less than to take it in: at the next record's
-    /// place in the log, and whether that log is the live one still.
+    /// Cheap check for possible commits: looks at the place of the next record, and whether the log is still the live
+    /// one.
     pub(crate) fn may_have_moved(&self) -> bool {
         if self.stale {
             return false;
@@ -152,11 +151,11 @@ impl Reader {
             }
             moved = true;
             if self.media.is_remote() {
-                // Nobody may have published the old log to its end.
+                // The old log may never be published to its end.
                 self.media.forget_known();
                 view.signals.keys().for_each(|id| self.sources.forget(*id));
             }
-            // The old log is complete now, and this handle still reads it.
+            // The old log is complete now, and still open here.
             self.follow(view)?;
             if !view.next_generation(&*self.media, &self.root, &manifest)? {
                 let (fresh, _, _) = View::open(&*self.media, &self.root)?;
@@ -168,7 +167,7 @@ impl Reader {
         }
     }
 
-    /// Reads the log's new records.
+    /// Applies new records of the log.
     fn follow(&self, view: &mut View) -> Result<(), StoreError> {
         let mut is_first = self.opened.get().is_some();
         while let Some(ops) = view.next_record()? {
@@ -220,7 +219,7 @@ impl Reader {
             }
             Op::End { end, .. } => {
                 known.end = *end;
-                // A file of a remote medium stays as it was opened, and need not get longer to hold more.
+                // A remote file stays as opened, even if its length does not change.
                 if self.media.is_remote() {
                     self.sources.forget(id);
                 }
@@ -243,14 +242,14 @@ impl Reader {
         }
     }
 
-    /// Whether the store shows only its last checkpoint, because its writer crashed before the machine restarted and
-    /// this process may not repair it.
+    /// Whether only the last checkpoint is visible: the writer crashed before a restart of the machine, and this
+    /// process may not recover.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// Whether a process has it open for writing now, as good as a look can be.
+    /// Whether a process has the store open for writing, as far as can be determined.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -258,25 +257,25 @@ impl Reader {
         lock::is_held(&*self.media, &self.root)
     }
 
-    /// The store's folder.
+    /// Folder of the store.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The medium that the store lies on.
+    /// Medium of the store.
     #[must_use]
     pub fn media(&self) -> &Arc<dyn Media> {
         &self.media
     }
 
-    /// Identity of the store.
+    /// Uuid of the store.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         self.uuid
     }
 
-    /// All signals with their names in name order.
+    /// All signals by name.
     #[must_use]
     pub fn catalogue(&self) -> Vec<(SignalId, String)> {
         let view = self.lock();
@@ -290,7 +289,7 @@ impl Reader {
         self.lock().names.by_name.get(name).copied()
     }
 
-    /// Whether a signal's tables lie in no files, as of the last checkpoint seen.
+    /// Whether a signal's tables had no files at the last checkpoint seen.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -298,7 +297,7 @@ impl Reader {
         Ok(self.lock().known(id)?.base.small.is_some())
     }
 
-    /// Whether a signal has the array `crc`, as of the last checkpoint seen.
+    /// Whether a signal had the array `crc` at the last checkpoint seen.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
         let mut view = self.lock();
         let base = &view.known(id)?.base;
@@ -318,7 +317,7 @@ impl Reader {
         }
     }
 
-    /// Where a signal's folder may be while a writer moves it, or was killed before it did.
+    /// Possible folders of a signal while a writer moves it, or after it was killed.
     fn folders(&self, view: &View, id: SignalId) -> Result<Vec<PathBuf>, StoreError> {
         let mut folders = vec![self.folder(view, id)?, layout::staged(&self.root, id)];
         if let Some(known) = view.signals.get(&id) {
@@ -328,7 +327,7 @@ impl Reader {
         Ok(folders)
     }
 
-    /// Where a signal's folder is now, by its identity.
+    /// Current folder of a signal, by its identity file.
     fn folder_now(&self, view: &View, id: SignalId) -> Result<Option<PathBuf>, StoreError> {
         let mut folders = self.folders(view, id)?.into_iter();
         Ok(folders.find(|folder| self.is_of(folder, id)))

@@ -1,4 +1,4 @@
-//! Samples, checksums and files of signals, as a reader finds them.
+//! Samples, checksums and files of signals for a reader.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -24,19 +24,18 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 
 impl Reader {
-    /// As [`Engine::read`], the samples as of the last refresh.
+    /// As [`Engine::read`], as of the last refresh.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Engine::read`].
     pub fn read(&self, id: SignalId, start: i64, count: usize) -> Result<Buffer, StoreError> {
         self.read_as(&*self.state(id)?, start, count)
     }
 
-    /// As [`Engine::read_as`]. If the writer has moved on, so that files are not where they were, this follows it, which
-    /// changes nothing that `state` shows.
+    /// As [`Engine::read_as`]. Follows the writer if files have moved, which does not change what `state` shows.
     ///
     /// # Errors
-    /// As there, and [`StoreError::SignalOverwritten`], [`StoreError::SignalRemoved`].
+    /// As [`Engine::read_as`], and [`StoreError::SignalOverwritten`], [`StoreError::SignalRemoved`].
     pub fn read_as(
         &self,
         state: &SignalState,
@@ -45,22 +44,22 @@ impl Reader {
     ) -> Result<Buffer, StoreError> {
         let bounds = Bounds::new(&state.name, state.end, start, count)?;
         let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
-        // The usual case, which names no file and allocates nothing: the shard is mapped already.
+        // Fast path without paths or allocation: the shard is mapped.
         let key = self.sources.key(state, place.shard);
         if let Some(buffer) = self.sources.mapped(key, place.offset, place.len) {
             return Ok(buffer);
         }
-        // A request takes long, too, and needs no lock.
+        // Remote requests are slow and need no lock.
         if let Some(buffer) = self.sources.requested(key, place.offset, place.len)? {
             return Ok(buffer);
         }
-        // Decoding takes long: several threads do it at a time.
+        // Without the lock, so that threads decode in parallel.
         if let Some(buffer) = self.sources.decoders.read_again(state, start, count)? {
             return Ok(buffer);
         }
         let mut view = self.lock();
         if self.media.is_remote() || self.sources.cache().is_some() {
-            // Opened first, and read without the lock: what a server or another host gives may take long to come.
+            // Open first, then read without the lock: servers and other hosts may be slow.
             let head = Bounds { count: 0, ..bounds };
             match self.read_from(&mut view, state, &head, place.shard) {
                 Ok(_) => {
@@ -80,9 +79,9 @@ impl Reader {
             }
         }
         let began = Instant::now();
-        // Failures since the last commit that was taken in.
+        // Failures since the last applied commit.
         let mut attempts = 0;
-        // Whether nobody wrote, so that nothing is about to change.
+        // No writer is active, so nothing will change.
         let mut is_idle = false;
         loop {
             let error = match self.read_from(&mut view, state, &bounds, place.shard) {
@@ -90,7 +89,7 @@ impl Reader {
                 Err(error) => error,
             };
             attempts += 1;
-            // What was committed since may have replaced files, or be about to.
+            // Later commits may have replaced files, or be about to.
             let again = match &error {
                 StoreError::MissingSamples { have: 0, .. } | StoreError::WrongShard { .. } => true,
                 StoreError::MissingSamples { .. }
@@ -130,7 +129,7 @@ impl Reader {
             false => None,
         };
         let Some(now) = now else {
-            // Its files may be there still: a writer may have been killed before it removed them.
+            // Its files may remain if a writer was killed before removing them.
             let place = layout::signal_folder(&self.root, &handle.name);
             let folders = vec![ArrayFolder::of_signal(place), staged];
             let files = Files {
@@ -146,7 +145,7 @@ impl Reader {
         let shown = shown(handle, &now, shard);
         let places = self.folders(view, id)?;
         let known = view.known(id)?;
-        // A replacement is at its place or, until then, in `tmp/`; so is a new signal's folder.
+        // A replacement, or a new signal's folder, is in place or still in `tmp/`.
         let replaced = known.replaced_data.iter();
         let folders = replaced
             .map(|name| ArrayFolder::own(tmp.join(name)))
@@ -166,7 +165,7 @@ impl Reader {
             chunk_crc: &chunk_crc,
         };
         let cache = self.sources.cache();
-        // What is known of checksums is about the newest state.
+        // Known checksums are of the newest state.
         let cache_of = |shown: &SignalState| {
             let cache = cache.as_ref().filter(|_| std::ptr::eq(shown, &*now));
             cache.cloned()
@@ -223,7 +222,7 @@ impl Reader {
     /// As [`Engine::chunk_crc`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Engine::chunk_crc`].
     pub fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
         let mut view = self.lock();
         let began = Instant::now();
@@ -233,7 +232,7 @@ impl Reader {
             }
             let folder = self.place(&view, id)?;
             let crc = stored_crc(&*self.media, &folder, chunk);
-            // Else the folder went, or another signal's came, before the file was opened.
+            // Otherwise the folder was moved or replaced before the file was opened.
             if self.is_of(&folder, id) || self.stale || began.elapsed() > PATIENCE / 10 {
                 return crc;
             }
@@ -246,7 +245,7 @@ impl Reader {
     /// As [`Engine::tail_crc`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Engine::tail_crc`].
     pub fn tail_crc(&self, id: SignalId) -> Result<Option<(i64, u32)>, StoreError> {
         let tail = self.lock().known(id)?.base.tail;
         Ok(tail.map(|tail| (tail.end, tail.crc)))
@@ -255,7 +254,7 @@ impl Reader {
     /// As [`Engine::table_stamps`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Engine::table_stamps`].
     pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
         Ok(self.lock().known(id)?.base.tables)
     }
@@ -270,7 +269,7 @@ impl Reader {
         Ok(layout::data_shard_file(&data, format, shard))
     }
 
-    /// The signal's folder.
+    /// Folder of the signal.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -278,7 +277,7 @@ impl Reader {
         self.place(&self.lock(), id)
     }
 
-    /// Where a signal's folder is, or should be.
+    /// Current or expected folder of a signal.
     fn place(&self, view: &View, id: SignalId) -> Result<PathBuf, StoreError> {
         match self.folder_now(view, id)? {
             Some(folder) => Ok(folder),
@@ -287,7 +286,7 @@ impl Reader {
     }
 }
 
-/// Says that a signal is gone, or that another has its name.
+/// The error for a removed signal, or one whose name another has.
 fn gone(view: &View, handle: &SignalState) -> StoreError {
     let name = handle.name.to_string();
     if view.names.by_name.contains_key(&name) {

@@ -1,4 +1,4 @@
-//! Loading the state of a signal from its tables, beside a writer that may move and replace them.
+//! Loads the state of a signal from its tables, which a writer may move and replace meanwhile.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 
 impl Reader {
-    /// State of a signal as of the last refresh; loaded from its tables on first use. If the writer has brought the
-    /// tables further meanwhile, this refreshes the whole store first.
+    /// State of a signal as of the last refresh, loaded from its tables on first use. If the tables are newer by now,
+    /// refreshes the whole store first.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`], [`StoreError::NeedsRecovery`], or what is wrong with the tables.
+    /// [`StoreError::SignalRemoved`], [`StoreError::NeedsRecovery`], or damage of the tables.
     pub fn state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
         self.state_in(&mut self.lock(), id)
     }
@@ -31,7 +31,7 @@ impl Reader {
         id: SignalId,
     ) -> Result<Arc<SignalState>, StoreError> {
         let began = Instant::now();
-        // Whether nobody wrote, so that what is missing does not come.
+        // No writer is active, so what is missing will not appear.
         let mut idle = false;
         loop {
             let place = self.folder(view, id)?;
@@ -43,7 +43,7 @@ impl Reader {
                 match self.load_state(view, id, folder) {
                     Ok(Some(state)) => return Ok(state),
                     Ok(None) => {}
-                    // Damage, unless the folder was moved away and back while its tables were read.
+                    // Damage, unless the folder was moved away and back during the read.
                     Err(error) => {
                         let is_late = self.stale || began.elapsed() > PATIENCE;
                         if is_late || !self.refresh_view(view)? {
@@ -76,7 +76,7 @@ impl Reader {
                     },
                 });
             }
-            // Who may not lock cannot tell, and waits.
+            // Without permission to lock this is unknown, so wait.
             idle = self.media.is_remote()
                 || matches!(self.media.lock(&layout::lock_file(&self.root)), Ok(Some(_)));
             if !self.refresh_view(view)? && !idle {
@@ -85,8 +85,8 @@ impl Reader {
         }
     }
 
-    /// Loads a signal's state from its folder; `None` if the folder went meanwhile, or its tables are newer than the last
-    /// record that was read.
+    /// Loads a signal's state from its folder; `None` if the folder has moved, or its tables are newer than the last
+    /// record read.
     fn load_state(
         &self,
         view: &mut View,
@@ -97,7 +97,7 @@ impl Reader {
         let known = view.known(id)?;
         let expected = ExpectedTables::since(&known.base, base_sequence, sequence);
         let raw = tables::read(&*self.media, folder, id, &expected);
-        // The tables of a folder that went meanwhile look empty.
+        // Tables of a moved folder look empty.
         if !self.is_of(folder, id) {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! A store as of one commit: its names, what is known of its signals, and the place in the log.
+//! A store as of one commit: its names, known signals, and position in the log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -22,22 +22,22 @@ use crate::media::{Access, Media, MediaFile, limits};
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
-/// A signal as a reader knows it.
+/// What a reader knows of a signal.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) base: Base,
-    /// Length as of the last record read.
+    /// Length after the last record read.
     pub(super) end: i64,
     pub(super) state: Option<Arc<SignalState>>,
-    /// Operations since the log's base, while the state is not loaded.
+    /// Operations since the log's base, until the state is loaded.
     pub(super) ops: Vec<Op>,
-    /// Replacements that the writer may not have moved into place yet.
+    /// Replacements that may not be in place yet.
     pub(super) replaced: BTreeMap<u64, String>,
     pub(super) replaced_data: Option<String>,
     pub(super) crcs: BTreeMap<u64, u32>,
-    /// The last samples that a record holds itself.
+    /// The last samples contained in a record.
     pub(super) newest: Option<ChecksummedRange>,
-    /// Names that it had since the log's base: a writer may have been killed before it moved the folder.
+    /// Names since the log's base: a killed writer may not have moved the folder.
     pub(super) former: Vec<String>,
 }
 
@@ -57,7 +57,6 @@ impl Known {
     }
 }
 
-/// Everything as of one commit.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) generation: u64,
@@ -73,17 +72,17 @@ pub(super) struct View {
 }
 
 impl Known {
-    /// Takes note of what proves that files hold the newest samples.
+    /// Records what proves that files hold the newest samples.
     pub(super) fn take_in_proof(&mut self, op: &Op) {
         match op {
             Op::Samples { index, bytes, .. } => {
                 let size = self.base.meta.format.size();
                 let count = (bytes.len() / size) as i64;
                 let end = index.saturating_add(count);
-                // What lies in chunks before the last one is full, and has a checksum.
+                // Earlier chunks are full and have checksums.
                 let length = self.base.meta.chunk_samples.max(1).cast_signed();
                 let start = ((end - 1) / length * length).clamp(*index, end);
-                // Of samples that go on within the chunk all are proven: the last ones may be zeros, as those that are missing.
+                // Of contiguous samples in a chunk all need a proof: the last ones may be zeros, like missing ones.
                 let before = self.newest.as_ref().filter(|newest| {
                     newest.range.end == *index && newest.range.start >= (end - 1) / length * length
                 });
@@ -114,7 +113,7 @@ impl Known {
         }
     }
 
-    /// Largest length that any operation so far gives.
+    /// Largest length after any operation so far.
     pub(super) fn longest(&self) -> i64 {
         let ends = self.ops.iter().filter_map(|op| match op {
             Op::End { end, .. } => Some(*end),
@@ -125,14 +124,14 @@ impl Known {
 }
 
 impl View {
-    /// The store as of its log's base, its identity, and the boot that the log is from.
+    /// The store at its log's base, its uuid, and the boot of the log.
     pub(super) fn open(media: &dyn Media, root: &Path) -> Result<(Self, Uuid, String), StoreError> {
         let began = Instant::now();
         loop {
             let manifest = Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
             let path = layout::log_file(root, manifest.generation);
             let bytes = match read_log(media, root, &manifest) {
-                // The generation flipped between the two reads.
+                // The generation changed between the two reads.
                 Err(StoreError::DamagedFile { .. }) if began.elapsed() < PATIENCE => {
                     std::thread::sleep(Duration::from_millis(1));
                     continue;
@@ -166,7 +165,7 @@ impl View {
         }
     }
 
-    /// Goes on with the log after this one; `false` if that is not the live one, or not whole.
+    /// Continues with the next log; `false` if that is not the live one, or incomplete.
     pub(super) fn next_generation(
         &mut self,
         media: &dyn Media,
@@ -191,7 +190,7 @@ impl View {
             return Ok(false);
         }
         for (id, base) in bases(&opening.base) {
-            // What was not loaded yet starts from the tables of this generation.
+            // Signals not loaded yet start from the tables of this generation.
             if let Some(known) = self.signals.get_mut(&id) {
                 known.end = base.end;
                 known.base = base;
@@ -211,7 +210,7 @@ impl View {
         Ok(true)
     }
 
-    /// The operations of the next whole record, if there is one.
+    /// Operations of the next complete record, if there is one.
     pub(super) fn next_record(&mut self) -> Result<Option<Vec<Op>>, StoreError> {
         let Some(bytes) = self.record_bytes()? else {
             return Ok(None);
@@ -228,7 +227,7 @@ impl View {
         }
     }
 
-    /// The bytes of what may be the next record.
+    /// Bytes of a possible next record.
     pub(super) fn record_bytes(&self) -> Result<Option<Vec<u8>>, StoreError> {
         let read = |at, bytes: &mut [u8]| self.log.read_at(at, bytes).at("read", &self.log_path);
         let mut bytes = vec![0; 4096];

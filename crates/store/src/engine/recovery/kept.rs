@@ -1,4 +1,4 @@
-//! Which samples of the log still count at its end.
+//! Determines which samples of the log still count at its end.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::op::Op;
 use crate::state::GapTable;
 
-/// For each operation of a signal that holds samples, the ranges of them that no later operation makes a gap.
+/// Per operation with samples, the ranges that no later operation makes a gap.
 pub(super) fn kept_samples(
     ops: &[Op],
     positions: &[usize],
@@ -19,7 +19,7 @@ pub(super) fn kept_samples(
             Op::Gap { start, end, .. } => later.set_gap((*start).max(0)..*end),
             Op::Samples { index, bytes, .. } => {
                 let end = index.saturating_add((bytes.len() / sample_bytes) as i64);
-                // An offset in bytes must be one in a file, too.
+                // The offset in bytes must also be a valid file offset.
                 if *index >= 0 && end <= i64::MAX / (2 * sample_bytes as i64) {
                     kept.insert(position, without(*index..end, &later));
                 }
@@ -30,7 +30,7 @@ pub(super) fn kept_samples(
     kept
 }
 
-/// The parts of `range` that lie in no gap.
+/// The parts of `range` outside gaps.
 fn without(range: Range<i64>, gaps: &GapTable) -> Vec<Range<i64>> {
     let mut kept = Vec::new();
     let mut at = range.start;

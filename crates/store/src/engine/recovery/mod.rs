@@ -1,7 +1,7 @@
-//! Recovery: replays what the last writer committed and did not bring home.
+//! Recovery: replays commits that are only in the log.
 //!
-//! Every step may be interrupted and done again. Until the checkpoint at its end flips the generation, MANIFEST and log
-//! stay as they are, and nothing is removed that the log speaks of.
+//! Every step can be interrupted and repeated. MANIFEST and log stay unchanged until the checkpoint at the end switches
+//! the generation, and nothing that the log names is removed before.
 
 mod kept;
 mod plan;
@@ -33,13 +33,13 @@ use crate::state::SignalState;
 use kept::kept_samples;
 use plan::Plan;
 
-/// Room for the new log and MANIFEST, and more for each signal that the log's base names.
+/// Space for the new log and MANIFEST; each signal in the log's base adds to it.
 const RESERVED_BYTES: usize = 256 << 10;
 const RESERVED_PER_SIGNAL: usize = (2 << 10) + small::MOST_BYTES;
 
 impl Shared {
-    /// Replays `ops` over the store and checkpoints it. Samples whose files are gone are an error, or become gaps, as
-    /// those of `lost` commits do.
+    /// Replays `ops` and checkpoints. Samples whose files are gone are an error or become gaps, as those of `lost`
+    /// commits do.
     pub(crate) fn recover(
         &self,
         opening: &Opening,
@@ -50,7 +50,7 @@ impl Shared {
         let mut plan = Plan::new(opening, &ops);
         plan.touched.extend(lost.iter().map(|lost| lost.id));
         for commit in &lost {
-            // A repair that was interrupted may have made the gap.
+            // An interrupted repair may have made the gap.
             let longest = plan.longest.entry(commit.id).or_default();
             *longest = commit.range.end.max(*longest);
         }
@@ -102,7 +102,7 @@ impl Shared {
         })
     }
 
-    /// Finds the folders of signals that came, went or moved, and takes them all to staging.
+    /// Finds the folders of created, removed and moved signals, and moves them all to staging.
     fn find_folders(&self, core: &mut Core, plan: &Plan, ops: &[Op]) -> Result<(), StoreError> {
         for &id in &plan.moved {
             let staged = layout::staged(&self.root, id);
@@ -110,7 +110,7 @@ impl Shared {
             let places: Vec<PathBuf> = (names.iter().rev())
                 .map(|name| layout::signal_folder(&self.root, name))
                 .collect();
-            // Moved by a writer that was killed before it synced: no move is durable before both of its folders are.
+            // Moved by a killed writer before it synced: a move is durable only with both folders.
             core.folders.insert(layout::staging_folder(&self.root));
             core.folders.extend(
                 places
@@ -128,7 +128,7 @@ impl Shared {
                     self.stage(core, &mut slot)?;
                 }
                 (Some(slot), None) if plan.created.contains(&id) && !plan.in_files(id, ops) => {
-                    // All of it is in the log; made anew when needed.
+                    // Only in the log; its folder is made when needed.
                     let mut slot = slot.lock();
                     slot.folder = staged;
                     slot.exists = false;
@@ -193,7 +193,8 @@ impl Shared {
                 });
             }
             if is_lost {
-                // Tables of a lost commit are evidence until the new log is live: none gets a lower number before.
+                // Tables of a lost commit are evidence until the new log is live: no table gets a lower sequence
+                // before.
                 core.sequence = core.sequence.max(raw.sequence);
             }
             slot.base.tables = Some(raw.stamps);
@@ -203,8 +204,7 @@ impl Shared {
                 .any(|lost| lost.id == id)
                 .then(|| state.gaps.clone());
             if raw.sequence > plan.base_sequence {
-                // Renamed into place by a writer that was killed before it synced the folder, and then nothing that is
-                // replayed may change it any more.
+                // A killed writer may have renamed it without syncing the folder, and replay may not change it again.
                 state.mark_unsaved();
             }
             let kept = kept_samples(ops, &positions, slot.base.meta.format.size());
@@ -227,7 +227,7 @@ impl Shared {
             }
             slot.held = None;
             for commit in lost.iter().filter(|lost| lost.id == id) {
-                // Replaying what the log has takes away what the lost commit filled.
+                // Replaying the log removes what the lost commit filled.
                 let filled = newest
                     .iter()
                     .flat_map(|gaps| filled_since(gaps, &state.gaps));
@@ -241,7 +241,7 @@ impl Shared {
                 lost.apply(id, &mut state, core.generation);
             }
             if is_lost || !given_up.is_empty() {
-                // Samples of the last chunk may be a gap now.
+                // Samples of the last chunk may now be a gap.
                 slot.base.tail = None;
             }
             raw.check(&state.name, false)?;
@@ -259,7 +259,7 @@ impl Shared {
             }
             slot.pending = super::slot::Pending::default();
             slot.sums = super::crc::Checksums::default();
-            // What exists may still be in the page cache only: the last writer may have been killed a moment ago.
+            // Existing files may be only in the page cache if the writer was just killed.
             slot.write_identity(&*self.media)?;
             slot.dirty.folders.extend(tables::folders());
             self.mark_way(&mut slot);
@@ -271,8 +271,8 @@ impl Shared {
         Ok(reserve)
     }
 
-    /// Takes the room that the rest of the checkpoint needs. What is lost must not become a gap in tables that a full
-    /// disk then keeps from counting: nobody would be told of it.
+    /// Reserves space for the checkpoint. Otherwise lost samples could become gaps in tables while a full disk prevents
+    /// the commit that reports them.
     fn reserve_room(&self) -> Result<PathBuf, StoreError> {
         let path = unique(&layout::tmp_folder(&self.root), "reserve");
         let bytes = vec![0; RESERVED_BYTES + self.all_slots().len() * RESERVED_PER_SIGNAL];
@@ -329,8 +329,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes samples again, but not where a later operation took them away: by a gap, which a bulk of other samples may
-    /// have filled since, or by a replacement of the shard, which holds all that came before it.
+    /// Writes samples again unless a later operation removed them: a gap, which other bulk samples may have filled
+    /// since, or a replacement of the shard, which contains all earlier samples.
     fn redo_samples(
         &self,
         slot: &mut SlotInner,
@@ -357,7 +357,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes signals from staging to where their names say, and clears away what is left where signals were.
+    /// Moves signals from staging to their names, and removes leftovers there.
     fn place_folders(&self, core: &mut Core, plan: &Plan) -> Result<(), StoreError> {
         let left = plan
             .moved
@@ -371,7 +371,7 @@ impl Shared {
                 .is_some_and(|id| self.slot(id).is_some());
             if !theirs && matches!(self.media.stat(&place), Ok(Some(Kind::Folder))) {
                 match self.clear_away(core, name, &place) {
-                    // Not remains, but a group with other signals in it.
+                    // Not a leftover but a group with other signals.
                     Err(StoreError::InTheWay { .. }) => {}
                     other => other?,
                 }
@@ -392,8 +392,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Something is where a signal belongs: remains of one that was made or removed when the power went. They go,
-    /// unless there is anything in them that is none of ours.
+    /// Removes the leftover of a signal that was created or removed when the power failed; fails if it contains foreign
+    /// files.
     fn clear_away(&self, core: &mut Core, name: &str, place: &Path) -> Result<(), StoreError> {
         let media = &*self.media;
         let names = match media.stat(place).at("look at", place)? {
@@ -415,7 +415,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Finds what nobody needs: files under construction, folders without a signal, logs of other generations.
+    /// Finds leftovers: files under construction, folders without a signal, logs of other generations.
     fn note_leftovers(&self, core: &mut Core) -> Result<(), StoreError> {
         let media = &*self.media;
         let live: BTreeSet<PathBuf> = self
@@ -440,14 +440,14 @@ impl Shared {
                 core.trash.push(folder.join(name));
             }
         }
-        // The next log is about to be written; it must not go with its leftovers.
+        // The next log is about to be written and must not be removed.
         let next = layout::log_file(&self.root, core.generation + 1);
         core.trash.retain(|path| *path != next);
         Ok(())
     }
 }
 
-/// Where in the log an operation is, and which of its samples no later one takes away.
+/// Position of an operation in the log, and which of its samples remain.
 struct Redo<'a> {
     plan: &'a Plan,
     position: usize,

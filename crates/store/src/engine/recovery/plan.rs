@@ -1,4 +1,4 @@
-//! What the log says about places: names that signals had, who came and went, which replacement is a file's last.
+//! Recovery plan from the log: names of signals, which were created and removed, and the last replacement of each file.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,10 +8,10 @@ use crate::engine::slot::held::Held;
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
-/// What the log says about places: names that signals had, who came and went, which replacement is a file's last.
+/// Recovery plan from the log: names of signals, which were created and removed, and the last replacement of each file.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// Every name that a signal had since the log's base, in order.
+    /// All names of a signal since the log's base, in order.
     pub(super) names: HashMap<SignalId, Vec<String>>,
     pub(super) created: BTreeSet<SignalId>,
     pub(super) removed: BTreeSet<SignalId>,
@@ -22,7 +22,7 @@ pub(super) struct Plan {
     /// Position of the last replacement of a shard, and of the array.
     pub(super) replaced: HashMap<(SignalId, u64), usize>,
     pub(super) replaced_data: HashMap<SignalId, usize>,
-    /// Largest length that a signal ever had.
+    /// Largest length of a signal.
     pub(super) longest: HashMap<SignalId, i64>,
     /// Sequence of the log's base.
     pub(super) base_sequence: u64,
@@ -76,8 +76,8 @@ impl Plan {
         plan
     }
 
-    /// Whether a later operation replaces the shard, so that what `position` does to it must not be done again: the
-    /// replacement holds it, and may hold newer samples in its place.
+    /// Whether a later operation replaces the shard, so that the operation at `position` must not be repeated: the
+    /// replacement contains it, perhaps with newer samples.
     pub(super) fn superseded(&self, id: SignalId, shard: u64, position: usize) -> bool {
         let by_shard = self.replaced.get(&(id, shard));
         let by_data = self.replaced_data.get(&id);
@@ -88,8 +88,8 @@ impl Plan {
         self.longest.get(&id).copied().unwrap_or(0)
     }
 
-    /// Whether files hold something of a signal that was created since the log's base: samples that the log has not,
-    /// or a replacement. Its folder was synced before they were committed.
+    /// Whether files hold data of a signal created since the log's base: samples missing from the log, or a
+    /// replacement. Its folder was synced before the commit.
     pub(super) fn in_files(&self, id: SignalId, ops: &[Op]) -> bool {
         if self.replaced_data.contains_key(&id) || self.replaced.keys().any(|(of, _)| *of == id) {
             return true;

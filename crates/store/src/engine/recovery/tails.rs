@@ -1,4 +1,4 @@
-//! What lies past a signal's end, or in its gaps, and was never committed.
+//! Removes uncommitted bytes past a signal's end and in its gaps.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::layout::{data_shard_file, data_shard_number, data_shards};
 use crate::media::{Access, Media};
 
 impl Shared {
-    /// Removes what was written past a signal's end and never committed.
+    /// Removes uncommitted bytes past a signal's end.
     pub(super) fn trim_tail(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
         let folder = slot.folder.join("data");
@@ -42,7 +42,7 @@ impl Shared {
             } else if !is_sound(media, &path, flat, used - shard * flat.shard_bytes())?
                 && self.lies_in_a_gap(slot, shard)?
             {
-                // Written for a fill or an append that was never committed, and torn by a power cut.
+                // From an uncommitted fill or append, torn by a power cut.
                 self.handles.forget(slot.id);
                 media.remove_file(&path).at("remove", &path)?;
                 slot.uproot(&data_shard_file(Path::new("data"), format, shard));
@@ -72,8 +72,7 @@ impl Shared {
     }
 }
 
-/// Whether a shard is one that every reader can read: an index, a header that is not torn, and all inner chunks up to
-/// payload byte `used`.
+/// Whether every reader can read a shard: an index, an intact header, and all inner chunks up to payload byte `used`.
 fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<bool, StoreError> {
     let file = media.open(path, Access::Read).at("open", path)?;
     let head = FlatHead::read(&*file, &flat).at("read", path)?;
@@ -85,7 +84,7 @@ fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<boo
     })
 }
 
-/// Cuts a shard behind its last chunk in use and zeroes that chunk's unused rest.
+/// Truncates a shard after its last used chunk and zeroes the unused rest of that chunk.
 fn trim(media: &dyn Media, path: &Path, flat: Flat, within: u64) -> Result<(), StoreError> {
     let file = media.open(path, Access::Write).at("open", path)?;
     let mut index = vec![0; Flat::index_len(flat.chunks) as usize];

@@ -1,7 +1,7 @@
-//! What the files of a signal must hold already.
+//! Checks that a signal's files hold the samples they must.
 //!
-//! A shard that is written to is made if it is missing and extended if it is short. Where committed samples should be
-//! in it, it was lost or cut short: making it anew would show zeros that nobody recorded, and hide the loss.
+//! Writing to a shard creates it if missing and extends it if short. If committed samples should be in it, it was lost
+//! or truncated: recreating it would show zeros that nobody recorded, and hide the loss.
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::media::{Kind, Media};
 use crate::op::{EventRow, Op, RunRow, SignalId};
 use crate::state::{GapTable, SignalState};
 
-/// Which samples need not be in a file, while a log is replayed.
+/// Samples that need not be in files during replay.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
-    /// Gaps as of the log's end, and what the log itself holds.
+    /// Gaps at the log's end, and samples in the log itself.
     elsewhere: GapTable,
-    /// End of the signal as of the log's end.
+    /// End of the signal at the log's end.
     end: i64,
 }
 
 impl Held {
-    /// What is in files of a signal whose last durable state was `state`, if `ops` follow on it, of whose samples those
-    /// in `kept` still count at the end.
+    /// For a signal whose last durable state was `state` and is followed by `ops`; of their samples, those in `kept`
+    /// still count at the end.
     pub(crate) fn new<'a>(
         state: &SignalState,
         ops: impl Iterator<Item = &'a Op>,
@@ -54,7 +54,7 @@ impl Held {
         self.elsewhere.missing_within(0..self.end) < self.end
     }
 
-    /// The parts of `range` that are in a file.
+    /// Parts of `range` in files.
     fn within(&self, range: Range<i64>) -> Vec<Range<i64>> {
         let mut parts = Vec::new();
         let mut at = range.start;
@@ -67,7 +67,7 @@ impl Held {
     }
 }
 
-/// Samples of one shard that are lost, as operations that say so: gaps and an event.
+/// Lost samples of one shard, to become gaps and an event.
 #[derive(Debug)]
 pub(crate) struct GivenUp {
     range: Range<i64>,
@@ -77,7 +77,7 @@ pub(crate) struct GivenUp {
 }
 
 impl GivenUp {
-    /// What a commit held of which the log has nothing any more.
+    /// The effect of a commit that the log has lost.
     pub(crate) fn lost_commit(range: Range<i64>) -> Self {
         Self {
             parts: Vec::from_iter((!range.is_empty()).then(|| range.clone())),
@@ -87,9 +87,9 @@ impl GivenUp {
         }
     }
 
-    /// Applies it to a state, as the last thing that happens to it.
+    /// Applies it to a state, after all other changes.
     ///
-    /// Each generation of the log says it once: an interrupted recovery from it may have left the event.
+    /// At most once per generation of the log: an interrupted recovery may have left the event.
     pub(crate) fn apply(&self, id: SignalId, state: &mut SignalState, generation: u64) {
         let mut samples = 0;
         if self.range.end > state.end {
@@ -127,7 +127,7 @@ impl GivenUp {
     }
 }
 
-/// Samples that were valid by the gaps of `newer` and are not by those of `older`.
+/// Samples that are valid by the gaps of `newer` and not by those of `older`.
 pub(crate) fn filled_since(newer: &GapTable, older: &GapTable) -> Vec<Range<i64>> {
     let mut filled = Vec::new();
     for gap in older.iter() {
@@ -142,7 +142,7 @@ pub(crate) fn filled_since(newer: &GapTable, older: &GapTable) -> Vec<Range<i64>
 }
 
 impl SlotInner {
-    /// Refuses to go on with a shard that is shorter than the committed samples in it need; `have` is its length.
+    /// Fails if a shard of length `have` is too short for its committed samples.
     ///
     /// # Errors
     /// [`StoreError::MissingSamples`].
@@ -164,7 +164,7 @@ impl SlotInner {
         })
     }
 
-    /// Length that the file of a shard must have for the last sample that lies there and nowhere else; 0 if none does.
+    /// Required length of a shard's file for the last sample only held there; 0 if none.
     fn held_bytes(&mut self, media: &dyn Media, shard: u64) -> Result<u64, StoreError> {
         let (per_shard, size) = (
             shard_samples(&self.base.meta),
@@ -190,7 +190,7 @@ impl SlotInner {
         Ok(payload_start + ((last - start) * size).cast_unsigned())
     }
 
-    /// Goes on without what lost or short files held, while the log is replayed: what has to become a gap.
+    /// During replay: turns samples of missing or short files into losses.
     pub(crate) fn give_up(
         &mut self,
         media: &dyn Media,
@@ -211,7 +211,7 @@ impl SlotInner {
         let mut given_up = Vec::new();
         let mut at = 0;
         while at < held.end {
-            // Shards of which nothing is in a file may be millions.
+            // Skip shards without samples in files; there may be millions.
             if let Some(gap) = held.elsewhere.at(at)
                 && gap.end() / per_shard * per_shard > at
             {

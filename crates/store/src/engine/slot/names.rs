@@ -1,4 +1,4 @@
-//! Files and folders of one signal: where they lie, and which of their names are not durable yet.
+//! Paths of a signal's files and folders, and which of their names are not yet durable.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 
 impl SlotInner {
-    /// The folder of the array `data`, pending replacement included.
+    /// Folder of the array `data`, or of its pending replacement.
     pub(crate) fn data_folder(&self, root: &Path) -> PathBuf {
         match &self.replaced_data {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -19,7 +19,7 @@ impl SlotInner {
         }
     }
 
-    /// The file of a shard of `data`, pending replacement included.
+    /// File of a shard of `data`, or of its pending replacement.
     pub(crate) fn data_shard(&self, root: &Path, shard: u64) -> PathBuf {
         match self.replaced.get(&shard) {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -27,7 +27,7 @@ impl SlotInner {
         }
     }
 
-    /// Makes the signal's folder with what every signal has.
+    /// Creates the signal's folder with its required files.
     pub(crate) fn ensure_folder(&mut self, media: &dyn Media) -> Result<(), StoreError> {
         if self.exists {
             return Ok(());
@@ -42,7 +42,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Writes the identity files, over old ones with the same text if there are any.
+    /// Writes the identity files, replacing any with the same text.
     pub(crate) fn write_identity(&mut self, media: &dyn Media) -> Result<(), StoreError> {
         let crc = self.folder.join("crc");
         match media.stat(&crc).at("look at", &crc)? {
@@ -51,7 +51,7 @@ impl SlotInner {
         }
     }
 
-    /// Writes the signal's identity anew, whatever its files say. Gives whether it could: what is no file stays.
+    /// Rewrites the identity files whatever they contain. `false` if something other than a file is there.
     pub(crate) fn rewrite_identity(&mut self, media: &dyn Media) -> Result<bool, StoreError> {
         for inside in [layout::IDENTITY, layout::IDENTITY_BESIDE_DATA] {
             let path = self.folder.join(inside);
@@ -65,7 +65,7 @@ impl SlotInner {
         Ok(true)
     }
 
-    /// Writes the identity file that stays where it is when the array `data` is replaced.
+    /// Writes the identity file that stays when the array `data` is replaced.
     pub(crate) fn write_identity_beside_data(
         &mut self,
         media: &dyn Media,
@@ -90,7 +90,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Makes a folder inside the signal's, if need be.
+    /// Creates a folder in the signal's, if missing.
     pub(crate) fn subfolder(&mut self, media: &dyn Media, inside: &Path) -> Result<(), StoreError> {
         let mut above: Vec<&Path> = inside.ancestors().collect();
         above.reverse();
@@ -98,7 +98,7 @@ impl SlotInner {
             self.root_name(folder);
             let path = self.folder.join(folder);
             if media.stat(&path).at("look at", &path)?.is_none() {
-                // Noted first: if the disk is full half-way, the next attempt finds this one made already.
+                // Note it first: if the disk is full halfway, the next attempt finds it made.
                 self.dirty
                     .folders
                     .extend(folder.parent().map(Path::to_path_buf));
@@ -108,8 +108,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Notes that a name inside the signal's folder counts from now on. That it is there says nothing: the last writer
-    /// may have been killed right after it made it, so its folder is synced once by every writer.
+    /// Marks a name in the signal's folder as needed. Its existence is no evidence of durability, since the last writer
+    /// may have been killed right after creating it; so every writer syncs its folder once.
     pub(crate) fn root_name(&mut self, inside: &Path) {
         if !self.rooted.contains(inside) {
             self.dirty
@@ -119,13 +119,13 @@ impl SlotInner {
         }
     }
 
-    /// Takes back what `root_name` noted of the array `data`, or of what `inside` it is.
+    /// Undoes `root_name` for the array `data`, or for a part `inside` of it.
     pub(crate) fn uproot(&mut self, inside: &Path) {
         self.rooted.retain(|name| !name.starts_with(inside));
         self.dirty.rooting.retain(|name| !name.starts_with(inside));
     }
 
-    /// The identity file and all folders with new names, to make durable.
+    /// Collects the identity file and all folders with new names, to make durable.
     pub(crate) fn names_due(&self, due: &mut Due, identity: Site, folder: Site) {
         for inside in &self.dirty.identity {
             due.file(self.folder.join(inside), identity);
@@ -138,7 +138,7 @@ impl SlotInner {
         }
     }
 
-    /// They are durable.
+    /// Marks them as durable.
     pub(crate) fn names_synced(&mut self) {
         self.dirty.identity.clear();
         self.dirty.folders.clear();
@@ -147,7 +147,7 @@ impl SlotInner {
         self.rooted.extend(rooting);
     }
 
-    /// These names inside the signal's folder are durable.
+    /// Marks names in the signal's folder as durable.
     pub(crate) fn root(&mut self, names: BTreeSet<PathBuf>) {
         self.rooted.extend(names);
     }
