@@ -1,4 +1,4 @@
-//! Files of the operating system.
+//! The medium of this machine's file systems.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -12,11 +12,11 @@ use super::{
     Access, Kind, Media, MediaFile, MediaLock, RootedDisk, Site, Volume, limits, platform,
 };
 
-/// The machine's own file systems, with links followed as anywhere: for the folders above a store.
+/// Follows links like any program: for the folders above a store.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiskMedia;
 
-/// Bytes of a file that are sent to the disk together once they are written.
+/// Bytes of a file that are written back together once complete.
 const PART: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -32,11 +32,11 @@ impl MediaFile for DiskFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)?;
-        // Who fills a file from front to back leaves whole parts behind. They are on their way to the disk while more is
-        // being computed, not only when a sync waits for them.
+        // Start writing back parts that a sequential writer has completed, so that the disk works during the
+        // computation and not only at the sync.
         let (from, to) = (offset / PART, (offset + bytes.len() as u64) / PART);
         if from < to {
-            // Where the system cannot, it does so when it likes: nothing depends on it.
+            // Only a hint.
             let _ = platform::begin_writing_back(&self.0, from * PART, (to - from) * PART);
         }
         Ok(())
@@ -59,7 +59,7 @@ impl MediaFile for DiskFile {
     }
 }
 
-/// The volume of a folder, held open from before the first write: then a sync tells of every error since.
+/// The volume of a folder, held open since before the first write, so that a sync reports all errors since.
 #[derive(Debug)]
 struct DiskVolume {
     folders: RootedPaths,
@@ -69,7 +69,7 @@ struct DiskVolume {
 
 impl Volume for DiskVolume {
     fn pays_from(&self) -> usize {
-        // Some milliseconds each on a disk, against waiting for what other programs have written, too.
+        // Some milliseconds per file on a disk; a volume sync also waits for writes of other programs.
         128
     }
 
@@ -91,12 +91,12 @@ impl MediaLock for DiskLock {
     }
 
     fn release(&self) {
-        // Failure means that there is no lock left to release.
+        // On failure there is no lock left to release.
         let _ = self.0.file().unlock();
     }
 }
 
-/// Reads as [`MediaFile::read_at`] does.
+/// As [`MediaFile::read_at`].
 fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -110,7 +110,7 @@ fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// The volume that a store's folder lies on.
+/// The volume of a store's folder.
 pub(super) fn volume(root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
     if !platform::syncs_volumes(root)? {
         return Ok(None);
@@ -125,7 +125,6 @@ pub(super) fn volume(root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
     })))
 }
 
-/// Locks an open file.
 pub(super) fn lock(file: File) -> io::Result<Option<(Box<dyn MediaLock>, String)>> {
     let held = NotInherited::new(file);
     let file = held.file();
@@ -135,7 +134,7 @@ pub(super) fn lock(file: File) -> io::Result<Option<(Box<dyn MediaLock>, String)
         Err(TryLockError::Error(error)) => return Err(error),
     }
     let mut text = vec![0; limits::LINE as usize];
-    // Not through another descriptor of the file, which a fork would leave to the child.
+    // Not through another descriptor, which a fork would leave to the child.
     let length = read_at(file, 0, &mut text)?;
     let text = String::from_utf8_lossy(&text[..length]).into_owned();
     Ok(Some((Box::new(DiskLock(held)), text)))
@@ -170,7 +169,7 @@ impl Media for DiskMedia {
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
         std::fs::read_dir(folder)?
             .map(|entry| {
-                // A name that is no text is none of ours; its nearest text finds no file and does no harm.
+                // Names that are not text are foreign; the lossy text matches no file.
                 entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
             })
             .collect()

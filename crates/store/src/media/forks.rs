@@ -1,8 +1,7 @@
-//! Locks that stay with the process that took them, and which process this is.
+//! Detects forks, and keeps locks with the process that took them.
 //!
-//! The kernel's lock on a file belongs to the opening of that file, which a forked child shares: the lock of a writer
-//! that was killed would be held by a child that knows nothing of it. So a child exchanges each such descriptor for one
-//! that leads nowhere, as the first thing that it does.
+//! A file lock of the kernel belongs to the open file, which a forked child shares: the child would hold the lock of a
+//! killed writer. So each child first replaces such descriptors by one that leads nowhere.
 #![allow(unsafe_code)] // Handlers of forks have no safe crate.
 
 use std::fs::File;
@@ -10,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-/// A descriptor that no child keeps; entries are never freed, but used again.
+/// A descriptor that children replace. Entries are reused, never freed.
 #[derive(Debug)]
 struct Entry {
     /// -1: none.
@@ -20,13 +19,14 @@ struct Entry {
 
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What the descriptors of children lead to. Opened early: a handler of forks must not need what may be used up.
+/// Target of the children's descriptors. Opened early, since a fork handler must not depend on resources that may run
+/// out.
 static NOWHERE: OnceLock<Option<File>> = OnceLock::new();
 
-/// How many forks lead from the program that was started to this process, as far as they are watched.
+/// Number of observed forks between the started program and this process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Tells a process from those that it is forked off; as cheap as a look at memory, unlike the process's number.
+/// Distinguishes a process from those forked off it; cheaper than its pid.
 pub(crate) fn this_process() -> u32 {
     static WATCHED: OnceLock<()> = OnceLock::new();
     WATCHED.get_or_init(|| {
@@ -36,7 +36,7 @@ pub(crate) fn this_process() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// In a child, right after the fork.
+/// Called in a child right after the fork.
 extern "C" fn count() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
@@ -49,11 +49,11 @@ pub(super) struct NotInherited {
 }
 
 impl NotInherited {
-    /// Call it before the lock is taken, or a fork in between would keep it.
+    /// Call before locking, or a fork in between would keep the lock.
     pub(super) fn new(file: File) -> Self {
         NOWHERE.get_or_init(|| {
-            // SAFETY: the handler calls only functions that are safe in the child of a process with threads, and reads
-            // atomics that live as long as the program.
+            // SAFETY: the handler calls only async-signal-safe functions, and reads atomics that live as long as the
+            // program.
             let registered = unsafe { libc::pthread_atfork(None, None, Some(exchange)) } == 0;
             File::options()
                 .read(true)
@@ -73,12 +73,11 @@ impl NotInherited {
 
 impl Drop for NotInherited {
     fn drop(&mut self) {
-        // Before the file is closed and its number is given to another.
+        // Before the file is closed and its descriptor is reused.
         self.entry.descriptor.store(-1, Ordering::SeqCst);
     }
 }
 
-/// A free entry, or a new one, with this descriptor.
 fn enter(descriptor: i32) -> &'static Entry {
     for entry in entries() {
         let taken =
@@ -107,14 +106,13 @@ fn enter(descriptor: i32) -> &'static Entry {
 fn entries() -> impl Iterator<Item = &'static Entry> {
     let at = |address: &AtomicPtr<Entry>| {
         let address = address.load(Ordering::SeqCst);
-        // SAFETY: every address in the list is null or of an entry that was leaked, and nobody changes an entry except
-        // through its atomics.
+        // SAFETY: every address in the list is null or of a leaked entry, which is changed only through its atomics.
         unsafe { address.as_ref() }
     };
     std::iter::successors(at(&FIRST), move |entry| at(&entry.next))
 }
 
-/// In a child, right after the fork: allocates nothing, takes no lock.
+/// Called in a child right after the fork: must not allocate or lock.
 extern "C" fn exchange() {
     let Some(Some(nowhere)) = NOWHERE.get() else {
         return;
@@ -122,8 +120,8 @@ extern "C" fn exchange() {
     for entry in entries() {
         let descriptor = entry.descriptor.load(Ordering::SeqCst);
         if descriptor >= 0 {
-            // SAFETY: both descriptors are open: an entry loses its own before that is closed. The number stays with
-            // the `File` that owns it, only that it leads nowhere now. Programs that the child starts do not get it.
+            // SAFETY: both descriptors are open: an entry loses its own before that is closed. The `File` still owns
+            // the number, which now leads nowhere. Programs that the child executes do not inherit it.
             unsafe { libc::dup3(nowhere.as_raw_fd(), descriptor, libc::O_CLOEXEC) };
         }
     }

@@ -1,8 +1,8 @@
-//! Locks where forks are not watched: a child keeps its parent's lock until it ends.
+//! Locks on platforms without fork detection: a child keeps its parent's lock until it exits.
 
 use std::fs::File;
 
-/// Tells a process from those that it is forked off.
+/// Distinguishes a process from those forked off it.
 pub(crate) fn this_process() -> u32 {
     std::process::id()
 }

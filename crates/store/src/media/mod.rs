@@ -1,11 +1,11 @@
-//! Where a store's bytes live: real disks, or a simulated one that loses what was not synced.
+//! Storage media of stores: real disks, or a simulated one that loses unsynced writes.
 //!
-//! Only the durability path goes through [`Media`]: shards, log, MANIFEST, tables, the folders that hold them. Every
-//! sync names its [`Site`], so that a test can switch each one off and show that it is needed.
+//! Only the durability path uses [`Media`]: shards, log, MANIFEST, tables and their folders. Every sync names its
+//! [`Site`], so that tests can disable each one and show that it is needed.
 //!
-//! A store is opened on a medium that is [rooted](Media::rooted) in its folder: the one door to its files. What a
-//! stranger or an accident may have put there (links out of the store, pipes, devices, files of absurd size) is refused
-//! there, with a [`Refusal`], and nothing of it is opened, followed or written.
+//! A store's medium is [rooted](Media::rooted) in its folder, and all access to the store's files goes through it. It
+//! refuses, with a [`Refusal`], links out of the store, pipes, devices and oversized files, and never opens, follows or
+//! writes them.
 
 use std::fmt;
 use std::io;
@@ -37,13 +37,13 @@ pub use remote::{RemoteError, is_url};
 pub(crate) use remote::{absolute, media_of, media_to_write};
 pub use rooted::RootedDisk;
 
-/// This machine's disks.
+/// The disks of this machine.
 #[must_use]
 pub fn disk() -> Arc<dyn Media> {
     Arc::new(DiskMedia)
 }
 
-/// Zeros in whose place a file of `len` bytes is read, which may have `limit`.
+/// A zeroed buffer for reading a file of `len` bytes, at most `limit`.
 ///
 /// # Errors
 /// [`Refusal::TooLong`], [`Refusal::NoMemory`].
@@ -57,56 +57,56 @@ pub fn room_for(path: &Path, len: u64, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Why a sync is made: one value per place in the protocol.
+/// Purpose of a sync: one value per place in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Site {
-    /// The record of a commit, in the log: the commit point.
+    /// The log record of a commit: the commit point.
     LogRecord,
-    /// A shard of `data` with bulk samples, before the record that counts them.
+    /// A shard of `data` with bulk samples, before the record that commits them.
     BulkShard,
-    /// The identity file of a signal that bulk samples were written to.
+    /// The identity file of a signal with new bulk samples.
     BulkIdentity,
-    /// Folders that lead to bulk samples.
+    /// Folders above bulk samples.
     BulkFolder,
-    /// All of these at once, where they are many: the volume.
+    /// The volume, instead of many syncs of bulk samples.
     BulkVolume,
-    /// A file under construction that a record will name.
+    /// A replacement file, before the record that names it.
     ReplacementFile,
-    /// Folders of such files.
+    /// Folders of replacement files.
     ReplacementFolder,
-    /// Folders above a signal's, before it is moved into them.
+    /// Folders above a signal's, before it is moved there.
     ParentFolder,
-    /// A shard of `data` with small samples, before the log that holds them goes.
+    /// A shard of `data` with small samples, before the log that holds them is removed.
     CheckpointShard,
     /// A shard of `crc`, likewise.
     CheckpointCrc,
     /// A signal's identity file, likewise.
     CheckpointIdentity,
-    /// Folders in which names changed since the last checkpoint.
+    /// Folders whose entries changed since the last checkpoint.
     CheckpointFolder,
-    /// A table under construction, before it gets its name.
+    /// A new table, before it is renamed into place.
     Table,
-    /// These files of a checkpoint at once, where they are many: the volume.
+    /// The volume, instead of many files of a checkpoint.
     TableVolume,
-    /// Folders of a checkpoint at once, where they are many: the volume.
+    /// The volume, instead of many folders of a checkpoint.
     CheckpointVolume,
     /// The first record of a new log generation.
     NewLog,
-    /// The folder of a new log, before MANIFEST names it.
+    /// The folder of a new log, before MANIFEST names the log.
     NewLogFolder,
-    /// A new MANIFEST, before it gets its name.
+    /// A new MANIFEST, before it is renamed into place.
     Manifest,
-    /// The folder of MANIFEST, before the old log goes.
+    /// The folder of MANIFEST, before the old log is removed.
     ManifestFolder,
     /// The folders of a new store.
     StoreFolder,
-    /// Rows of views and their record. Not in [`ALL`](Self::ALL): a cache, without which nothing is lost.
+    /// Rows of views and their record. Not in [`ALL`](Self::ALL): a cache.
     View,
 }
 
 impl Site {
-    /// All that committed samples depend on.
+    /// All sites that committed samples depend on.
     pub const ALL: [Self; 20] = [
         Self::LogRecord,
         Self::BulkShard,
@@ -134,33 +134,33 @@ impl Site {
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It must exist.
+    /// Must exist.
     Read,
-    /// It must exist.
+    /// Must exist.
     Write,
-    /// It is made if missing.
+    /// Created if missing.
     Create,
-    /// It must not exist.
+    /// Must not exist.
     CreateNew,
 }
 
-/// What is at a path.
+/// Type of what is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A file of this many bytes.
+    /// A file with its length in bytes.
     File(u64),
     /// A folder.
     Folder,
 }
 
-/// An open file. Positions are explicit, so that threads share one handle.
+/// An open file. Positions are explicit, so threads can share a handle.
 #[allow(clippy::len_without_is_empty)]
 pub trait MediaFile: Send + Sync + fmt::Debug {
-    /// Reads up to `bytes.len()` bytes at `offset`; fewer only at the end of the file.
+    /// Reads up to `bytes.len()` bytes at `offset`; fewer only at the end of file.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// Writes all of `bytes` at `offset`. Files of media that are only read refuse it, and the next two.
+    /// Writes all of `bytes` at `offset`. Read-only media refuse this and the next two calls.
     fn write_at(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
     }
@@ -168,15 +168,15 @@ pub trait MediaFile: Send + Sync + fmt::Debug {
     fn set_len(&self, _len: u64) -> io::Result<()> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
     }
-    /// Makes all earlier writes to the file durable, and its length.
+    /// Makes all earlier writes and the length durable.
     fn sync(&self, _site: Site) -> io::Result<()> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
     }
-    /// The operating system's file, to map it; `None` where there is none.
+    /// The operating system's file, for mapping; `None` if there is none.
     fn as_os_file(&self) -> Option<&std::fs::File> {
         None
     }
-    /// As [`read_at`](Self::read_at), for bytes that are read once: past what the medium keeps in memory.
+    /// As [`read_at`](Self::read_at), for bytes that are read once: bypasses the medium's memory cache.
     fn read_once(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         self.read_at(offset, bytes)
     }
@@ -186,92 +186,92 @@ pub trait MediaFile: Send + Sync + fmt::Debug {
     }
 }
 
-/// A held lock; dropping it lets go.
+/// A held lock, released when dropped.
 pub trait MediaLock: Send + Sync + fmt::Debug {
     /// Replaces the lock file's text.
     fn write(&self, text: &str) -> io::Result<()>;
-    /// Lets go at once, also for processes that were forked off since.
+    /// Releases it at once, even if processes were forked since.
     fn release(&self);
 }
 
-/// A whole file system that can be made durable at once.
+/// A whole file system that can be synced at once.
 pub trait Volume: Send + Sync + fmt::Debug {
-    /// How many syncs one of the volume takes the place of with gain.
+    /// Number of file syncs from which one sync of the volume is cheaper.
     fn pays_from(&self) -> usize;
-    /// Whether there is something at `path` and it lies on this volume.
+    /// Whether `path` exists and lies on this volume.
     fn holds(&self, path: &Path) -> bool;
-    /// Makes all earlier writes and changes of names durable. Fails if any of them failed since the volume was opened.
+    /// Makes all earlier writes and renames durable. Fails if any has failed since the volume was opened.
     fn sync(&self, site: Site) -> io::Result<()>;
 }
 
 /// A file system.
 pub trait Media: Send + Sync + fmt::Debug {
-    /// This medium for the files of the store in the folder `root`. `root` itself is resolved as the system does, each
-    /// time. Below it no link is followed, and only regular files and folders are opened or made; everything else,
-    /// and every path that leads out of `root`, is refused, and so is a file with several names if it is to be written.
+    /// This medium for the files of the store in `root`. `root` itself is resolved by the system, each time. Below it
+    /// no link is followed, and only regular files and folders are opened or made. Everything else, paths that lead out
+    /// of `root`, and writing to a file with several names are refused.
     fn rooted(&self, root: &Path) -> Arc<dyn Media>;
     /// Opens a file.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>>;
-    /// What is at `path`; `None` if nothing.
+    /// Type of what is at `path`; `None` if nothing.
     fn stat(&self, path: &Path) -> io::Result<Option<Kind>>;
-    /// As [`stat`](Self::stat), with the bytes that the file system keeps for a file: less where it has holes.
+    /// As [`stat`](Self::stat), with the bytes allocated: fewer than the length if the file has holes.
     fn stat_allocated(&self, path: &Path) -> io::Result<Option<(Kind, u64)>> {
         Ok(self.stat(path)?.map(|kind| match kind {
             Kind::File(len) => (kind, len),
             Kind::Folder => (kind, 0),
         }))
     }
-    /// Names in a folder, in no order.
+    /// Names in a folder, unordered.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
-    /// Makes one folder; its parent must exist. `false` if it was there.
+    /// Makes one folder, whose parent must exist. `false` if it existed.
     fn make_folder(&self, path: &Path) -> io::Result<bool>;
-    /// Gives a file or folder another name, replacing a file there; atomic.
+    /// Renames a file or folder atomically, replacing a file at the destination.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
-    /// Makes names in a folder durable.
+    /// Makes the entries of a folder durable.
     fn sync_folder(&self, path: &Path, site: Site) -> io::Result<()>;
-    /// The volume that the folder `root` lies on; `None` if it cannot be synced as a whole, or not so that errors of
-    /// earlier writes are told.
+    /// The volume of the folder `root`; `None` if it cannot be synced as a whole, or if such a sync does not report
+    /// errors of earlier writes.
     fn volume(&self, _root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
         Ok(None)
     }
-    /// Takes the lock on a file, which is made if missing; `None` if another process holds it. Gives the text that
-    /// the last holder left, too.
+    /// Locks a file, creating it if missing; `None` if another process holds the lock. Also gives the text that the
+    /// last holder left.
     fn lock(&self, path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>>;
-    /// Name of the network file system that `path` is on, if it is.
+    /// Name of the network file system of `path`; `None` if local.
     fn network(&self, path: &Path) -> io::Result<Option<&'static str>>;
-    /// As [`network`](Self::network), for a file that is open, whose path may be gone by now.
+    /// As [`network`](Self::network), for an open file whose path may no longer exist.
     fn network_of(&self, file: &dyn MediaFile) -> io::Result<Option<&'static str>> {
         file.as_os_file().map_or(Ok(None), platform::network_of)
     }
-    /// Identity of the running system: changes when it restarts.
+    /// Boot identity of the running system.
     fn boot_id(&self) -> String;
-    /// Whether it is another machine's: read by requests, never written, and not forgotten by a restart of this one.
+    /// Whether it belongs to another machine: read by requests, never written, unaffected by a restart of this one.
     fn is_remote(&self) -> bool {
         false
     }
-    /// Whether others see what is written only once it is published.
+    /// Whether others see writes only after [`publish`](Self::publish).
     fn is_published(&self) -> bool {
         false
     }
-    /// Makes what was written since the last call visible to others, its root record last. On a disk it is at once. `put` is
-    /// called with bytes of samples as they are put.
+    /// Makes writes since the last call visible to others, the root record last. Does nothing on a disk, where they are
+    /// visible at once. `put` is called with the bytes of samples as they are uploaded.
     fn publish(&self, _put: &mut dyn FnMut(u64)) -> io::Result<()> {
         Ok(())
     }
-    /// More was published, so what is known of files other than MANIFEST and logs is old.
+    /// Drops what is known of files other than MANIFEST and logs, because more was published.
     fn forget_known(&self) {}
-    /// Begins to read the beginning and the end of a file, which is about to be opened. A hint.
+    /// Hint: begins to read the beginning and the end of a file that is about to be opened.
     fn prefetch_ends(&self, _path: &Path) {}
-    /// Whether a thread may work on it on its own; a simulation wants every call in a known order.
+    /// Whether threads may use it on their own; a simulation needs a deterministic order of calls.
     fn has_background(&self) -> bool {
         true
     }
 
-    /// Reads a whole file of at most `limit` bytes (see [`limits`]), for which there is memory; `None` if there is none.
+    /// Reads a whole file of at most `limit` bytes (see [`limits`]) if memory allows; `None` if there is none.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let file = match self.open(path, Access::Read) {
             Ok(file) => file,
@@ -291,7 +291,7 @@ pub trait Media: Send + Sync + fmt::Debug {
         Ok(Some(bytes))
     }
 
-    /// Makes a folder and those above it down from `root`; gives the ones made, topmost first.
+    /// Makes a folder and its missing parents below `root`. Gives those made, topmost first.
     fn make_folders(&self, root: &Path, path: &Path) -> io::Result<Vec<PathBuf>> {
         let mut missing = Vec::new();
         let mut at = path;
@@ -307,8 +307,7 @@ pub trait Media: Send + Sync + fmt::Debug {
         Ok(missing)
     }
 
-    /// Copies a file to a new one; inside the kernel, which shares blocks where it can, if the system has the files. Holes
-    /// stay holes then.
+    /// Copies a file to a new one; within the kernel if possible, which shares blocks and keeps holes.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<Arc<dyn MediaFile>> {
         let source = self.open(from, Access::Read)?;
         let copy = self.open(to, Access::CreateNew)?;
@@ -329,7 +328,7 @@ pub trait Media: Send + Sync + fmt::Debug {
         Ok(copy)
     }
 
-    /// Removes a file, or a folder with all in it; nothing there is fine. Of a link only the link is removed.
+    /// Removes a file, or a folder with its contents, if it exists. Does not follow links.
     fn remove_all(&self, path: &Path) -> io::Result<()> {
         match self.stat(path)? {
             None => Ok(()),

@@ -1,20 +1,19 @@
-//! What only the operating system can tell or do: the one place with Linux-only calls.
+//! Operating system functions: the only Linux-specific calls.
 #![allow(unsafe_code)] // One system call that no safe crate has.
 
 use std::io;
 use std::path::Path;
 
-/// Identity of the running system; changes when it restarts.
+/// Boot identity of the running system.
 pub(crate) fn boot_id() -> String {
     #[cfg(target_os = "linux")]
     if let Ok(text) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
         return text.trim().to_owned();
     }
-    // Unknown: never equal to a stored one, so recovery does more than it must.
+    // Unknown: never equals a stored one, so recovery does more than necessary.
     uuid::Uuid::new_v4().to_string()
 }
 
-/// Name of this machine.
 pub(crate) fn host_name() -> String {
     rustix::system::uname()
         .nodename()
@@ -22,10 +21,10 @@ pub(crate) fn host_name() -> String {
         .into_owned()
 }
 
-/// The network file system that `path` is on, if it is on one.
+/// The network file system of `path`; `None` if local.
 ///
-/// FUSE counts as local: most of it is (ntfs-3g, mergerfs, encfs), and its locks and mappings are the kernel's own.
-/// 9p and virtiofs share a host's folder without coherent locks, so they count as network.
+/// FUSE counts as local: most of it is (ntfs-3g, mergerfs, encfs), and the kernel handles its locks and mappings. 9p
+/// and virtiofs share a host's folder without coherent locks, so they count as network.
 #[cfg(target_os = "linux")]
 pub(super) fn network(path: &Path) -> io::Result<Option<&'static str>> {
     Ok(network_name(&rustix::fs::statfs(path)?))
@@ -51,20 +50,20 @@ fn network_name(volume: &rustix::fs::StatFs) -> Option<&'static str> {
     }
 }
 
-/// The network file system that `path` is on, if it is on one: not known here.
+/// Not detected on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn network(_path: &Path) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// As [`network`], for an open file.
+/// Not detected on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn network_of(_file: &std::fs::File) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// Whether [`sync_volume`] may be relied on for `path`: kernels before 5.8 kept errors of earlier writes to themselves,
-/// and of other file systems it is not known to reach the disk.
+/// Whether [`sync_volume`] is reliable for `path`: kernels before 5.8 do not report earlier write errors, and for other
+/// file systems it is not known to reach the disk.
 #[cfg(target_os = "linux")]
 pub(super) fn syncs_volumes(path: &Path) -> io::Result<bool> {
     let system = rustix::system::uname();
@@ -74,7 +73,7 @@ pub(super) fn syncs_volumes(path: &Path) -> io::Result<bool> {
         .map(|number| number.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     let magic = rustix::fs::statfs(path)?.f_type as u64 & 0xffff_ffff;
-    // ext4 (and 2 and 3), XFS, Btrfs, F2FS.
+    // ext2 to ext4, XFS, Btrfs, F2FS.
     let known = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
     Ok(version >= (5, 8) && known.contains(&magic))
 }
@@ -85,34 +84,33 @@ pub(super) fn sync_volume(folder: &std::fs::File) -> io::Result<()> {
     Ok(rustix::fs::syncfs(folder)?)
 }
 
-/// Whether a whole file system can be synced: not known here.
+/// Not supported on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn syncs_volumes(_path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Makes everything on a folder's file system durable: not known here.
+/// Not supported on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn sync_volume(_folder: &std::fs::File) -> io::Result<()> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Begins to write to the disk what of a range of a file is not there, and does not wait for it. A hint: nothing is durable
-/// by it, and the next sync tells of what goes wrong.
+/// Hint: starts writing a range of a file to disk without waiting. Makes nothing durable; the next sync reports errors.
 #[cfg(target_os = "linux")]
 pub(super) fn begin_writing_back(file: &std::fs::File, offset: u64, len: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let number = |bytes: u64| i64::try_from(bytes).map_err(io::Error::other);
     let (offset, len) = (number(offset)?, number(len)?);
     let flags = libc::SYNC_FILE_RANGE_WRITE;
-    // SAFETY: the descriptor is open as long as `file` is; the call gets numbers and touches no memory of ours.
+    // SAFETY: the descriptor is open as long as `file` is; the call takes numbers and accesses no memory of ours.
     match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Begins to write to the disk what is not there: left to the system here.
+/// Left to the system on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn begin_writing_back(_file: &std::fs::File, _offset: u64, _len: u64) -> io::Result<()> {
     Ok(())
@@ -129,7 +127,7 @@ mod tests {
         std::fs::write(&path, vec![1; 3 << 20]).unwrap();
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         begin_writing_back(&file, 1 << 20, 1 << 20).unwrap();
-        // Behind the end there is nothing to do, and that is no error; before the beginning there is no place.
+        // Past the end nothing happens; an overflowing offset is an error.
         begin_writing_back(&file, 8 << 20, 8 << 20).unwrap();
         #[cfg(target_os = "linux")]
         begin_writing_back(&file, u64::MAX, 1).unwrap_err();

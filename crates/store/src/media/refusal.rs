@@ -1,47 +1,47 @@
-//! What is refused at the door to a store's files.
+//! Refusals of access to a store's files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use isochrony_segment::free_memory;
 
-/// Something in a store's folder that no store has. It travels inside an [`io::Error`] of the kind
-/// [`InvalidData`](io::ErrorKind::InvalidData), so that it is never taken for a file that is missing.
+/// A refused entry in a store's folder. Inside an [`io::Error`] of kind [`InvalidData`](io::ErrorKind::InvalidData), so
+/// that it is not taken for a missing file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Neither a regular file nor a folder, or one of them where the other belongs.
+    /// Neither a regular file nor a folder, or one instead of the other.
     #[error("{} is {found}", path.display())]
     Kind {
-        /// What was found, which may be a folder above the one that was asked for.
+        /// What was found, possibly a folder above the requested path.
         path: PathBuf,
         /// `"a symbolic link"`, `"a pipe"`.
         found: &'static str,
     },
-    /// A file that is longer than any of its kind.
+    /// A file longer than the limit of its kind.
     #[error("{} holds {len} bytes, more than {limit}", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
         /// Its length.
         len: u64,
-        /// Most that it may have.
+        /// Limit of its kind.
         limit: u64,
     },
-    /// A file that this machine has no memory for.
+    /// A file that does not fit into free memory.
     #[error("{} holds {len} bytes, and {free} bytes of this machine's memory are free", path.display())]
     NoMemory {
         /// The file.
         path: PathBuf,
         /// Its length.
         len: u64,
-        /// Bytes that are free.
+        /// Bytes of free memory.
         free: u64,
     },
     /// A path with `..` or outside the store.
     #[error("{} is not inside the store", path.display())]
     Outside {
-        /// The path as it was asked for.
+        /// The requested path.
         path: PathBuf,
     },
 }
@@ -53,7 +53,7 @@ impl From<Refusal> for io::Error {
 }
 
 impl Refusal {
-    /// Of a file that is longer than one of its kind may be, or than memory is free.
+    /// For a file that exceeds its limit, or free memory.
     #[must_use]
     pub fn of_size(path: &Path, len: u64, limit: u64) -> Self {
         let path = path.to_path_buf();
@@ -66,7 +66,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal that an error of a medium carries.
+    /// The refusal inside an error of a medium.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()

@@ -1,7 +1,7 @@
-//! Stores beyond this machine's file systems: how their URLs become media, and what goes wrong on the way to them.
+//! Remote stores: media by URL, and their errors.
 //!
-//! This crate knows no network. A crate that does [registers](register) itself once, and from then on every path of a
-//! store may be a URL: in saved plans, pickled signals and worker processes as well as in calls.
+//! This crate has no network code. A crate that has [registers](register) itself once; from then on every store path
+//! may be a URL, also in saved plans, pickled signals and worker processes.
 
 use std::fmt;
 use std::io;
@@ -12,10 +12,10 @@ use super::{DiskMedia, Media};
 use crate::engine::io::IoContext;
 use crate::error::StoreError;
 
-/// Schemes of URLs that name stores, and objects.
+/// URL schemes of stores and objects.
 pub const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"];
 
-/// Opens the medium of a store by its URL, without a request.
+/// Opens the medium of a store by URL, without a request.
 pub type OpenRemote = fn(&str) -> io::Result<Arc<dyn Media>>;
 
 struct Opener {
@@ -25,18 +25,18 @@ struct Opener {
 
 static REMOTE: OnceLock<Opener> = OnceLock::new();
 
-/// Says how URLs are opened, to read and to copy a store to; the first call in a process counts.
+/// Sets how URLs are opened for reading and for writing copies; the first call in a process applies.
 pub fn register(read: OpenRemote, write: OpenRemote) {
     let _ = REMOTE.set(Opener { read, write });
 }
 
-/// What went wrong with a remote medium. Travels inside an [`io::Error`] whose kind says whether something is missing,
-/// was replaced or failed. Its text names no secret: whoever makes it leaves out headers, queries and bodies.
+/// An error of a remote medium, inside an [`io::Error`] whose kind tells whether something is missing, was replaced or
+/// failed. Must contain no secrets: headers, queries and bodies are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteError {
-    /// Stable name, in `snake_case`.
+    /// Stable `snake_case` code.
     pub code: &'static str,
-    /// What is wrong and how to fix it, to be read behind "cannot read s3://...: ".
+    /// What is wrong and how to fix it; follows "cannot read s3://...: ".
     pub message: String,
 }
 
@@ -49,20 +49,20 @@ impl fmt::Display for RemoteError {
 impl std::error::Error for RemoteError {}
 
 impl RemoteError {
-    /// The error as media give it.
+    /// Wraps it for a medium.
     #[must_use]
     pub fn into_io(self, kind: io::ErrorKind) -> io::Error {
         io::Error::new(kind, self)
     }
 
-    /// The error that one of a medium carries.
+    /// Unwraps it from a medium's error.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 }
 
-/// Whether a path is a URL of a store. `s3:/bucket`, as `pathlib` writes `s3://bucket`, is one, too.
+/// Whether a path is a store URL, also in `pathlib`'s form `s3:/bucket`.
 #[must_use]
 pub fn is_url(path: &Path) -> bool {
     let Some((scheme, rest)) = path.to_str().and_then(|text| text.split_once(':')) else {
@@ -71,7 +71,7 @@ pub fn is_url(path: &Path) -> bool {
     rest.starts_with('/') && SCHEMES.contains(&scheme)
 }
 
-/// A path of a store, absolute; a URL with two slashes behind its scheme and none at its end.
+/// The absolute path of a store; normalises URLs as [`checked_url`].
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     refuse_unknown_scheme(path)?;
     if !is_url(path) {
@@ -82,7 +82,7 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
         .map(PathBuf::from)
         .map_err(|error| StoreError::Remote {
             action: "open",
-            // Without what may be a secret.
+            // Left out: may be a secret.
             path: format!(
                 "{}://...",
                 path.to_string_lossy().split(':').next().unwrap_or_default()
@@ -93,15 +93,15 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
         })
 }
 
-/// A URL with two slashes behind its scheme and none at its end.
+/// Normalises a URL: two slashes after the scheme, none at the end.
 ///
 /// # Errors
-/// `bad_url`: it holds what may be a secret, which the message leaves out.
+/// `bad_url`: it contains what may be a secret; the message does not.
 pub fn checked_url(text: &str) -> Result<String, RemoteError> {
     let (scheme, rest) = text.split_once(':').unwrap_or_default();
     let rest = rest.trim_matches('/');
     let host = rest.split('/').next().unwrap_or_default();
-    // `abfss://container@account` is no secret.
+    // `abfss://container@account` is not a secret.
     let names_user = match scheme {
         "abfs" | "abfss" => host
             .split('@')
@@ -115,12 +115,12 @@ pub fn checked_url(text: &str) -> Result<String, RemoteError> {
             message: "URLs hold no secrets: names of users, passwords and queries go into the settings of this host (docs/cloud.md); leave them out".into(),
         });
     }
-    // An empty bucket stays empty, to be refused.
+    // Keep an empty bucket, so that it is refused.
     let slashes = if text.contains(":///") { ":///" } else { "://" };
     Ok(format!("{scheme}{slashes}{rest}"))
 }
 
-/// The medium of a store at a path that [`absolute`] gave.
+/// The medium of a store at a path from [`absolute`].
 pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     if !is_url(path) {
         return Ok(Arc::new(DiskMedia));
@@ -131,7 +131,7 @@ pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     open(&path.to_string_lossy()).at("open", path)
 }
 
-/// The same, to copy a store there: the one way in which this machine writes to another one's storage.
+/// Likewise for writing a copy of a store there.
 pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     if !is_url(path) {
         return Ok(Arc::new(DiskMedia));
@@ -142,7 +142,7 @@ pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> 
     open(&path.to_string_lossy()).at("push to", path)
 }
 
-/// Refuses a URL that names no store: `ftp://host/a`, or `ftp:/host/a`, as `pathlib` writes it.
+/// Fails for a URL of an unknown scheme: `ftp://host/a`, or `pathlib`'s `ftp:/host/a`.
 fn refuse_unknown_scheme(path: &Path) -> Result<(), StoreError> {
     let parts = path.to_str().and_then(|text| text.split_once(':'));
     let is_unknown = |scheme: &str| {
@@ -167,7 +167,7 @@ fn refuse_unknown_scheme(path: &Path) -> Result<(), StoreError> {
     };
     Err(StoreError::Remote {
         action: "open",
-        // Without what may be a secret.
+        // Left out: may be a secret.
         path: format!("{scheme}://...").into(),
         kind: io::ErrorKind::InvalidInput,
         error: RemoteError {

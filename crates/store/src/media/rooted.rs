@@ -1,4 +1,4 @@
-//! The files of one store on the machine's disks.
+//! The medium of one store on this machine's disks.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use super::disk::{self, DiskFile};
 use super::rooted_paths::{Resolver, RootedPaths};
 use super::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site, Volume, platform};
 
-/// Everything below one folder, and nothing else: links are not followed, only regular files and folders are opened.
+/// Access limited to one folder: follows no links and opens only regular files and folders.
 #[derive(Debug, Clone)]
 pub struct RootedDisk {
     root: std::path::PathBuf,
@@ -59,13 +59,13 @@ impl Media for RootedDisk {
 
     fn stat_allocated(&self, path: &Path) -> io::Result<Option<(Kind, u64)>> {
         let found = self.folders.stat(path)?;
-        // POSIX counts in units of 512 bytes, whatever the file system's blocks are.
+        // POSIX counts in units of 512 bytes for all file systems.
         Ok(found.map(|(kind, about)| (kind, u64::try_from(about.st_blocks).unwrap_or(0) * 512)))
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
         let names = self.entries(folder)?;
-        // A name that is no text is none of ours; its nearest text finds no file and does no harm.
+        // Names that are not text are foreign; the lossy text matches no file.
         let texts = names.iter().map(|name| name.to_string_lossy().into_owned());
         Ok(texts.collect())
     }
@@ -111,7 +111,7 @@ impl Media for RootedDisk {
     }
 
     fn network(&self, path: &Path) -> io::Result<Option<&'static str>> {
-        // What is mounted inside the store by a link does not count: it is not opened either.
+        // Mounts behind links do not count: they are not opened either.
         match self.folders.stat(path)? {
             Some(_) => platform::network(path),
             None => Err(io::Error::from(io::ErrorKind::NotFound)),
@@ -128,7 +128,7 @@ impl Media for RootedDisk {
             Err(error) if disk::is_missing(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
-        // Whatever it is: of a link, the link goes.
+        // Of any type; for a link, only the link.
         match fs::unlinkat(&folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(Errno::ISDIR | Errno::PERM) => {}

@@ -1,7 +1,7 @@
-//! Opening what lies below a folder, without following links out of it.
+//! Opens paths below a folder without following links out of it.
 //!
-//! The kernel resolves a path in one call where it can (`openat2`, Linux 5.6). Elsewhere, and under sandboxes that do
-//! not know that call, the path is walked component by component, each opened without following links.
+//! The kernel resolves a path in one call if it can (`openat2`, Linux 5.6). Otherwise, also under sandboxes without
+//! that call, each component is opened without following links.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::{Access, Kind, Refusal};
 
-/// To pass through a folder without reading it.
+/// To traverse a folder without reading it.
 #[cfg(target_os = "linux")]
 const PASS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -23,13 +23,13 @@ const PASS: OFlags = OFlags::RDONLY;
 /// How paths are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolver {
-    /// In one system call where the system has one, else as `Walk`.
+    /// In one system call if available, else as `Walk`.
     Kernel,
     /// Component by component.
     Walk,
 }
 
-/// A folder as the root of paths. It is looked up anew for each call, so a folder that was moved away is missing.
+/// A folder as the root of paths. Looked up anew for each call, so a moved folder is missing.
 #[derive(Debug, Clone)]
 pub struct RootedPaths {
     root: PathBuf,
@@ -37,7 +37,7 @@ pub struct RootedPaths {
 }
 
 impl RootedPaths {
-    /// Paths below `root`, which may be a link itself.
+    /// Paths below `root`, which may itself be a link.
     #[must_use]
     pub fn new(root: &Path, resolver: Resolver) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl RootedPaths {
     /// Opens a regular file.
     ///
     /// # Errors
-    /// A [`Refusal`], or what the system says.
+    /// A [`Refusal`] or an I/O error.
     pub fn open(&self, path: &Path, access: Access) -> io::Result<File> {
         let flags = match access {
             Access::Read => OFlags::RDONLY,
@@ -57,7 +57,7 @@ impl RootedPaths {
             Access::Create => OFlags::RDWR | OFlags::CREATE,
             Access::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        // Not blocking: opening a pipe would wait for somebody at its other end.
+        // Non-blocking: opening a pipe would wait for its other end.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mode = match flags.contains(OFlags::CREATE) {
             true => Mode::from_raw_mode(0o666),
@@ -75,7 +75,7 @@ impl RootedPaths {
             let path = path.to_path_buf();
             return Err(Refusal::Kind { path, found }.into());
         }
-        // For regular files the flag means nothing, except to io_uring, whose reads would fail.
+        // Without effect on regular files, except that io_uring reads would fail.
         let flags = fs::fcntl_getfl(&file)?;
         fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
         Ok(file.into())
@@ -84,14 +84,14 @@ impl RootedPaths {
     /// Opens a folder, to list or sync it.
     ///
     /// # Errors
-    /// A [`Refusal`], or what the system says.
+    /// A [`Refusal`] or an I/O error.
     pub fn open_folder(&self, path: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let opened = self.descend(path, flags, Mode::empty());
         opened.map_err(|error| self.diagnose(path, error))
     }
 
-    /// The folder that a name is in, and the name.
+    /// Opens the parent folder of a path; gives the last component.
     pub(super) fn parent<'a>(&self, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
         self.components(path)?;
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -105,10 +105,10 @@ impl RootedPaths {
         Ok((folder, name))
     }
 
-    /// What is at a path; `None` if nothing.
+    /// Type of what is at a path; `None` if nothing.
     ///
     /// # Errors
-    /// A [`Refusal`] if it is neither a file nor a folder, or what the system says.
+    /// A [`Refusal`] if it is neither a file nor a folder, or an I/O error.
     pub fn stat(&self, path: &Path) -> io::Result<Option<(Kind, fs::Stat)>> {
         let found = if path == self.root {
             fs::stat(&self.root).map_err(io::Error::from)
@@ -131,7 +131,7 @@ impl RootedPaths {
         }
     }
 
-    /// The part of `path` below the root, component by component.
+    /// Components of `path` below the root.
     fn components<'a>(&self, path: &'a Path) -> io::Result<Vec<&'a OsStr>> {
         let outside = || Refusal::Outside { path: path.into() };
         let below = path.strip_prefix(&self.root).map_err(|_| outside())?;
@@ -158,7 +158,7 @@ impl RootedPaths {
                 | fs::ResolveFlags::NO_SYMLINKS
                 | fs::ResolveFlags::NO_MAGICLINKS;
             match fs::openat2(&root, &below, flags, mode, resolve) {
-                // Old sandboxes refuse the call with either of the two.
+                // Old sandboxes refuse the call with either error.
                 Err(Errno::NOSYS | Errno::PERM) => {}
                 other => return Ok(other?),
             }
@@ -170,7 +170,7 @@ impl RootedPaths {
         Ok(fs::openat(&folder, *last, flags | OFlags::NOFOLLOW, mode)?)
     }
 
-    /// Says what is in the way where the system's word for it would not help.
+    /// Replaces a system error that would not help by what is in the way.
     fn diagnose(&self, path: &Path, error: io::Error) -> io::Error {
         let suspicious = [Errno::LOOP, Errno::NOTDIR, Errno::NXIO, Errno::ISDIR];
         if !suspicious

@@ -1,10 +1,9 @@
-//! Copies of files with holes.
+//! Copies files with holes.
 
 use std::fs::File;
 use std::io;
 
-/// Copies all of `source` to the empty file `copy`. What is a hole in the one takes no space in the other, where the file
-/// system tells holes.
+/// Copies all of `source` to the empty file `copy`, keeping holes if the file system reports them.
 #[cfg(target_os = "linux")]
 pub(super) fn copy(source: &File, copy: &File) -> io::Result<()> {
     use rustix::fs::{SeekFrom, seek};
@@ -16,9 +15,9 @@ pub(super) fn copy(source: &File, copy: &File) -> io::Result<()> {
     while at < len {
         let start = match seek(source, SeekFrom::Data(at)) {
             Ok(start) => start,
-            // Nothing but a hole is left.
+            // Only a hole remains.
             Err(Errno::NXIO) => break,
-            // The file system knows of no holes.
+            // The file system does not report holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
             Err(error) => return Err(error.into()),
         };
@@ -31,7 +30,7 @@ pub(super) fn copy(source: &File, copy: &File) -> io::Result<()> {
         seek(copy, SeekFrom::Start(start))?;
         let (mut part, mut to) = (source.take(end - start), copy);
         if io::copy(&mut part, &mut to)? < end - start {
-            // It was cut short meanwhile.
+            // Truncated meanwhile.
             break;
         }
         at = end;

@@ -1,7 +1,8 @@
-//! Keeps what a repair replaces: a damaged `zarr.json` of a store's root as `.isochrony/zarr.json.damaged`, any other that
-//! cannot be metadata as `.isochrony/zarr.json.replaced`.
+//! Keeps metadata that a repair replaces: a damaged `zarr.json` of a store's root as `.isochrony/zarr.json.damaged`,
+//! others that cannot be metadata as `.isochrony/zarr.json.replaced`.
 //!
-//! A person may still recover attributes from it. Those of the store count as lost, since the repair could not read them.
+//! The user may still recover attributes from it. Those of the store count as lost, since the repair could not read
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::media::{Media, Refusal, Site};
 const DAMAGED: &str = "zarr.json.damaged";
 const REPLACED: &str = "zarr.json.replaced";
 
-/// The path of the `number`th file that is kept under this name.
+/// Path of the `number`th kept file of this name.
 fn place(root: &Path, name: &str, number: u64) -> PathBuf {
     let name = match number {
         0 => name.into(),
@@ -22,12 +23,12 @@ fn place(root: &Path, name: &str, number: u64) -> PathBuf {
     engine_folder(root).join(name)
 }
 
-/// How many damaged files of the root were kept.
+/// Number of kept damaged files of the root.
 pub(super) fn count(media: &dyn Media, root: &Path) -> Result<u64, StoreError> {
     count_of(media, root, DAMAGED)
 }
 
-/// The first number that is free. What cannot be looked at may be there, and must not be written over.
+/// The first free number. An inaccessible file may exist and must not be overwritten.
 fn count_of(media: &dyn Media, root: &Path, name: &str) -> Result<u64, StoreError> {
     let mut number = 0;
     loop {
@@ -35,7 +36,7 @@ fn count_of(media: &dyn Media, root: &Path, name: &str) -> Result<u64, StoreErro
         match media.stat(&path) {
             Ok(None) => return Ok(number),
             Ok(Some(_)) => {}
-            // What was kept may be a link or a pipe.
+            // The kept entry may be a link or a pipe.
             Err(error) if is_refused(&error, &path) => {}
             Err(error) => return Err(error).at("look at", &path),
         }
@@ -47,7 +48,7 @@ fn is_refused(error: &std::io::Error, path: &Path) -> bool {
     matches!(Refusal::of(error), Some(Refusal::Kind { path: at, .. }) if at == path)
 }
 
-/// Moves a file away. That one of the root is there tells the next repair of the loss, if this one is interrupted.
+/// Moves a file away. The kept root file tells the next repair of the loss, if this one is interrupted.
 pub(super) fn keep(media: &dyn Media, root: &Path, path: &Path) -> Result<(), StoreError> {
     let name = match path == root.join("zarr.json") {
         true => DAMAGED,

@@ -1,4 +1,4 @@
-//! What was lost for good: commits that the log has no more, and samples that a repair gave up.
+//! Permanent losses: commits missing from the log, and samples that a repair gave up.
 
 use std::ops::Range;
 
@@ -18,29 +18,28 @@ use crate::store::Store;
 pub(super) const MEND: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
                                appended becomes a gap, with an event";
 
-/// What a repair gave up: samples; or a commit that changed something else, or the attributes of the store, and then no
-/// samples.
+/// A loss that a repair accepted: samples, or without samples a commit that changed something else, or the attributes
+/// of the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loss {
-    /// The signal; empty for attributes of the store, and if a lost commit changed one that nothing names any more.
+    /// Name of the signal; empty for attributes of the store, and for a lost commit that changed an unnamed signal.
     pub signal: String,
-    /// From the first sample lost to the last.
+    /// From the first to the last lost sample.
     pub range: Range<i64>,
-    /// How many were lost within it; the rest was a gap before.
+    /// Number of lost samples; the rest was a gap before.
     pub samples: i64,
-    /// Civil times of the first of them and of the end of the last, if known.
+    /// Civil times of the first sample and of the end of the last, if known.
     pub civil: Option<(Fixed, Fixed)>,
-    /// Why: the code of what was found.
+    /// Code of the finding.
     pub reason: String,
 }
 
 impl Store {
-    /// Commits that were acknowledged and that the redo log has no more, as `verify` finds them. A store that is open for
-    /// reading shows its signals as they were before these; opening for writing is refused until a repair. While a writer is
-    /// at work there is nothing to find.
+    /// Acknowledged commits that the redo log lacks, as found by `verify`. A store open for reading shows signals as
+    /// before them; opening for writing fails until a repair. Empty while a writer is active.
     ///
     /// # Errors
-    /// [`StoreError::DamagedFile`], or what the system says.
+    /// [`StoreError::DamagedFile`], or an I/O error.
     pub fn lost_commits(&self) -> Result<Vec<Finding>, StoreError> {
         let media = self.shared().backend.media();
         let mut report = Report::default();
@@ -53,7 +52,7 @@ impl Store {
     }
 }
 
-/// Tells of a commit that the log lost.
+/// Adds a finding for a lost commit.
 pub(super) fn add(store: &Store, commit: &LostCommit, report: &mut Report) {
     let range = &commit.range;
     let signal = store.signal(&commit.signal).ok();
@@ -97,7 +96,7 @@ fn civil(signal: &Signal, range: &Range<i64>) -> Option<(Fixed, Fixed)> {
     Some((start, signal.end_of_sample(range.end - 1).ok()?))
 }
 
-/// Losses that were reported before: all that events tell of, or, if a repair was not finished, those that it began with.
+/// Losses reported before: all in events or, after an unfinished repair, those it began with.
 pub(super) fn reported(store: &Store) -> Result<Reported, StoreError> {
     let media = store.shared().backend.media();
     match note::read(&*media, store.path())? {
@@ -106,15 +105,15 @@ pub(super) fn reported(store: &Store) -> Result<Reported, StoreError> {
     }
 }
 
-/// Whether a finding is a lost commit of which it is not known what it changed: no event can tell of it.
+/// Whether a finding is a lost commit with unknown changes, which no event can record.
 pub(super) fn is_unnamed(finding: &Finding) -> bool {
     finding.code == "lost_commit" && finding.signal.is_none()
 }
 
-/// Which losses events of a store tell of.
+/// Losses recorded in events of a store.
 ///
 /// # Errors
-/// What the system says of the files that repairs kept.
+/// I/O errors of files that repairs kept.
 pub(super) fn known(store: &Store) -> Result<Reported, StoreError> {
     let media = store.shared().backend.media();
     let mut known = Reported {
@@ -133,7 +132,7 @@ pub(super) fn known(store: &Store) -> Result<Reported, StoreError> {
     Ok(known)
 }
 
-/// Losses that are not reported yet: those that events tell of now and did not before.
+/// Losses recorded in events that are not in `known`.
 ///
 /// # Errors
 /// As [`known`].

@@ -1,7 +1,7 @@
-//! `zarr.json` files against what the engine would write.
+//! Compares `zarr.json` files with what the engine would write.
 //!
-//! Metadata is published after its commit, so what is only behind is no damage where somebody will bring it up to date:
-//! a writer at work within a second, the next opening for writing after a crash. It is never ahead of the log.
+//! Metadata is published after its commit, so a file that lags is not damage if it will be updated: by an active writer
+//! within a second, or by the next opening for writing after a crash. It is never ahead of the log.
 
 use std::path::{Path, PathBuf};
 
@@ -28,17 +28,17 @@ const READ_AGAIN: &str = "mend what keeps it from being read; nothing is written
 const LOSE_ATTRIBUTES: &str = "restore it from a copy; or let `--repair` write one without them, which keeps the damaged \
                                file in .isochrony and says that they are lost";
 
-/// The code of a store's own `zarr.json` that may have held attributes and does not show them.
+/// Code for a store's own `zarr.json` that may have held attributes and is unreadable.
 pub(super) const ATTRIBUTES_LOST: &str = "damaged_metadata";
 
-/// Whether these are the bytes of a signal's group.
+/// Whether these bytes describe a signal's group.
 pub(crate) fn is_signal(bytes: &[u8]) -> bool {
     let value: Option<Value> = serde_json::from_slice(bytes).ok();
     value.is_some_and(|value| value["attributes"]["isochrony"]["kind"] == "signal")
 }
 
-/// What differs first between the bytes of a `zarr.json` and what it should say; `None` if nothing does. Attributes
-/// that are not ours are the user's, whatever they are.
+/// First difference between a `zarr.json` and its expected value; `None` if equal. Foreign attributes belong to the
+/// user and are ignored.
 pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
     let found: Value = match serde_json::from_slice(bytes) {
         Ok(found) => found,
@@ -65,24 +65,23 @@ pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
     extra.map(|key| format!("there is a field {key:?} that nobody of us wrote"))
 }
 
-/// A `zarr.json` that a signal must have.
+/// The required content of one of a signal's `zarr.json`.
 pub(super) struct ExpectedMetadata {
-    /// The folder that it describes, below the signal's.
+    /// The folder it describes, relative to the signal's.
     folder: PathBuf,
     expected: Value,
-    /// How it may differ until it is published.
     lag: PublishLag,
 }
 
-/// How metadata may differ while a commit is not published yet.
+/// How metadata may lag behind a commit that is not yet published.
 enum PublishLag {
     /// Not at all.
     Never,
-    /// Changes of unit, calibration and attributes are missing.
+    /// Unit, calibration and attributes may be old.
     Attributes,
-    /// The array is shorter; what it then says. Its length grows with the signal's, one row for so many samples.
+    /// The array may be shorter: its description by rows, and the samples per row.
     Samples(Box<dyn Fn(u64) -> Option<Value>>, i64),
-    /// The table has other rows, and may have another geometry for them.
+    /// The table may have other rows, and another geometry for them.
     Rows(Box<dyn Fn(u64) -> Option<Value>>),
 }
 
@@ -95,7 +94,7 @@ impl ExpectedMetadata {
         }
     }
 
-    /// Of a level of the views, which follow commits at their own pace.
+    /// For a level of the views, which are written independently of commits.
     pub(super) fn view(folder: PathBuf, expected: Value) -> Self {
         let of = expected.clone();
         let lag = match expected["shape"].is_array() {
@@ -117,7 +116,7 @@ impl ExpectedMetadata {
         &self.expected
     }
 
-    /// The same, if only its length differs from what `found` says.
+    /// The same with the length of `found`, if only that differs.
     fn with_length_of(&self, found: &Value) -> Option<(u64, Value)> {
         let rows = found["shape"][0].as_u64()?;
         let at = match &self.lag {
@@ -130,10 +129,10 @@ impl ExpectedMetadata {
     }
 }
 
-/// All that describes a signal to other programs.
+/// All `zarr.json` of a signal.
 ///
 /// # Errors
-/// What the store says that has no such signal any more.
+/// Errors of the store, if the signal no longer exists.
 pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, StoreError> {
     let state = &subject.state;
     let is_compact = subject.backend.is_compact(state.id)?;
@@ -179,7 +178,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
     }
     for name in tables::arrays().map(|(name, _)| name).chain([CORRECTIONS]) {
         let file = format!("{name}/c/0/0");
-        // Of a compact signal only the table of gaps is an array, once there are any.
+        // In a compact signal only the table of gaps can be an array.
         let has_gaps = || !state.gaps.is_empty() || lies_there(&file);
         let is_array = match name {
             CORRECTIONS => lies_there(&file),
@@ -192,7 +191,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
     let text = subject.folder.join(TEXT_ARRAY).join("c/0");
     if matches!(subject.media.stat(&text), Ok(Some(Kind::File(_)))) {
         files.push(ExpectedMetadata::new("events", group(), PublishLag::Never));
-        // As many rows as the text carries: that file is the one that counts.
+        // The text's file determines the number of rows.
         let carried = subject.media.read(&text, limits::TABLE).ok().flatten();
         let carried = carried.and_then(|bytes| tables::decode(TEXT_ARRAY, &bytes).ok());
         files.extend(carried.and_then(|text| {
@@ -214,7 +213,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
     Ok(files)
 }
 
-/// The description of a table's array, as its file lies there; none if the file cannot be read, which is found elsewhere.
+/// Expected metadata of a table, by its file; none if the file is unreadable, which is found elsewhere.
 fn table(
     subject: &Subject<'_>,
     folder: &str,
@@ -242,7 +241,6 @@ fn table(
     ))
 }
 
-/// The metadata of a signal's arrays.
 pub(super) fn signal(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     for description in expected(subject)? {
         judge(subject, &description)?;
@@ -250,7 +248,6 @@ pub(super) fn signal(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     events(subject)
 }
 
-/// Compares one file with what it must say.
 pub(super) fn judge(
     subject: &mut Subject<'_>,
     description: &ExpectedMetadata,
@@ -266,7 +263,7 @@ pub(super) fn judge(
         read => read.at("read", &path)?,
     };
     let Some(bytes) = read else {
-        // What came since the last checkpoint may not have been published yet.
+        // Changes since the last checkpoint may be unpublished.
         let due = match subject.round.writer {
             Writer::Closed => true,
             Writer::Alive => subject.round.base.contains_key(&subject.state.id),
@@ -307,7 +304,7 @@ pub(super) fn judge(
     Ok(())
 }
 
-/// Whether a difference is that of a commit that is not published yet, or of one that came since the signal was looked at.
+/// Whether a commit that is unpublished, or newer than the check, explains the difference.
 fn is_explained(
     subject: &Subject<'_>,
     description: &ExpectedMetadata,
@@ -340,7 +337,7 @@ fn is_explained(
     }
 }
 
-/// The rows of events that other programs read against those that we do.
+/// Compares the rows of events for other programs with ours.
 fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let read = |file: &str, name: &str| {
         let bytes = subject
@@ -355,7 +352,7 @@ fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let path = subject.folder.join(EVENTS).join("c/0/0");
     let what = match read(&format!("{EVENTS}/c/0/0"), EVENTS) {
         Some(rows) if rows.rows == text.attachment => return Ok(()),
-        // One is written after the other.
+        // The two are written one after the other.
         Some(rows) if rows.sequence != text.sequence && subject.round.writer != Writer::Closed => {
             return Ok(());
         }
@@ -375,7 +372,7 @@ fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The store's own group, and the plain groups between it and its signals.
+/// Checks the store's own group, and the plain groups between it and its signals.
 pub(super) fn groups(
     store: &Store,
     media: &dyn Media,
@@ -386,7 +383,7 @@ pub(super) fn groups(
     let root = store.path();
     let group = |path: &Path, expected: &Value| {
         let found = group(media, path, expected);
-        // One that was killed may not have come to write it; the next opening for writing does.
+        // A killed writer may not have written it; the next opening for writing does.
         found.filter(|_| writer != Writer::Crashed || !matches!(media.stat(path), Ok(None)))
     };
     let uuid = store.uuid()?;
@@ -399,7 +396,7 @@ pub(super) fn groups(
         .iter()
         .flat_map(|folder| folder.ancestors().skip(1))
         .filter(|folder| folder.starts_with(root) && *folder != root)
-        // A killed writer may have left a signal in staging, which is no group.
+        // A killed writer may have left a signal in the staging folder, which is not a group.
         .filter(|folder| !folder.starts_with(&engine))
         .collect();
     above.sort_unstable();
@@ -425,7 +422,7 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
         Ok(None) => ("missing_metadata", format!("{} is missing", path.display())),
         Err(error) => {
             let what = format!("{} cannot be read: {error}", path.display());
-            // Of a file that cannot be read now the contents may be right: nothing is written over it.
+            // An unreadable file may be correct, so it is not overwritten.
             let repairable = cannot_be_metadata(&error, path);
             let found = of_group("missing_metadata", path, what);
             return Some(Finding {
@@ -438,8 +435,8 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
     Some(of_group(code, path, what))
 }
 
-/// Whether `path` cannot be a metadata file: a link, a pipe, or longer than the limit. A repair keeps it elsewhere and
-/// puts a new file in its place. A folder stays, since somebody's files may be in it.
+/// Whether `path` cannot be a metadata file: a link, a pipe, or longer than the limit. A repair moves it away and
+/// writes a new file. A folder stays, since it may contain foreign files.
 pub(super) fn cannot_be_metadata(error: &std::io::Error, path: &Path) -> bool {
     match Refusal::of(error) {
         Some(Refusal::TooLong { .. }) => true,
@@ -461,7 +458,7 @@ fn of_group(code: &'static str, path: &Path, what: String) -> Finding {
     }
 }
 
-/// Finds that the attributes of the store cannot be read from its `zarr.json`, whatever is tried.
+/// Reports that the store's attributes are not readable from its `zarr.json`.
 fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
     let why = match media.read(path, limits::METADATA) {
         Ok(Some(bytes)) if zarr::attributes_of(&bytes).is_none() => "it is cut or changed".into(),
@@ -478,7 +475,7 @@ fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
     })
 }
 
-/// The bytes of a group as it must be, with what attributes users gave it.
+/// The required bytes of a group, with the users' attributes.
 pub(super) fn mended_group(
     store: &Store,
     media: &dyn Media,

@@ -1,12 +1,11 @@
-//! Looking for damage, and mending what can be mended without guessing.
+//! Verification: finds damage, and repairs it where that needs no guessing.
 //!
-//! Everything a store's files say is compared with what commits say they must: shards with the gaps and the end of their
-//! signal, inner chunks with their checksums (`deep`), `zarr.json` with what the engine would write, views with the
-//! samples (`deep`). A [`Finding`] names the file, the samples concerned, and what to do.
+//! Files are compared with what commits require: shards with the signal's gaps and end, inner chunks with their
+//! checksums (`deep`), `zarr.json` with what the engine would write, views with samples (`deep`). A [`Finding`] names
+//! the file, the affected samples, and the remedy.
 //!
-//! [`Store::repair`] rebuilds what follows from other files (metadata, views, missing checksums, a shard's index) and
-//! turns samples that no longer exist into gaps, with an event that says so. It never changes a sample: where a
-//! checksum does not match, only a copy of the file helps.
+//! [`Store::repair`] rebuilds what other files determine (metadata, views, missing checksums, a shard's index) and
+//! turns lost samples into gaps, with an event. It never changes a sample: a wrong checksum needs a copy of the file.
 
 mod kept_metadata;
 mod lost;
@@ -38,61 +37,61 @@ pub use lost::Loss;
 pub use repair::{repair, repair_on};
 use rounds::VerifyPass;
 
-/// What to look at.
+/// Scope of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VerifyOptions {
-    /// Only signals whose names fit this [`Pattern`](crate::Pattern); `None`: all, and the store itself.
+    /// Only signals that match this [`Pattern`](crate::Pattern); `None`: all, and the store itself.
     pub signals: Option<String>,
     /// Read every sample: checksums of all chunks, views against samples. Takes as long as reading the store.
     pub deep: bool,
 }
 
-/// Something that is not as it must be.
+/// One deviation from the required state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Kind of damage, stable, in `snake_case`; listed in `docs/design/verification.md`.
+    /// Kind of damage, a stable `snake_case` code; see `docs/design/verification.md`.
     pub code: &'static str,
-    /// The file or folder.
+    /// Affected file or folder.
     pub path: PathBuf,
-    /// The signal, if it is about one.
+    /// Affected signal, if one.
     pub signal: Option<String>,
-    /// Samples concerned.
+    /// Affected samples.
     pub range: Option<Range<i64>>,
-    /// Civil times of the first of them and of the end of the last, if known.
+    /// Civil times of their start and end, if known.
     pub civil: Option<(Fixed, Fixed)>,
-    /// What is wrong, with got and expected.
+    /// Description, with got and expected.
     pub what: String,
-    /// What can be done about it.
+    /// Remedy.
     pub mend: String,
-    /// Whether [`Store::repair`] mends it.
+    /// Whether [`Store::repair`] fixes it.
     pub repairable: bool,
 }
 
-/// What verification found.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
-    /// Damage, signal by signal.
+    /// Damage by signal.
     pub findings: Vec<Finding>,
-    /// Signals looked at.
+    /// Number of signals verified.
     pub signals: usize,
-    /// Bytes of samples that were compared with a checksum.
+    /// Bytes of samples compared with a checksum.
     pub bytes: u64,
-    /// Samples that were read but have no checksum to be compared with, so nobody can tell whether they are as they were
-    /// written. Those appended since the last checkpoint are among them; closing a store checkpoints it.
+    /// Samples read that have no checksum to verify them. Includes those appended since the last checkpoint; closing a
+    /// store checkpoints it.
     pub unchecked: u64,
-    /// What a repair gave up: samples that became a gap, since nothing holds them any more.
+    /// Samples that a repair turned into gaps, because no file holds them.
     pub lost: Vec<Loss>,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether there are no findings.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
 }
 
-/// Verifies the store at `path`, even one that does not open: then the report says why.
+/// Verifies the store at `path`. If it does not open, the report says why.
 ///
 /// # Errors
 /// [`StoreError::NotAStore`], [`StoreError::InvalidPattern`].
@@ -118,7 +117,7 @@ pub fn verify(path: impl AsRef<Path>, options: &VerifyOptions) -> Result<Report,
     }
 }
 
-/// What is wrong with MANIFEST, which says which log is live.
+/// Damage of MANIFEST, which names the live log.
 fn manifest(media: &dyn Media, root: &Path) -> Result<Option<Finding>, StoreError> {
     let Some(reason) = rebuild::damage(media, root)? else {
         return Ok(None);
@@ -142,7 +141,7 @@ fn manifest(media: &dyn Media, root: &Path) -> Result<Option<Finding>, StoreErro
     }))
 }
 
-/// An error met while looking, as a finding.
+/// An error during verification as a finding.
 fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Finding {
     let (path, mend) = match error {
         StoreError::NewerFormat { path, .. } => {
@@ -191,7 +190,7 @@ fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Findin
     }
 }
 
-/// One signal under examination.
+/// The signal being verified.
 struct Subject<'a> {
     backend: &'a Backend,
     media: Arc<dyn Media>,
@@ -225,7 +224,7 @@ impl Subject<'_> {
         });
     }
 
-    /// A finding without civil times, where they cannot be trusted.
+    /// Adds a finding without civil times, which may be wrong.
     fn add_untimed(
         &mut self,
         code: &'static str,

@@ -1,12 +1,11 @@
-//! What a repair that was interrupted leaves for the next one, in files that stay until it has done all.
+//! Notes of an unfinished repair for the next one, in files that stay until it is complete.
 //!
-//! A repair that is killed, or that fails behind its commit, leaves samples that have become gaps, and no report that says so.
-//! `REPAIR` lists the losses that were reported before it began: the events of the kind `samples_lost` as of then. Any other
-//! is a loss that is still to be reported.
+//! If a repair is killed or fails after its commit, samples have become gaps without a report. `REPAIR` lists the
+//! losses reported before it began, as events of kind `samples_lost`. All others still have to be reported.
 //!
-//! Recovery gives up samples of which the log states checksums, and a lost commit may have made or filled gaps: what is known
-//! of the checksums of their chunks is older or newer than the table of gaps. `REPAIR_SUMS` lists the signals of which a repair records these checksums anew. It is a file of its own,
-//! since on a full disk a file can be removed but not written anew.
+//! Recovery gives up samples with checksums in the log, and a lost commit may have made or filled gaps, so checksums of
+//! affected chunks may not match the table of gaps. `REPAIR_SUMS` lists the signals for which a repair recomputes them.
+//! It is a separate file, because on a full disk a file can be removed but not rewritten.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -19,36 +18,36 @@ use crate::error::StoreError;
 use crate::layout::{engine_folder, tmp_folder};
 use crate::media::{Media, Site, limits};
 
-/// Losses that were reported.
+/// Losses already reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reported {
-    /// By signal and event.
+    /// As signal and event.
     pub(super) events: HashSet<(u64, u64)>,
-    /// Whether there is one to report that no event tells of: a lost commit that changed a signal that nothing names.
+    /// A loss without an event must be reported: a lost commit that changed an unnamed signal.
     pub(super) lacks_commit: bool,
-    /// How many damaged `zarr.json` of the store were kept aside.
+    /// Number of damaged `zarr.json` of the store moved aside.
     #[serde(default)]
     pub(super) kept_metadata: u64,
 }
 
-/// Signals with gaps of which the checksums are to be recorded anew.
+/// Signals with gaps whose checksums must be recomputed.
 pub(super) type StaleSums = BTreeSet<u64>;
 
 const REPORTED: &str = "REPAIR";
 const STALE_SUMS: &str = "REPAIR_SUMS";
 
-/// What the note of an unfinished repair lists; `None` if there is none. A note that makes no sense lists nothing: better
-/// to report a loss twice than never.
+/// Content of an unfinished repair's note; `None` without one. An invalid note counts as empty: reporting a loss twice
+/// is better than never.
 pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<Reported>, StoreError> {
     read_file(media, root, REPORTED)
 }
 
-/// Signals whose checksums an unfinished repair did not record.
+/// Signals whose checksums an unfinished repair did not recompute.
 pub(super) fn read_stale_sums(media: &dyn Media, root: &Path) -> Result<StaleSums, StoreError> {
     Ok(read_file(media, root, STALE_SUMS)?.unwrap_or_default())
 }
 
-/// Writes the note, unless an unfinished repair left one, and makes it durable: before anything is given up.
+/// Writes the note durably, before anything is given up, unless one exists.
 pub(super) fn write(media: &dyn Media, root: &Path, known: &Reported) -> Result<(), StoreError> {
     let path = engine_folder(root).join(REPORTED);
     match media.stat(&path).at("look at", &path)? {
@@ -57,12 +56,12 @@ pub(super) fn write(media: &dyn Media, root: &Path, known: &Reported) -> Result<
     }
 }
 
-/// Writes the note, whatever was there.
+/// Writes the note, replacing any.
 pub(super) fn replace(media: &dyn Media, root: &Path, known: &Reported) -> Result<(), StoreError> {
     replace_with(media, root, REPORTED, known)
 }
 
-/// Notes signals, with those of an unfinished repair.
+/// Adds signals to those of an unfinished repair.
 pub(super) fn add_stale_sums(
     media: &dyn Media,
     root: &Path,
@@ -76,12 +75,12 @@ pub(super) fn add_stale_sums(
     replace_with(media, root, STALE_SUMS, &signals)
 }
 
-/// Removes the note: what was lost has been reported.
+/// Removes the note after losses were reported.
 pub(super) fn remove(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, REPORTED)
 }
 
-/// Removes the list of signals: their checksums are committed.
+/// Removes the list of signals after their checksums were committed.
 pub(super) fn remove_stale_sums(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, STALE_SUMS)
 }

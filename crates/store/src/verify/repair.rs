@@ -1,4 +1,4 @@
-//! Mending what can be mended without guessing.
+//! Repairs what can be repaired without guessing.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -28,9 +28,8 @@ use crate::signal::Signal;
 use crate::state::SignalState;
 use crate::store::Store;
 
-/// Repairs the store at `path`, even one that does not open: a MANIFEST that is damaged or lost is written anew from the
-/// redo log, if that leaves no doubt what it said. The reports before and after; what keeps the store from being opened,
-/// and cannot be mended, is a finding of both.
+/// Repairs the store at `path`, even if it does not open: rebuilds a damaged or lost MANIFEST from the redo log if its
+/// content is unambiguous. Gives the reports before and after; both have a finding of what still prevents opening.
 ///
 /// # Errors
 /// [`StoreError::NotAStore`], [`StoreError::Locked`], [`StoreError::Io`], and as [`Store::repair`].
@@ -61,7 +60,7 @@ pub fn repair_on(
     if lost.as_ref().is_some_and(|finding| finding.repairable) {
         rebuild::rebuild(&*media, path)?;
     }
-    // Opening for writing mends some of what is wrong, and that was damage, too.
+    // Opening for writing repairs some damage, so look for it before.
     let seen = match evidence::writer(&*media, path) {
         Ok(Writer::Closed | Writer::Crashed) => look(path, options, &around),
         _ => Vec::new(),
@@ -72,7 +71,7 @@ pub fn repair_on(
             finish(&store, path, &mut after);
             (before, after)
         }
-        // A log that waits to be replayed into a file that is gone, or that lost a commit.
+        // The log must be replayed into a missing file, or has lost a commit.
         Err(StoreError::MissingSamples { .. } | StoreError::LostCommit { .. }) => {
             give_up_lost(path, options, around)?
         }
@@ -97,8 +96,8 @@ pub fn repair_on(
     Ok((before, after))
 }
 
-/// What a reader finds in files and tables; nothing if it cannot open the store, which then cannot be repaired either, or
-/// is repaired by opening it otherwise.
+/// Findings of a reader; empty if it cannot open the store, which is then not repairable or is repaired by another way
+/// of opening.
 fn look(path: &Path, options: &VerifyOptions, around: &Arc<dyn Media>) -> Vec<Finding> {
     let quick = VerifyOptions {
         signals: options.signals.clone(),
@@ -109,7 +108,7 @@ fn look(path: &Path, options: &VerifyOptions, around: &Arc<dyn Media>) -> Vec<Fi
     report.map_or_else(|_| Vec::new(), |report| report.findings)
 }
 
-/// Recovers a store of which files or commits are gone that the last writer left, and repairs it.
+/// Recovers and repairs a store that lost files or commits of its last writer.
 fn give_up_lost(
     path: &Path,
     options: &VerifyOptions,
@@ -129,19 +128,19 @@ fn give_up_lost(
     note::add_stale_sums(&*media, path, changed.map(|id| id.0).collect())?;
     drop(reader);
     note::replace(&*media, path, &known)?;
-    // On a full disk nothing becomes a gap, and the next repair begins as this one did.
+    // On a full disk nothing becomes a gap, and the next repair starts over.
     let store = Store::open_giving_up_lost(path, around)?;
     let (lost, reported) = (lost::since(&store, &known)?, lost::known(&store)?);
     let mut after = match rest_of_repair(&store, &before, options) {
         Ok(after) => after,
         Err(error) => {
-            // What recovery gave up is reported now, what the rest may have given up by the next repair.
+            // Report what recovery gave up now, and leave the rest to the next repair.
             let mut after = Report {
                 findings: vec![unfinished(&error, path)],
                 lost,
                 ..Report::default()
             };
-            // Without doubt about the rest, nothing of which is committed, there is nothing else to report.
+            // Nothing of the rest is committed, so there is nothing else to report.
             let rolled_back = store.shared().rollback();
             let closed = store.close();
             let noted = match rolled_back {
@@ -161,15 +160,15 @@ fn give_up_lost(
     Ok((before, after))
 }
 
-/// What recovery leaves to do.
+/// Finishes a repair after recovery.
 fn rest_of_repair(
     store: &Store,
     before: &Report,
     options: &VerifyOptions,
 ) -> Result<Report, StoreError> {
     let shared = store.shared();
-    // Recovery knows nothing of views: they still show what is a gap by now. What it did not give up, since the log does not
-    // speak of it, becomes one below.
+    // Recovery does not know views, which still show what is now a gap. Samples that recovery did not give up, because
+    // the log does not mention them, become gaps below.
     for finding in &before.findings {
         if let ("missing_shard" | "truncated_shard" | "lost_commit", Some(name)) =
             (finding.code, &finding.signal)
@@ -181,17 +180,17 @@ fn rest_of_repair(
     Ok(store.repair_unfinished(options)?.1)
 }
 
-/// Whether what a finding names is a gap.
+/// Whether the range of a finding is a gap.
 fn is_given_up(store: &Store, name: &str, finding: &Finding) -> Result<bool, StoreError> {
     let signal = store.signal(name)?;
     Ok((finding.range.as_ref())
         .is_none_or(|range| signal.gaps().missing_within(range.clone()) == range.end - range.start))
 }
 
-/// Closes a repaired store. What was given up is told also if that fails.
+/// Closes a repaired store; reports what was given up even if closing fails.
 fn finish(store: &Store, path: &Path, after: &mut Report) {
     let media = store.shared().backend.media();
-    // The note goes last: whoever is killed before leaves the next repair to report what was lost.
+    // The note goes last: if the process is killed before, the next repair reports the losses.
     for done in [store.close(), note::remove(&*media, path)] {
         if let Err(error) = done {
             after.findings.push(unfinished(&error, path));
@@ -199,7 +198,7 @@ fn finish(store: &Store, path: &Path, after: &mut Report) {
     }
 }
 
-/// What kept a repair from being finished after it had changed something.
+/// The error that interrupted a repair after it had changed something.
 fn unfinished(error: &StoreError, path: &Path) -> Finding {
     Finding {
         mend: "what is said to be repaired stays so; mend this, and repair again".into(),
@@ -207,7 +206,7 @@ fn unfinished(error: &StoreError, path: &Path) -> Finding {
     }
 }
 
-/// Whether mending it makes samples a gap, or the store's attributes none.
+/// Whether its repair turns samples into gaps, or drops the store's attributes.
 fn gives_up(finding: &Finding) -> bool {
     let codes = [
         "missing_shard",
@@ -217,7 +216,7 @@ fn gives_up(finding: &Finding) -> bool {
     finding.repairable && codes.contains(&finding.code)
 }
 
-/// Whether an error of opening says what is wrong with the store, rather than with the attempt.
+/// Whether an error of opening describes the store rather than the attempt.
 fn is_damage(error: &StoreError) -> bool {
     matches!(
         error,
@@ -234,15 +233,14 @@ fn is_damage(error: &StoreError) -> bool {
 }
 
 impl Store {
-    /// Verifies, mends what can be mended, commits, and verifies again: the reports before and after.
+    /// Verifies, repairs, commits and verifies again. Gives the reports before and after.
     ///
-    /// Rebuilt are metadata, views, checksums that are missing (also of samples that count as
-    /// [`unchecked`](Report::unchecked)) and shard indices; samples whose file is gone become
-    /// gaps, each with an event of the kind `samples_lost`, and are told in [`lost`](Report::lost) of the second report.
-    /// No sample is changed.
+    /// Rebuilds metadata, views, shard indices and missing checksums (also of samples that count as
+    /// [`unchecked`](Report::unchecked)). Samples whose file is gone become gaps, each with an event of kind
+    /// `samples_lost`, and appear in [`lost`](Report::lost) of the second report. No sample is changed.
     ///
     /// # Errors
-    /// [`StoreError::ReadOnly`], and what commits may say.
+    /// [`StoreError::ReadOnly`], and errors of commits.
     pub fn repair(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
         let (before, mut after) = self.repair_unfinished(options)?;
         let media = self.shared().backend.media();
@@ -252,7 +250,7 @@ impl Store {
         Ok((before, after))
     }
 
-    /// As [`repair`](Self::repair); its note stays.
+    /// As [`repair`](Self::repair), but leaves its note.
     fn repair_unfinished(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
         let engine = self.shared().backend.engine_in_place("repair")?;
         self.commit(true)?;
@@ -261,7 +259,7 @@ impl Store {
         for id in note::read_stale_sums(&**engine.media(), self.path())? {
             self.renew_sums_at_gaps(SignalId(id))?;
         }
-        // Before anything is judged by them.
+        // Before anything is checked against them.
         self.commit(true)?;
         note::remove_stale_sums(&**engine.media(), self.path())?;
         let before = self.verify_settled(options)?;
@@ -273,7 +271,7 @@ impl Store {
             self.mend(finding)?;
         }
         self.commit(true)?;
-        // From here on what was given up is a gap, and told whatever happens.
+        // From here on lost samples are gaps and are reported in any case.
         let lost = lost::since(self, &known)?;
         let mut after = match self.complete(&before, options) {
             Ok(report) => report,
@@ -287,10 +285,10 @@ impl Store {
         Ok((before, after))
     }
 
-    /// What a repair does once lost samples are a gap, and what it leaves.
+    /// Second part of a repair, after lost samples became gaps. Gives the remaining findings.
     fn complete(&self, before: &Report, options: &VerifyOptions) -> Result<Report, StoreError> {
         let engine = self.shared().backend.engine("repair")?;
-        // Only now: a file that is whole again would hide that samples are lost.
+        // Not earlier: a file of full length would hide that samples are lost.
         for finding in before.findings.iter().filter(|finding| finding.repairable) {
             if finding.code == "truncated_shard" {
                 self.lengthen(finding)?;
@@ -301,12 +299,12 @@ impl Store {
         self.verify_settled(options)
     }
 
-    /// Records the checksums of the chunks of a signal anew that have a gap in them.
+    /// Recomputes checksums of chunks that contain a gap.
     fn renew_sums_at_gaps(&self, id: SignalId) -> Result<(), StoreError> {
         let shared = self.shared();
         let engine = shared.backend.engine("repair")?;
         let Ok(signal) = Signal::load(shared, id) else {
-            // What is wrong with it is found below.
+            // Its damage is found below.
             return Ok(());
         };
         let (mut report, round) = (Report::default(), VerifyPass::settled());
@@ -379,7 +377,7 @@ impl Store {
 
     fn write_metadata(&self, path: &std::path::Path, value: &Value) -> Result<(), StoreError> {
         let media = self.shared().backend.media();
-        // A repair that was interrupted may have taken the folder away, to build anew what was in it.
+        // An interrupted repair may have removed the folder to rebuild it.
         if let Some(folder) = path.parent() {
             let made = media.make_folders(self.path(), folder);
             made.at("create", folder)?;
@@ -389,12 +387,12 @@ impl Store {
             kept_metadata::keep(&*media, self.path(), path)?;
         }
         let tmp = tmp_folder(self.path()).join("zarr-repair");
-        // Attributes of the store are nowhere else: a power cut must not take them.
+        // The store's attributes exist nowhere else, so they must survive a power cut.
         let site = (path == self.path().join("zarr.json")).then_some(Site::ReplacementFile);
         replace_file(&*media, &tmp, path, &zarr::to_bytes(value), site)
     }
 
-    /// Marks what a lost file held as a gap.
+    /// Turns the samples of a lost file into a gap.
     fn give_up(&self, name: &str, range: &Range<i64>, finding: &Finding) -> Result<(), StoreError> {
         let writer = self.writer(name)?;
         let lost = self.signal(name)?;
@@ -411,8 +409,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a shard that was cut short the length that the layout promises, with a hole for what was lost, which is a
-    /// gap by now: other readers of the array ask for every chunk that the index names.
+    /// Extends a truncated shard to the length of the layout, with a hole for the samples that are now a gap: other
+    /// Zarr readers request every chunk in the index.
     fn lengthen(&self, finding: &Finding) -> Result<(), StoreError> {
         let (Some(name), Some(range)) = (&finding.signal, &finding.range) else {
             return Ok(());
@@ -433,7 +431,7 @@ impl Store {
         if have >= need {
             return Ok(());
         }
-        // Cut within its head, it holds no sample, and nothing speaks against the only index that there is.
+        // Cut within its head: it holds no samples, and only one index is possible.
         if have < flat.payload_start {
             let (head, mark) = head(signal.state(), first);
             let head = flat.marked_head(&head, mark);
@@ -443,7 +441,7 @@ impl Store {
         file.sync(Site::ReplacementFile).at("sync", path)
     }
 
-    /// Writes the index of a flat shard anew, if the checksums of its chunks say that it is one.
+    /// Rewrites the index of a flat shard if its chunks match their checksums.
     fn restore_index(
         &self,
         subject: &Subject<'_>,
@@ -471,7 +469,7 @@ impl Store {
                 Sum::Empty => {}
             }
         }
-        // Where no chunk has a checksum, the rest of the shard's head tells: whose it is, and zeros up to the payload.
+        // Without checksums the rest of the head decides: its identity, and zeros up to the payload.
         let mut head = vec![0; flat.payload_start as usize];
         file.read_at(0, &mut head).at("read", &finding.path)?;
         let marks = flat.marks(&head);
@@ -482,7 +480,7 @@ impl Store {
         };
         if proved > 0 || head[rest as usize..].iter().all(|byte| *byte == 0) {
             let (head, mark) = self::head(&subject.state, range.start);
-            // A mark that is missing may tell of samples that are.
+            // A missing mark may mean missing samples.
             let is_proved = unproved == 0 && proved > 0;
             let mark = mark.filter(|mark| is_proved && !marks.include(*mark));
             let head = flat.marked_head(&head, mark);
@@ -492,7 +490,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the samples of a shard that another program wrote as a plain shard, if their checksums match.
+    /// Rewrites a shard of another program as a flat one, if its samples match their checksums.
     fn restore_shard(&self, subject: &Subject<'_>, range: &Range<i64>) -> Result<(), StoreError> {
         let engine = self.shared().backend.engine("repair")?;
         let meta = &subject.state.meta;
@@ -516,7 +514,7 @@ impl Store {
             file.write_at(offset, &bytes).at("write", &path)?;
             let part_bytes = (part.end - part.start).cast_unsigned() as usize * size;
             if let Sum::Wrong(..) = check_any(subject, at, &mut bytes[..part_bytes])? {
-                // The other program changed samples. They stay as they are, readable, until somebody decides.
+                // Samples changed by the other program stay readable for the user to decide.
                 let _ = subject.media.remove_file(&path);
                 return Ok(());
             }
@@ -550,7 +548,7 @@ fn head(state: &SignalState, index: i64) -> (ShardHeader, Option<WriteMark>) {
     (header, state.data.mark(shard).map(|mark| mark.last))
 }
 
-/// Compares a chunk, full or cut short by the signal's end, with its checksum.
+/// Compares a full or truncated chunk with its checksum.
 fn check_any(subject: &Subject<'_>, first: i64, bytes: &mut [u8]) -> Result<Sum, StoreError> {
     let meta = &subject.state.meta;
     let length = meta.chunk_samples;
@@ -561,7 +559,7 @@ fn check_any(subject: &Subject<'_>, first: i64, bytes: &mut [u8]) -> Result<Sum,
     }
 }
 
-/// Operations that record the checksums of full chunks that have none.
+/// Operations that record missing checksums of full chunks.
 fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op>, StoreError> {
     let state = &subject.state;
     let (length, size) = (
@@ -584,8 +582,8 @@ fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op
     Ok(ops)
 }
 
-/// Operations that record the checksums of chunks with a gap in them anew. A lost commit may have made or filled that gap
-/// without its checksums.
+/// Operations that record new checksums of chunks with a gap: a lost commit may have made or filled the gap without
+/// them.
 fn checksums_at_gaps(subject: &Subject<'_>) -> Result<Vec<Op>, StoreError> {
     let state = &subject.state;
     let length = state.meta.chunk_samples.max(1).cast_signed();

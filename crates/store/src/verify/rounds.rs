@@ -1,8 +1,8 @@
-//! Looking at one signal after the other, also beside a writer.
+//! Verifies one signal after the other, also beside an active writer.
 //!
-//! A writer changes files while they are looked at, so what looks wrong may only be under way. Whatever is found is
-//! looked at again with the state refreshed, until nothing is left, or the same is found while the signal stands still,
-//! or it is found each time although the signal changes. Damage stays; what is under way does not.
+//! A writer changes files while they are checked, so a finding may only be a change in progress. Each finding is
+//! checked again with the refreshed state until it disappears, or recurs while the signal is unchanged, or recurs in
+//! every round although the signal changes. Damage persists; changes in progress do not.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -29,29 +29,29 @@ use crate::signal::Signal;
 use crate::state::SignalState;
 use crate::store::Store;
 
-/// How long a finding must stay beside a writer that changes nothing: longer than it takes to publish a commit.
+/// How long a finding must persist beside an idle writer: longer than publishing a commit takes.
 const STANDSTILL: Duration = Duration::from_secs(3);
 
-/// How often a signal that keeps changing is looked at again.
+/// Rounds for a signal that keeps changing.
 const MOST_ROUNDS: usize = 12;
 
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// What a look at the store goes by.
+/// State of the store that a round compares files with.
 #[derive(Debug)]
 pub(crate) struct VerifyPass {
     pub(super) writer: Writer,
-    /// Lengths of the signals that the last checkpoint knew.
+    /// Lengths of the signals at the last checkpoint.
     pub(super) base: BTreeMap<SignalId, i64>,
-    /// Signals that the log names: a killed writer may have left their folders anywhere.
+    /// Signals in the log: a killed writer may have left their folders anywhere.
     named: BTreeMap<SignalId, Vec<String>>,
-    /// What need not be in files until the log is replayed.
+    /// What files may lack until the log is replayed.
     held: BTreeMap<SignalId, PendingReplay>,
     lost: Vec<LostCommit>,
 }
 
 impl VerifyPass {
-    /// Every file must say what the last commit left.
+    /// Every file must match the last commit.
     pub(super) const fn settled() -> Self {
         Self {
             writer: Writer::Closed,
@@ -62,7 +62,6 @@ impl VerifyPass {
         }
     }
 
-    /// Nothing is known but that the store may be written.
     const fn unknown() -> Self {
         Self {
             writer: Writer::Alive,
@@ -73,7 +72,6 @@ impl VerifyPass {
         }
     }
 
-    /// What there is to go by now.
     fn now(store: &Store) -> Result<Self, StoreError> {
         let backend = &store.shared().backend;
         if backend.is_writable() {
@@ -92,7 +90,7 @@ impl VerifyPass {
                         lost: log.lost,
                     });
                 }
-                // A checkpoint exchanges the log while it is read.
+                // A checkpoint replaced the log during the read.
                 Err(_) if began.elapsed() < STANDSTILL && store.is_written()? => {
                     std::thread::sleep(PAUSE / 10);
                 }
@@ -103,26 +101,25 @@ impl VerifyPass {
 }
 
 impl Store {
-    /// Looks for damage. Nothing is changed; a store that is being written may be looked at, too.
+    /// Looks for damage and changes nothing. The store may have an active writer.
     ///
     /// # Errors
-    /// [`StoreError::InvalidPattern`], [`StoreError::Closed`], [`StoreError::StoreVanished`]. What is wrong with the
-    /// store is in the report.
+    /// [`StoreError::InvalidPattern`], [`StoreError::Closed`], [`StoreError::StoreVanished`]. Damage is in the report.
     pub fn verify(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
         let report = if self.is_writable() {
             self.look(options, None)
         } else {
             self.uuid()?;
-            // Reading on must not change what this handle shows.
+            // Its own handle, so that refreshing does not change what this one shows.
             let media = self.shared().backend.media();
             Self::open_on(self.path(), Mode::Read, media).and_then(|own| own.look(options, None))
         };
-        // Files that are missing because the store is gone are no damage, and not to be repaired.
+        // If the store itself is gone, missing files are not damage to repair.
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
         report
     }
 
-    /// Looks at a store that this process has open for writing, and of which everything was published.
+    /// Verifies a store that this process has open for writing, after everything was published.
     pub(super) fn verify_settled(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
         let report = self.look(options, Some(&VerifyPass::settled()))?;
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
@@ -179,8 +176,7 @@ impl Store {
         Ok(report)
     }
 
-    /// Looks, and if there is anything, looks again until it is certain. The first look is at everything, later ones at
-    /// samples of which something was found.
+    /// Verifies once, then repeats on the affected samples until each finding is certain.
     fn confirm(
         &self,
         settled: Option<&VerifyPass>,
@@ -214,7 +210,7 @@ impl Store {
             backend.refresh()?;
             let after = self.version(id);
             if id.is_some() && after.is_none() {
-                // It was removed or overwritten meanwhile; whoever took its name is another signal.
+                // Removed or overwritten: the name now belongs to another signal.
                 found = None;
                 break;
             }
@@ -222,7 +218,7 @@ impl Store {
                 (Some(before), Some(after)) => before.is(&after),
                 _ => true,
             };
-            // Whether a writer has come since the first look is known from the second on.
+            // From the second round on it is known whether a writer came since the first.
             if still && round.writer != Writer::Alive && count > 0 {
                 break;
             }
@@ -242,7 +238,7 @@ impl Store {
         Ok(())
     }
 
-    /// What a signal is now, or the whole store, to tell whether it changes.
+    /// State of a signal, or of the whole store, to detect changes.
     fn version(&self, id: Option<SignalId>) -> Option<Version> {
         let backend = &self.shared().backend;
         let Some(id) = id else {
@@ -251,7 +247,7 @@ impl Store {
         match backend.state(id) {
             Ok(state) => Some(Version::Signal(state, backend.signal_path(id).ok()?)),
             Err(StoreError::SignalRemoved { .. }) => None,
-            // What cannot be loaded does not change either, as far as can be told.
+            // A signal that cannot be loaded counts as unchanged.
             Err(_) => Some(Version::Store(backend.sequence().ok()?)),
         }
     }
@@ -267,7 +263,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let backend = &self.shared().backend;
         if self.is_on_its_way(id, round) {
-            // The next opening for writing takes it to its place, where it can be looked at.
+            // The next opening for writing moves it into place, where it can be verified.
             return Ok(());
         }
         match self.verify_signal(id, options, earlier, round, report) {
@@ -295,7 +291,7 @@ impl Store {
         }
     }
 
-    /// Whether a killed writer left the folder of a signal on its way to its place.
+    /// Whether a killed writer left the signal's folder between two places.
     fn is_on_its_way(&self, id: SignalId, round: &VerifyPass) -> bool {
         let (media, root) = (self.shared().backend.media(), self.path());
         let is_at = |folder: &Path| is_of(&*media, folder, id);
@@ -330,17 +326,17 @@ impl Store {
             round,
             report,
         };
-        // A reader finds the folder by its identity; a writer knows it by its name.
+        // A reader finds the folder by its identity; a writer, by its name.
         let damaged = identity::damaged(&*subject.media, &subject.folder, id);
         if let Some(path) = damaged.filter(|_| round.writer == Writer::Closed) {
             let finding = damaged_identity(path, &subject.state.name);
             subject.report.findings.push(finding);
         }
         if !tables::tables(&mut subject)? || !tables::contents(&mut subject)? {
-            // Samples in gaps that are not known any more would be judged, and their checksums recorded.
+            // With unknown gaps, samples in gaps would be checked and their checksums recorded.
             return Ok(());
         }
-        // The array's files wait in `tmp/` for the next opening for writing; readers find them there.
+        // The files of the array are in `tmp/` until the next opening for writing; readers find them there.
         let waits = round.held.get(&id).is_some_and(|held| held.data);
         if !waits {
             metadata::signal(&mut subject)?;
@@ -353,7 +349,7 @@ impl Store {
         if let Some(held) = round.held.get(&id) {
             forget_held(&mut subject, held, before);
         }
-        // Views of samples that are lost or not what they were would differ, too; rebuilding them would hide that.
+        // Views differ from lost or changed samples too; rebuilding them would hide that.
         let sound = !subject.report.findings[before..]
             .iter()
             .any(|finding| finding.range.is_some());
@@ -369,7 +365,7 @@ impl Store {
         }
     }
 
-    /// What belongs to no signal: groups, and folders that look like signals but that no commit knows.
+    /// Verifies what belongs to no signal: groups, and folders that look like signals but are in no commit.
     fn look_around(&self, round: &VerifyPass, report: &mut Report) -> Result<(), StoreError> {
         let backend = &self.shared().backend;
         let media = &*backend.media();
@@ -393,7 +389,7 @@ impl Store {
         let mut open = vec![root.clone()];
         while let Some(folder) = open.pop() {
             let names = match media.list(&folder) {
-                // Removed while it was looked at.
+                // Removed meanwhile.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != root => {
                     continue;
                 }
@@ -418,7 +414,7 @@ impl Store {
                 if round.writer == Writer::Crashed
                     && identity.is_some_and(|id| round.named.contains_key(&id))
                 {
-                    // On its way when the writer was killed; the next opening for writing takes it there.
+                    // Left by a killed writer; the next opening for writing moves it.
                     continue;
                 }
                 let looks = identity.is_some()
@@ -428,7 +424,7 @@ impl Store {
                         .flatten()
                         .is_some_and(|bytes| metadata::is_signal(&bytes));
                 let nested = is_store(media, &path).unwrap_or_else(|error| {
-                    // What is in the place of its MANIFEST is no reason to look at nothing else.
+                    // A bad MANIFEST must not end the verification.
                     let finding = from_error(&error, path.clone(), None);
                     report.findings.push(finding);
                     false
@@ -471,7 +467,7 @@ impl Store {
     }
 }
 
-/// Takes back what was found of samples that the log holds: the next opening for writing puts them in their files.
+/// Drops findings on samples that the log holds: the next opening for writing writes them to their files.
 fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
     let state = Arc::clone(&subject.state);
     let per_shard = subject.backend.shard_samples(state.id).unwrap_or(1).max(1);
@@ -482,14 +478,14 @@ fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
         };
         let mut shards = range.start / per_shard..=(range.end - 1) / per_shard;
         match finding.code {
-            // Samples are read from the replacement, so what is said of their bytes is true of that.
+            // Samples are read from the replacement, so findings on their bytes apply to that.
             "missing_shard" | "truncated_shard" | "damaged_index"
                 if shards.all(|shard| held.shards.contains(&shard.cast_unsigned())) =>
             {
                 true
             }
             "missing_shard" | "truncated_shard" | "damaged_index" => {
-                // Nothing but gaps and what the log holds.
+                // Only gaps and samples in the log.
                 let mut elsewhere = held.samples.clone();
                 let gaps = state.gaps.within(range.clone());
                 gaps.for_each(|gap| elsewhere.set_gap(gap.range()));
@@ -505,7 +501,6 @@ fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
     subject.report.findings.extend(stays);
 }
 
-/// A state to compare later ones with.
 enum Version {
     Store(u64),
     Signal(Arc<SignalState>, PathBuf),
@@ -530,14 +525,14 @@ impl Report {
         self.unchecked += other.unchecked;
     }
 
-    /// The samples that findings are about.
+    /// Sample ranges of the findings.
     fn ranges(&self) -> impl Iterator<Item = Range<i64>> + '_ {
         self.findings
             .iter()
             .filter_map(|finding| finding.range.clone())
     }
 
-    /// What was found again by a later look.
+    /// Findings that a later round found again.
     fn kept_by(self, later: &Self) -> Self {
         let again = |finding: &Finding| {
             let earlier = self

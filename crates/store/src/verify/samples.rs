@@ -1,4 +1,4 @@
-//! Shards against the gaps and the end of their signal, chunks against their checksums.
+//! Verifies shards against the signal's gaps and end, and chunks against their checksums.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use crate::layout::data_shard_file;
 use crate::layout::flat::{Flat, IndexKind};
 use crate::media::{Access, Kind};
 
-/// Where a shard of a signal lies and which samples it must hold.
+/// Position of a shard and the samples it must hold.
 pub(super) struct ExpectedShard {
     pub(super) path: PathBuf,
-    /// Its part of the index axis.
+    /// Index range.
     pub(super) range: Range<i64>,
     /// Payload bytes up to its last valid sample.
     pub(super) used: u64,
@@ -23,7 +23,7 @@ pub(super) struct ExpectedShard {
 const LOST: &str =
     "restore the file from a copy; or let `--repair` mark the lost samples as a gap, with an event";
 
-/// The shards that hold at least one sample.
+/// Shards with at least one sample.
 pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedShard>, StoreError> {
     let state = &subject.state;
     let length = sealed_shard(subject)
@@ -33,7 +33,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedShard>, Stor
     let mut shards = Vec::new();
     let mut at = 0;
     while at < state.end {
-        // Shards that lie in one gap as a whole have no file; there may be millions of them.
+        // Shards entirely in one gap have no file; there may be millions.
         if let Some(gap) = state.gaps.at(at) {
             let skip = gap.end() / length * length;
             if skip > at {
@@ -82,7 +82,7 @@ fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
     i64::try_from(samples).ok()
 }
 
-/// Files that are missing, too short, or not as we wrote them.
+/// Finds files that are missing, too short, or foreign.
 pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let flat = Flat::data(&subject.state.meta);
     let is_flat = subject.state.meta.codec.is_empty();
@@ -115,7 +115,7 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
             }
         };
         if !is_flat {
-            // What else is inside is known only after decoding: see `checksums`.
+            // The rest needs decoding: see `checksums`.
             compare_header(subject, path, range, used / size);
             continue;
         }
@@ -165,8 +165,7 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a shard is the one of its signal and version: that is compared whenever a sample of it is read. `used`: samples
-/// up to its last valid one.
+/// Checks the identity of a shard, as every read does. `used`: samples up to its last valid one.
 fn compare_header(subject: &mut Subject<'_>, path: PathBuf, range: Range<i64>, used: u64) {
     let last = range.start + used.cast_signed() - 1;
     let read = subject.backend.read(&subject.state, last, 1);
@@ -180,7 +179,7 @@ fn compare_header(subject: &mut Subject<'_>, path: PathBuf, range: Range<i64>, u
     }
 }
 
-/// The code of an error that says that a shard is not the one of its signal and version, or does not tell.
+/// Finding code of an error about a shard's identity.
 fn mismatch(error: &StoreError) -> Option<&'static str> {
     let is_mismatch = matches!(
         error,
@@ -189,19 +188,19 @@ fn mismatch(error: &StoreError) -> Option<&'static str> {
     is_mismatch.then(|| error.code())
 }
 
-/// What a chunk's checksum says.
+/// Result of a comparison with a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sum {
     Right,
-    /// None is stored; this is what it should be.
+    /// None stored; the computed one.
     Missing(u32),
     /// Stored and computed.
     Wrong(u32, u32),
-    /// No sample lies in it.
+    /// No samples.
     Empty,
 }
 
-/// Compares a full chunk, whose bytes are given, with its checksum.
+/// Compares the bytes of a full chunk with its checksum.
 pub(super) fn check(
     subject: &Subject<'_>,
     chunk: u64,
@@ -212,7 +211,7 @@ pub(super) fn check(
     let Some(computed) = crc::masked(bytes, first, state.meta.format.size(), &state.gaps) else {
         return Ok(Sum::Empty);
     };
-    // Zero is what a hole in the file of checksums reads as.
+    // A hole in the file of checksums reads as zero.
     Ok(
         match subject
             .backend
@@ -227,8 +226,8 @@ pub(super) fn check(
     )
 }
 
-/// Compares the last chunk, which the signal's end cuts short, with its checksum. Gives, too, how far that reaches: to
-/// the end as of the last checkpoint, or nowhere.
+/// Compares the last, partial chunk with its checksum. Also gives where that checksum ends: at the end as of the last
+/// checkpoint, or nowhere.
 pub(super) fn check_tail(
     subject: &Subject<'_>,
     first: i64,
@@ -249,8 +248,8 @@ pub(super) fn check_tail(
     Ok((sum, end))
 }
 
-/// Chunks against their checksums, and whether all can be read. Chunks of files that are missing, cut off or
-/// without an index were named before and are left out. With `only`, those alone that have a sample in it.
+/// Verifies that chunks are readable and match their checksums. Leaves out chunks of files already reported as missing,
+/// truncated or without an index. `only`: restricts to chunks with a sample in it.
 pub(super) fn checksums(
     subject: &mut Subject<'_>,
     only: Option<&[Range<i64>]>,
@@ -372,7 +371,7 @@ pub(super) fn checksums(
     Ok(())
 }
 
-/// Whether an error says what is wrong with a file, rather than with the store or with looking at it.
+/// Whether an error is about a file, rather than the store or the attempt.
 fn is_of_file(error: &StoreError) -> bool {
     matches!(
         error,
@@ -383,8 +382,7 @@ fn is_of_file(error: &StoreError) -> bool {
     )
 }
 
-/// Notes a chunk whose checksum cannot be read: with its range, so that later looks are at the same chunks. Chunks that
-/// follow each other become one finding.
+/// Adds a finding for a chunk with an unreadable checksum, with its range for later rounds. Merges consecutive chunks.
 fn add_unreadable(
     subject: &mut Subject<'_>,
     last: &mut Option<Finding>,
@@ -426,7 +424,7 @@ fn shard_length(subject: &Subject<'_>) -> Result<i64, StoreError> {
         .max(1))
 }
 
-/// The valid samples of a range that lies in one shard; the rest of `bytes` stays as it is.
+/// Reads the valid samples of a range within one shard; other bytes stay unchanged.
 pub(super) fn read_valid(
     subject: &Subject<'_>,
     range: Range<i64>,

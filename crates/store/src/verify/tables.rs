@@ -1,12 +1,11 @@
-//! Tables: those whose files are gone, and the contents of the others.
+//! Verifies tables: missing files, and the content of others.
 //!
-//! A signal without its gaps would show samples that nobody recorded, one without its clock no times, and neither would
-//! say so. Tables that had rows and are gone are found when the signal is loaded, which fails: the log's base counts the rows
-//! of each. Here are stores of earlier versions, whose logs do not: while nobody writes, every table but that of events is
-//! described, also if it is empty, so one that is not described may have had rows.
+//! A signal without its gaps would show samples that nobody recorded; without its clock, no times. A missing table with
+//! rows makes loading a signal fail, because the log's base counts the rows. Here stores of earlier versions are
+//! checked, whose logs do not: without an active writer every table except events has metadata, even if empty, so one
+//! without may have had rows.
 //!
-//! What the others say is compared in `consistency`: most of it whenever a signal is loaded, every stamp with the fit only
-//! here.
+//! `consistency` compares the content: most of it whenever a signal is loaded, stamps with the fit only here.
 
 use serde_json::Value;
 
@@ -24,7 +23,7 @@ pub(super) const MEND: &str = "copy it back from another copy of the store; unti
 const IMPOSSIBLE: &str = "restore the table's file from a copy; which samples are valid, or when they were taken, cannot \
                           be told without it";
 
-/// Finds tables of which nothing is left; whether all are there, so that the samples can be judged.
+/// Finds missing tables; gives whether all exist, so that samples can be verified.
 pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     let mut whole = true;
     for (table, file) in table_files()
@@ -40,12 +39,12 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
             Ok(Some(bytes)) => serde_json::from_slice::<Value>(&bytes).is_ok(),
             _ => false,
         };
-        // What a log still has is not lost.
+        // Rows in the log are not lost.
         let tables = subject.state.tables();
         let known = tables
             .iter()
             .any(|known| known.name == table && !known.rows.is_empty());
-        // The log's base, if it says so, knows of an empty table; only its description is missing then.
+        // Known to be empty by the log's base: only its metadata is missing.
         let stamps = subject.backend.table_stamps(subject.state.id)?;
         let empty =
             stamps.is_some_and(|stamps| stamps.get(table).is_none_or(|file| file.rows == 0));
@@ -58,10 +57,10 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     Ok(whole)
 }
 
-/// Checks what the tables say against each other; whether samples can be judged by them.
+/// Checks tables against each other; gives whether samples can be verified by them.
 ///
 /// # Errors
-/// [`StoreError::DamagedTable`] for what is refused whenever a signal is loaded.
+/// [`StoreError::DamagedTable`] for what loading a signal refuses.
 pub(super) fn contents(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     consistency::check(&subject.state)?;
     let Some(found) = consistency::contradiction(&subject.state) else {
@@ -70,7 +69,7 @@ pub(super) fn contents(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     let Contradiction { table, what, range } = found;
     let path = super::table_path(&subject.folder, table);
     let what = format!("table {table:?} is impossible: {what}");
-    // Times are made of these very tables, so none is told.
+    // Without times, which come from these tables.
     subject.add_untimed("impossible_table", (path, Some(range)), what, IMPOSSIBLE);
     Ok(false)
 }

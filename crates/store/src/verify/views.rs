@@ -1,4 +1,4 @@
-//! Views against samples.
+//! Verifies views against samples.
 
 use super::{Subject, from_error, metadata};
 use crate::engine::evidence::Writer;
@@ -8,7 +8,7 @@ use crate::views::keeper::Keeper;
 
 const REBUILD: &str = "plots may show something else than the samples; `--repair` builds them anew";
 
-/// The record against the signal's end; rows against samples if `deep`.
+/// Compares the record with the signal's end, and rows with samples if `deep`.
 pub(super) fn views(
     subject: &mut Subject<'_>,
     keeper: &Keeper,
@@ -23,7 +23,7 @@ pub(super) fn views(
     match keeper.examine(backend, subject.state.id, deep, settled) {
         Ok(None) => {}
         Ok(Some(what)) => subject.add("stale_views", folder, None, what, REBUILD, true),
-        // Of the views' folder in any case, so that later looks are as deep.
+        // Always of the views' folder, so that later rounds are as deep.
         Err(error @ (StoreError::UnexpectedFile { .. } | StoreError::OversizedFile { .. })) => {
             let name = subject.state.name.to_string();
             let finding = from_error(&error, folder, Some(&name));

@@ -1,4 +1,4 @@
-//! Makes rows while samples are written, and again where samples changed.
+//! Builds rows while samples are written, and rebuilds those of changed samples.
 
 use std::ops::Range;
 
@@ -11,25 +11,24 @@ use super::row::{Viewed, to_row};
 use super::{RowsMut, Samples, bucket};
 use crate::StoreError;
 
-/// Rows of level 0 that are computed at a time where samples changed.
+/// Rows of level 0 per step of a rebuild.
 const BATCH: i64 = 1024;
 
-/// The views of one signal under construction.
+/// Builds the views of one signal.
 ///
-/// Samples are [fed](Self::feed) as they are written, in one pass and without allocation while they come in order of
-/// index; whatever else changes (a filled gap, samples marked invalid or written in place, a rollback) is only noted
-/// by [`invalidate`](Self::invalidate) and computed anew by [`refresh`](Self::refresh).
+/// Samples are [fed](Self::feed) as they are written, in one pass and without allocation while in order of index. Other
+/// changes (filled gaps, samples marked invalid or written in place, rollbacks) are noted by
+/// [`invalidate`](Self::invalidate) and computed by [`refresh`](Self::refresh).
 ///
-/// Where a method fails, rows in store may be older than the samples: drop the builder, and open it again from what
-/// was last [`built`](Self::built) before.
+/// After an error, stored rows may be older than the samples: drop the builder and reopen it from the last known
+/// [`built`](Self::built).
 pub struct Builder(Box<dyn Build>);
 
 impl Builder {
-    /// Continues from rows that are in store for everything up to `built`, and computes from samples those up to
-    /// `end`. Give 0 for `built` to build anew.
+    /// Continues from stored rows up to `built`, and computes those of samples up to `end`. `built` = 0 rebuilds all.
     ///
     /// # Errors
-    /// Reading samples or rows, or writing rows failed.
+    /// Reading samples or rows, or writing rows fails.
     pub fn open(
         dtype: DType,
         built: i64,
@@ -43,10 +42,10 @@ impl Builder {
         Ok(Self(build))
     }
 
-    /// Samples were written from `index` on. Out of order it is like [`invalidate`](Self::invalidate).
+    /// Adds samples written from `index` on; out of order, as [`invalidate`](Self::invalidate).
     ///
     /// # Errors
-    /// Writing rows failed.
+    /// Writing rows fails.
     pub fn feed(
         &mut self,
         index: i64,
@@ -56,7 +55,7 @@ impl Builder {
         self.0.feed(index, bytes, store)
     }
 
-    /// Samples in `range` are not what they were.
+    /// Marks samples in `range` as changed.
     pub fn invalidate(&mut self, range: Range<i64>) {
         self.0.invalidate(range);
     }
@@ -67,10 +66,10 @@ impl Builder {
         self.0.is_stale()
     }
 
-    /// Computes anew what was invalidated, now that samples and gaps are as they should be.
+    /// Recomputes invalidated rows from the current samples and gaps.
     ///
     /// # Errors
-    /// Reading samples or rows, or writing rows failed; what was invalidated remains so.
+    /// Reading samples or rows, or writing rows fails; invalidated rows stay so.
     pub fn refresh(
         &mut self,
         store: &mut dyn RowsMut,
@@ -79,7 +78,7 @@ impl Builder {
         self.0.refresh(store, samples)
     }
 
-    /// The signal ends at `end` now, before samples that were fed: they were never committed.
+    /// Handles a rollback of fed samples: the signal now ends at `end`.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -97,18 +96,18 @@ impl Builder {
     /// Writes all complete rows.
     ///
     /// # Errors
-    /// Writing failed.
+    /// Writing fails.
     pub fn flush(&mut self, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         self.0.flush(store)
     }
 
-    /// Index after the last sample that was fed in order.
+    /// Index after the last sample fed in order.
     #[must_use]
     pub fn next(&self) -> i64 {
         self.0.next()
     }
 
-    /// Rows of everything up to this index are in store, as far as [`super::rows_stored`] says.
+    /// Index up to which rows are stored, by [`super::rows_stored`].
     #[must_use]
     pub fn built(&self) -> i64 {
         self.0.built()
@@ -123,7 +122,7 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// [`Builder`] for some sample type: one virtual call per block.
+/// [`Builder`] of one sample type: one virtual call per block.
 trait Build: Send {
     fn resume(&mut self, built: i64, store: &mut dyn RowsMut) -> Result<(), StoreError>;
     fn catch_up(
@@ -143,7 +142,7 @@ trait Build: Send {
     fn next(&self) -> i64;
 }
 
-/// `cells` has everything from `levels.row()` on, up to `cells.next()`; `dirty` lies before that.
+/// `cells` covers `levels.row()` to `cells.next()`; `dirty` lies before that.
 struct Pyramid<T: Viewed> {
     cells: Cells<T>,
     levels: Levels<T::Extreme>,
@@ -159,7 +158,7 @@ impl<T: Viewed> Pyramid<T> {
         }
     }
 
-    /// Computes the stored rows that contain `range`.
+    /// Recomputes the stored rows that contain `range`.
     fn recompute(
         &self,
         range: Range<i64>,
@@ -245,7 +244,7 @@ impl<T: Viewed> Build for Pyramid<T> {
         if range.start >= range.end {
             return;
         }
-        // Late files come in order as a rule: extending the last range keeps the list short.
+        // Late files usually come in order, so extending the last range keeps the list short.
         match self.dirty.last_mut() {
             Some(last) if last.start <= range.start && range.start <= last.end => {
                 last.end = last.end.max(range.end)
@@ -269,7 +268,7 @@ impl<T: Viewed> Build for Pyramid<T> {
         for range in &self.dirty {
             self.recompute(range.clone(), store, samples)?;
         }
-        // What is not in store yet is little, and anew from samples it is right again.
+        // Unstored rows are few; rebuild them from samples.
         let end = self.cells.next();
         self.resume(self.levels.built(), store)?;
         self.catch_up(end, store, samples)?;

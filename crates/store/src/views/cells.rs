@@ -1,17 +1,17 @@
-//! Cuts samples into buckets of level 0.
+//! Divides samples into buckets of level 0.
 
 use isochrony_dsp::stats::{Accumulator, Summary, summaries};
 
 use super::row::Viewed;
 use crate::StoreError;
 
-/// Whole buckets that are summarised by one call.
+/// Whole buckets summarised per call.
 const BLOCK: usize = 32;
 
-/// Collects the samples of one bucket until it is full or samples of a later one come.
+/// Collects the samples of a bucket until it is full or samples of a later one arrive.
 ///
-/// A row is the summary of all its bucket's samples, put together where gaps part them, and an [`Accumulator`] leaves
-/// no trace of pieces: rows do not depend on how samples arrived, to the last bit.
+/// A row summarises all samples of its bucket across gaps, and an [`Accumulator`] is independent of how they were
+/// split: rows do not depend on how samples arrived, to the last bit.
 #[derive(Debug)]
 pub(crate) struct Cells<T: Viewed> {
     bucket: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Cells<T: Viewed> {
     started: bool,
     /// Index after the last sample.
     next: i64,
-    /// Room for the rows of one call.
+    /// Buffer for the rows of one call.
     block: [Summary<T::Extreme>; BLOCK],
 }
 
@@ -38,7 +38,7 @@ impl<T: Viewed> Cells<T> {
         }
     }
 
-    /// Forgets everything; the next sample has index `next` or a higher one.
+    /// Discards everything; later samples have index `next` or higher.
     pub(crate) fn restart(&mut self, next: i64) {
         self.partial.reset();
         self.started = false;
@@ -46,12 +46,11 @@ impl<T: Viewed> Cells<T> {
         self.row = next as u64 / self.bucket as u64;
     }
 
-    /// Index after the last sample.
     pub(crate) fn next(&self) -> i64 {
         self.next
     }
 
-    /// Takes samples from `index >= next` on and emits rows that are complete, by rising number.
+    /// Adds samples from `index >= next` on and emits completed rows in order.
     pub(crate) fn feed(
         &mut self,
         index: i64,
@@ -61,7 +60,7 @@ impl<T: Viewed> Cells<T> {
         let copy;
         let samples: &[T] = match bytemuck::try_cast_slice(bytes) {
             Ok(samples) => samples,
-            // A caller's unaligned buffer; mappings and our own memory never are.
+            // Unaligned input; mappings and our own buffers are aligned.
             Err(_) => {
                 copy = bytemuck::pod_collect_to_vec::<u8, T>(bytes);
                 &copy
@@ -88,7 +87,7 @@ impl<T: Viewed> Cells<T> {
             let (whole, rest) = samples.split_at(samples.len() / self.bucket * self.bucket);
             samples = rest;
             for whole in whole.chunks(self.bucket * BLOCK) {
-                // Neither of its errors is possible: the bucket is not empty and the block has room for the chunk.
+                // Cannot fail: the bucket is not empty and the block has room for the chunk.
                 let count = summaries(whole, self.bucket, &mut self.block).unwrap_or_default();
                 for summary in &self.block[..count] {
                     emit(self.row, summary)?;
@@ -107,7 +106,7 @@ impl<T: Viewed> Cells<T> {
         }
     }
 
-    /// Emits the row under construction, if it has samples; no more of them are to come.
+    /// Emits the row under construction, if it has samples, as complete.
     pub(crate) fn finish(
         &mut self,
         mut emit: impl FnMut(u64, &Summary<T::Extreme>) -> Result<(), StoreError>,

@@ -1,4 +1,4 @@
-//! One level read as a signal.
+//! Reads one level as a signal.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use super::row::{Viewed, from_row};
 use super::{bucket, extreme_dtype};
 use crate::StoreError;
 
-/// Which number of each bucket to read.
+/// A measure of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measure {
-    /// Least finite sample, in the type of [`extreme_dtype`].
+    /// Minimum of finite samples, as [`extreme_dtype`].
     Min,
-    /// Greatest finite sample, in the type of [`extreme_dtype`].
+    /// Maximum of finite samples, as [`extreme_dtype`].
     Max,
-    /// Mean of the finite samples, f64.
+    /// Mean of finite samples, f64.
     Mean,
-    /// Population standard deviation of the finite samples, f64.
+    /// Population standard deviation of finite samples, f64.
     Std,
-    /// Root of their mean square, f64.
+    /// Root mean square of finite samples, f64.
     Rms,
     /// Number of finite samples, i64.
     Count,
@@ -39,21 +39,21 @@ impl Measure {
     }
 }
 
-/// Values of consecutive buckets, none of them empty.
+/// Values of consecutive non-empty buckets.
 #[derive(Debug, Clone)]
 pub struct Stretch {
-    /// Number of the first bucket: it begins at sample `start * bucket`.
+    /// Index of the first bucket, whose first sample is `start * bucket`.
     pub start: i64,
-    /// The values, of [`Measure::dtype`].
+    /// Values of type [`Measure::dtype`].
     pub values: Buffer,
 }
 
 /// Reads buckets `range` of `level`, all of which must end within the signal.
 ///
-/// Buckets without a finite sample are gaps between stretches. A bucket that is not in store is computed.
+/// Buckets without finite samples are gaps. Buckets that are not stored are computed.
 ///
 /// # Errors
-/// Reading failed.
+/// Reading fails.
 pub fn decimate(
     source: &Source<'_>,
     level: usize,

@@ -1,4 +1,4 @@
-//! What the keeper of views keeps of one signal.
+//! View state of one signal.
 
 use std::time::{Duration, Instant};
 
@@ -13,34 +13,33 @@ use crate::backend::Backend;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
-/// Readers in other processes learn how far rows reach at most this much later.
+/// Longest delay until readers in other processes learn how far rows extend.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
-/// Rows of so many bytes of samples are synced at a time.
+/// Rows of so many bytes of samples are synced at once.
 const SYNC_EVERY: usize = 1 << 30;
 
-/// What is kept of one signal.
 pub(super) struct Entry {
     pub(super) files: Files,
     /// As on disk.
     pub(super) record: Record,
-    /// Made when samples are first written or a view is asked for.
+    /// Created on the first write or view.
     pub(super) builder: Option<Builder>,
-    /// What changed below the builder's end and is not committed.
+    /// Uncommitted changes before the builder's end.
     pub(super) touched: Vec<(i64, i64)>,
-    /// Ranges that pending operations take away or replace. [`Identity`] counts whole shards, so it may change also where no
+    /// Ranges that pending operations remove or replace. [`Identity`] counts whole shards, so it may change even if no
     /// row does.
     pub(super) taken: Vec<(i64, i64)>,
     /// Bytes of samples fed since the last sync.
     pub(super) fed: usize,
     pub(super) published: Instant,
-    /// Rows could not be written: nothing is tried again before the next commit.
+    /// Rows could not be written: no retry before the next commit.
     pub(super) failed: bool,
     /// Whether the signal is in [`Keeper::active`].
     pub(super) active: bool,
 }
 
 impl Entry {
-    /// The builder, which has everything that `state` shows.
+    /// The builder, up to date with `state`.
     pub(super) fn builder(
         &mut self,
         backend: &Backend,
@@ -52,7 +51,7 @@ impl Entry {
             let (built, stale) = self.record.trusted(boot);
             if self.files.are_there()? {
                 if self.record.boot != boot {
-                    // As of the last commit: a gap that waits for one may never come, and its rows must not be lost.
+                    // From the last commit: a pending gap may be rolled back, and its rows must not be lost.
                     let engine = backend.engine("build views")?;
                     let committed = engine.committed_state(state.id)?;
                     let samples =
@@ -74,7 +73,7 @@ impl Entry {
             builder.refresh(&mut self.files, &samples)?;
             self.builder = Some(builder);
         }
-        // Set above where it was not.
+        // Set above if it was `None`.
         self.builder.as_mut().ok_or(StoreError::NoSuchSignal {
             name: state.name.to_string(),
             hint: String::new(),
@@ -118,7 +117,7 @@ impl Entry {
         }
     }
 
-    /// Computes the rows of everything touched anew. The builder may be younger than some of it.
+    /// Recomputes all rows that changes affect. The builder may be newer than some changes.
     pub(super) fn renew(
         &mut self,
         backend: &Backend,
@@ -136,7 +135,7 @@ impl Entry {
         self.refresh(backend, state)
     }
 
-    /// Says durably which rows the coming commit makes wrong, and that it may change [`Identity`].
+    /// Records durably which rows the coming commit invalidates, and that it may change [`Identity`].
     pub(super) fn before_commit(&mut self) -> Result<(), StoreError> {
         let built = self
             .builder
@@ -148,7 +147,7 @@ impl Entry {
             record.add_stale(range);
         }
         if self.record.built > 0 {
-            // Behind all rows, too: a record with another identity is believed only if it names ranges.
+            // Even past all rows: a record with another identity is accepted only if it names ranges.
             for &range in &self.taken {
                 record.add_stale(range);
             }
@@ -169,7 +168,7 @@ impl Entry {
     ) -> Result<(), StoreError> {
         let may_change_identity = self.record.built > 0 && !self.taken.is_empty();
         if !self.touched.is_empty() || may_change_identity {
-            // Again, even where a view was asked for meanwhile: what takes a shard's place is seen only now.
+            // Even if a view did so meanwhile: a shard's replacement is visible only now.
             self.renew(backend, state, boot)?;
             self.touched.clear();
         }
@@ -184,14 +183,14 @@ impl Entry {
         Ok(())
     }
 
-    /// Whether other processes know less than there is.
+    /// Whether the published record is outdated.
     pub(super) fn is_behind(&self) -> bool {
         self.builder
             .as_ref()
             .is_some_and(|builder| builder.built() != self.record.built)
     }
 
-    /// Tells other processes how far rows reach.
+    /// Publishes how far rows extend.
     pub(super) fn publish(&mut self, state: &SignalState, boot: &str) -> Result<(), StoreError> {
         let Some(builder) = &self.builder else {
             return Ok(());

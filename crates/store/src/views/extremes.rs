@@ -1,7 +1,7 @@
-//! Least and greatest samples of stored buckets: what a scan may leave unread.
+//! Extremes of stored buckets, by which scans skip samples.
 //!
-//! Unlike a view, they are looked up in stored rows only and never computed from samples, so looking them up costs a
-//! few bytes for each KiB of samples, wherever rows are missing.
+//! Unlike views, they come from stored rows only and are never computed from samples, so a lookup costs a few bytes per
+//! KiB of samples even if rows are missing.
 
 use std::ops::Range;
 
@@ -13,35 +13,35 @@ use super::{EXTREMA, MOMENTS, Source, bucket, rows_stored};
 use crate::StoreError;
 use crate::signal::Signal;
 
-/// How much of a bucket its row tells.
+/// What the row of a bucket tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
-    /// The extremes are those of all its samples, of which there is at least one.
+    /// Extremes of all its samples, at least one.
     Whole,
-    /// It lies in gaps.
+    /// All in gaps.
     Gap,
-    /// It has samples that are not finite, or a row that does not say what they are.
+    /// Nothing: non-finite samples, or no valid row.
     Unknown,
 }
 
-/// Extremes of consecutive buckets, in counts; of complex samples those of the magnitude.
+/// Extremes of consecutive buckets in counts; of magnitudes for complex samples.
 #[derive(Debug, Clone)]
 pub struct BucketExtremes {
-    /// Samples in a bucket.
+    /// Samples per bucket.
     pub bucket: i64,
-    /// Index of the first bucket's first sample.
+    /// First sample of the first bucket.
     pub start: i64,
-    /// Least sample of each; anything without [`Coverage::Whole`].
+    /// Minima; undefined unless [`Coverage::Whole`].
     pub min: Buffer,
-    /// Greatest sample of each; anything without [`Coverage::Whole`].
+    /// Maxima; undefined unless [`Coverage::Whole`].
     pub max: Buffer,
-    /// What they say, bucket by bucket.
+    /// Coverage per bucket.
     pub coverage: Vec<Coverage>,
 }
 
 impl Signal {
-    /// The stored extremes of a level's buckets that overlap a range of indices, as far as rows are stored and are of the
-    /// samples that this handle shows; of no bucket where they are not.
+    /// The stored extremes of a level's buckets that overlap an index range; only of rows that are stored and of the
+    /// samples shown by this handle.
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::Io`].
@@ -55,7 +55,7 @@ impl Signal {
             .views
             .with_source(&shared.backend, self.id(), |source, state| {
                 let own = self.state();
-                // Rows of other samples, such as those of a later commit, say nothing here.
+                // Ignore rows of other samples, such as those of a later commit.
                 let same = Identity::new(own, source.built) == Identity::new(state, source.built);
                 let built = if same { source.built.min(own.end) } else { 0 };
                 dispatch!(source.dtype, T => {
@@ -90,7 +90,7 @@ impl Signal {
         let coverage = coverage.map(|((extrema, &[finite, mean, m2]), row)| {
             let range = row * bucket..(row + 1) * bucket;
             let present = || bucket - self.gaps().missing_within(range.clone());
-            // A hole in the file of extremes reads as zeros, which other moments contradict.
+            // A hole in the file of extremes reads as zeros, which contradicts other moments.
             let is_hole = *extrema == [E::default(); EXTREMA] && (mean != 0.0 || m2 != 0.0);
             match finite as i64 {
                 0 if present() == 0 => Coverage::Gap,

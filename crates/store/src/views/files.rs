@@ -1,14 +1,14 @@
-//! Rows in files: two flat sharded arrays per level.
+//! Stores rows in files: two flat sharded arrays per level.
 //!
 //! ```text
 //! views/zarr.json                   the record: how far rows reach (see `record`)
 //! views/<bucket>/extrema/c/<s>/0    least and greatest value of each bucket
 //! views/<bucket>/moments/c/<s>/0    count, mean and M2
 //! ```
-//! A shard states in its header which rows of which signal it has, and is refused in the place of another one. Shards of
-//! earlier versions have no header, and are read.
+//! The header of a shard identifies its signal and rows; a shard in the wrong place is refused. Shards of earlier
+//! versions have no header and are accepted.
 //!
-//! Nothing here is synced before [`Files::sync`]; until then rows are right only as long as the system runs.
+//! Nothing is synced before [`Files::sync`]; until then rows survive only as long as the system runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -26,14 +26,13 @@ use crate::layout::zarr;
 use crate::media::{Access, Kind, Media, Site, limits};
 use crate::sample_format::SampleFormat;
 
-/// Name of the folder inside a signal's.
+/// Folder of views in a signal's.
 pub(crate) const FOLDER: &str = "views";
 
-/// Rows of an inner chunk.
+/// Rows per inner chunk.
 const CHUNK_ROWS: u64 = 1024;
-/// Inner chunks of a shard: half a million rows, some 20 MB at most.
+/// Inner chunks per shard: half a million rows, at most some 20 MB.
 const SHARD_CHUNKS: u64 = 512;
-/// Rows of a shard.
 pub(super) const SHARD_ROWS: u64 = CHUNK_ROWS * SHARD_CHUNKS;
 
 /// The two arrays of a level.
@@ -67,22 +66,19 @@ impl Array {
         }
     }
 
-    /// Bytes of a row.
     pub(crate) const fn row_bytes(self, signal: DType) -> u64 {
         self.columns() * self.dtype(signal).size() as u64
     }
 
-    /// Where chunks lie in a shard.
     pub(crate) fn flat(self, signal: DType) -> Flat {
         Flat::new(self.row_bytes(signal) * CHUNK_ROWS, SHARD_CHUNKS)
     }
 
-    /// Folder of the array, below the folder of views.
+    /// Folder of the array, relative to that of views.
     pub(crate) fn folder(self, signal: DType, level: usize) -> PathBuf {
         Path::new(&bucket(signal, level).to_string()).join(self.name())
     }
 
-    /// `zarr.json` of the array.
     fn metadata(self, signal: DType, rows: u64) -> serde_json::Value {
         let dtype = self.dtype(signal);
         let shape = [rows, self.columns()];
@@ -95,24 +91,24 @@ impl Array {
     }
 }
 
-/// The rows of one signal on some medium.
+/// The row files of one signal on some medium.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(super) media: Arc<dyn Media>,
     pub(super) owner: ViewOwner,
-    /// The folder of views; moves with the signal.
+    /// Folder of views; changes when the signal moves.
     pub(super) folder: PathBuf,
     pub(super) format: SampleFormat,
-    /// Type of the samples that are read.
+    /// Type of samples as read.
     pub(super) dtype: DType,
-    /// Shards written to since the last sync, below `folder`.
+    /// Shards written since the last sync, relative to `folder`.
     pub(super) unsynced: BTreeSet<PathBuf>,
-    /// Folders with new names since the last sync, below `folder`.
+    /// Folders with new entries since the last sync, relative to `folder`.
     pub(super) new_folders: BTreeSet<PathBuf>,
 }
 
 impl Files {
-    /// The rows of the signal in `signal`, whose folder exists if rows are to be written.
+    /// For the signal in the folder `signal`, which must exist before rows are written.
     pub(crate) fn new(
         media: Arc<dyn Media>,
         owner: ViewOwner,
@@ -130,7 +126,7 @@ impl Files {
         }
     }
 
-    /// The signal is in another folder now.
+    /// Follows the signal to another folder.
     pub(crate) fn moved(&mut self, signal: &Path) {
         self.folder = signal.join(FOLDER);
     }
@@ -155,7 +151,7 @@ impl Files {
             .join("0")
     }
 
-    /// Calls `each` with every piece of rows `first..` of an array that lies in one shard.
+    /// Calls `each` for the part in each shard of rows `first..` of an array.
     fn pieces(
         &self,
         array: Array,
@@ -229,7 +225,7 @@ impl Files {
             } else {
                 self.check(&*file, &path, array, level, span.shard)?;
             }
-            // A file grows by whole chunks, as Zarr readers expect.
+            // Zarr readers expect whole chunks.
             let needed = flat.file_len(span.offset + span.len - flat.payload_start);
             if length < needed {
                 file.set_len(needed).at("extend", &path)?;
@@ -247,7 +243,7 @@ impl Files {
         Ok(())
     }
 
-    /// Makes all rows written so far durable.
+    /// Makes all written rows durable.
     pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
         for name in &self.unsynced {
             let path = self.folder.join(name);
@@ -265,8 +261,7 @@ impl Files {
         Ok(())
     }
 
-    /// What `zarr.json` must say of every level that is stored when everything up to `built` is, by folder below that
-    /// of views.
+    /// Required `zarr.json` of every stored level up to `built`, by folder relative to that of views.
     pub(crate) fn descriptions(&self, built: i64) -> Vec<(PathBuf, serde_json::Value)> {
         let mut all = Vec::new();
         for level in 0..LEVELS {
@@ -284,7 +279,7 @@ impl Files {
         all
     }
 
-    /// Writes `zarr.json` of every level that is stored when everything up to `built` is.
+    /// Writes `zarr.json` of every stored level up to `built`.
     pub(crate) fn project(&self, built: i64) -> Result<(), StoreError> {
         for level in 0..LEVELS {
             let rows = rows_stored(self.dtype, level, built);
@@ -293,7 +288,7 @@ impl Files {
             }
             let group = self.folder.join(bucket(self.dtype, level).to_string());
             if self.media.stat(&group).at("look up", &group)?.is_none() {
-                // Rows in a gap alone have no files.
+                // Rows entirely in a gap have no files.
                 let signal = self.folder.parent().unwrap_or(&self.folder);
                 self.media
                     .make_folders(signal, &group)
@@ -315,7 +310,7 @@ impl Files {
         Ok(())
     }
 
-    /// Replaces a small file without a sync, unless it holds these bytes already.
+    /// Replaces a small file, if it differs, without a sync.
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         if self
             .media
@@ -330,7 +325,7 @@ impl Files {
         crate::engine::io::replace_file(self.media(), &tmp, path, bytes, None)
     }
 
-    /// Numbers of the shards of an array that have files.
+    /// Indices of an array's shards that have files.
     pub(super) fn shards(&self, array: Array, level: usize) -> Result<Vec<u64>, StoreError> {
         let folder = self.folder.join(array.folder(self.dtype, level)).join("c");
         let names = match self.media.list(&folder) {
@@ -340,7 +335,7 @@ impl Files {
         Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
     }
 
-    /// Removes all files of all levels and the record.
+    /// Removes all row files and the record.
     pub(crate) fn remove(&mut self) -> Result<(), StoreError> {
         self.unsynced.clear();
         self.new_folders.clear();

@@ -1,8 +1,7 @@
-//! Keeps the views of a store's signals in step with their samples.
+//! Maintains the views of a store's signals.
 //!
-//! The writer's side of the cache: it hears of every sample that is written and of every commit, and sees to it that
-//! rows follow. It stands beside the engine, uses only what the engine offers everyone, and can fail without harm:
-//! what it does not know is computed from samples.
+//! The writer's side of the cache: it is notified of writes and commits and updates rows. It uses only the engine's
+//! public interface, and its failures are harmless: unknown rows are computed from samples.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -22,12 +21,11 @@ use crate::op::{Op, SignalId};
 use crate::sample_format::SampleFormat;
 use crate::state::SignalState;
 
-/// Views of all signals of a store.
 pub(crate) struct Keeper {
     pub(super) media: Arc<dyn Media>,
     pub(super) boot: String,
     entries: Mutex<HashMap<SignalId, Arc<Mutex<Entry>>>>,
-    /// Signals that changed since the last commit, or whose record is behind: what commits have to look at.
+    /// Signals changed since the last commit, or with an outdated record: commits process these.
     active: Mutex<Vec<SignalId>>,
 }
 
@@ -45,7 +43,7 @@ impl Keeper {
         }
     }
 
-    /// The rows of a signal, where it is now.
+    /// Row files of a signal at its current place.
     pub(super) fn files(
         &self,
         backend: &Backend,
@@ -55,7 +53,7 @@ impl Keeper {
         self.files_in(backend, id, &backend.signal_path(id)?, format)
     }
 
-    /// The rows of a signal in a folder.
+    /// Row files of a signal in a folder.
     pub(super) fn files_in(
         &self,
         backend: &Backend,
@@ -98,16 +96,16 @@ impl Keeper {
         Ok(Arc::clone(lock(&self.entries).entry(id).or_insert(entry)))
     }
 
-    /// Forgets a signal that is gone.
+    /// Drops a removed signal.
     pub(crate) fn forget(&self, id: SignalId) {
         lock(&self.entries).remove(&id);
     }
 
-    /// Takes note that a signal changes.
+    /// Marks a signal as changed.
     fn activate(&self, backend: &Backend, id: SignalId, entry: &mut Entry) {
         if !entry.active {
             entry.active = true;
-            // It may have been renamed while nothing happened to it.
+            // It may have been renamed while inactive.
             if let Ok(path) = backend.signal_path(id) {
                 entry.files.moved(&path);
             }
@@ -122,12 +120,11 @@ impl Keeper {
             .collect()
     }
 
-    /// Samples were written, which operations that count them are to follow. Views that cannot be kept must not keep
-    /// samples from being stored, so whatever fails here is made up for later.
-    /// Gives the index after the last sample.
+    /// Adds written samples, before the operations that count them. Failed views must not prevent storing samples, so
+    /// errors are handled later. Gives the index after the last sample.
     pub(crate) fn feed(&self, backend: &Backend, id: SignalId, index: i64, bytes: &[u8]) -> i64 {
         let Ok(entry) = self.entry(backend, id) else {
-            // Without a folder there is no record either that could claim to know these samples.
+            // Without a folder there is no record that could claim these samples.
             let size = backend
                 .state(id)
                 .map_or(1, |state| state.meta.format.size());
@@ -144,7 +141,7 @@ impl Keeper {
         end
     }
 
-    /// An operation is about to be queued: takes note if it changes samples that have rows.
+    /// Notes, before an operation is queued, whether it changes samples with rows.
     pub(crate) fn observe(&self, backend: &Backend, op: &Op) -> Result<(), StoreError> {
         let (id, range) = match op {
             Op::Gap { id, start, end } => (*id, *start..*end),
@@ -165,7 +162,7 @@ impl Keeper {
             .map_or(0, Builder::next)
             .max(entry.record.built);
         self.activate(backend, id, entry);
-        // A gap behind the end takes nothing away.
+        // A gap past the end removes nothing.
         if range.start < backend.state(id)?.end {
             add(&mut entry.taken, (range.start, range.end));
         }
@@ -178,10 +175,10 @@ impl Keeper {
         Ok(())
     }
 
-    /// A commit is about to be made.
+    /// Prepares for a commit.
     ///
     /// # Errors
-    /// It could not be said which rows will be wrong; the commit must not be made then.
+    /// The rows to be invalidated could not be recorded; do not commit.
     pub(crate) fn before_commit(&self) -> Result<(), StoreError> {
         let active = lock(&self.active).clone();
         for id in active {
@@ -196,7 +193,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// A commit was made.
+    /// Updates rows after a commit.
     pub(crate) fn after_commit(&self, backend: &Backend, publish: bool) {
         let mut active = std::mem::take(&mut *lock(&self.active));
         active.retain(|id| {
@@ -205,7 +202,7 @@ impl Keeper {
             };
             let entry = &mut *lock(&entry);
             let (Ok(state), Ok(path)) = (backend.state(*id), backend.signal_path(*id)) else {
-                // It was removed.
+                // Removed.
                 lock(&self.entries).remove(id);
                 return false;
             };
@@ -224,17 +221,16 @@ impl Keeper {
         lock(&self.active).extend(active);
     }
 
-    /// Signals with rows or a record in memory that have pending changes.
+    /// Signals with rows or a record in memory and pending changes.
     pub(crate) fn pending(&self, engine: &Engine) -> BTreeSet<SignalId> {
         let entries = lock(&self.entries);
         let ids = entries.keys().copied();
         ids.filter(|id| engine.has_pending_in(*id)).collect()
     }
 
-    /// Changes of the signals in `pending` were forgotten, some of which were about to be created.
+    /// Handles a rollback of the signals in `pending`, some of which may no longer exist.
     pub(crate) fn after_rollback(&self, backend: &Backend, pending: &BTreeSet<SignalId>) {
-        // Rows of samples that are gone lie behind the end and do not count; the record names nothing beyond what was
-        // committed. Starting from it again is the simplest way to be right.
+        // Restart from the record: it names only committed samples, and rows past the end do not count.
         for id in pending {
             if matches!(backend.state(*id), Err(StoreError::SignalRemoved { .. })) {
                 lock(&self.entries).remove(id);
@@ -246,7 +242,7 @@ impl Keeper {
             let entry = &mut *lock(&entry);
             let touched = std::mem::take(&mut entry.touched);
             entry.taken.clear();
-            // The record may not say yet which rows of committed samples there are: they are built again.
+            // The record may lack rows of committed samples, which are rebuilt.
             entry.failed |= entry.is_behind();
             if entry.builder.take().is_some() {
                 for range in touched {
@@ -256,7 +252,7 @@ impl Keeper {
         }
     }
 
-    /// Makes all rows durable, so that the next opening need not build any.
+    /// Makes all rows durable, so that the next opening builds none.
     pub(crate) fn sync(&self, backend: &Backend) -> Result<(), StoreError> {
         for (id, entry) in self.all() {
             let entry = &mut *lock(&entry);
@@ -273,8 +269,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Builds the rows of signals anew that have rows in files and no record: there was no room to write it. What fails for
-    /// another reason than a full disk is left to `verify`: views are a cache.
+    /// Rebuilds rows of signals with row files but no record, for lack of space. Errors other than a full disk are left
+    /// to `verify`, since views are a cache.
     pub(crate) fn restore_records(&self, backend: &Backend) -> Result<(), StoreError> {
         for (id, _) in backend.catalogue()? {
             let Ok(folder) = backend.signal_path(id) else {
@@ -292,7 +288,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Throws the rows of a signal away and builds them anew.
+    /// Discards and rebuilds the rows of a signal.
     pub(crate) fn rebuild(&self, backend: &Backend, id: SignalId) -> Result<(), StoreError> {
         let entry = self.entry(backend, id)?;
         let entry = &mut *lock(&entry);

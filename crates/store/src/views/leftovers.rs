@@ -1,4 +1,4 @@
-//! Removes files of views that hold nothing to go on from: shards that a power cut may have torn, and levels of few rows.
+//! Removes useless view files: shards that a power cut may have torn, and levels of few rows.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use crate::StoreError;
 use crate::engine::io::IoContext;
 
 impl Files {
-    /// Whether there may be any: most short signals have no views.
+    /// Whether the signal may have view files: most short ones do not.
     pub(crate) fn are_there(&self) -> Result<bool, StoreError> {
         let found = self.media.stat(&self.folder);
         Ok(found.at("look at", &self.folder)?.is_some())
     }
 
-    /// Removes the shards of which no row is durable: their heads may be torn. Durable are rows of samples below `synced`, but
-    /// for those that changed since, in `stale`. What is removed is built again, or reads as a gap.
+    /// Removes shards without durable rows, whose heads may be torn. Rows of samples below `synced` are durable, except
+    /// those changed since, in `stale`. Removed rows are rebuilt, or read as a gap.
     pub(crate) fn remove_unsynced(
         &mut self,
         synced: i64,
@@ -40,7 +40,7 @@ impl Files {
                     self.media.remove_all(&path).at("remove", &path)?;
                     self.unsynced.remove(&name);
                     self.new_folders.retain(|new| !new.starts_with(folder));
-                    // In a gap nothing is written in its place, and it must not come back with the next power cut.
+                    // In a gap nothing replaces it, and it must not reappear after the next power cut.
                     self.new_folders
                         .extend(folder.parent().map(Path::to_path_buf));
                 }
@@ -49,7 +49,7 @@ impl Files {
         Ok(())
     }
 
-    /// Removes the levels of too few rows, which version 1 of the record stored: nobody would keep them up to date.
+    /// Removes levels with too few rows, stored by version 1 of the record, which nothing would update.
     pub(crate) fn remove_short_levels(&mut self, built: i64) -> Result<(), StoreError> {
         for level in 0..LEVELS {
             if rows_stored(self.dtype, level, built) > 0 {
@@ -67,7 +67,7 @@ impl Files {
     }
 }
 
-/// Whether a range has samples that lie in no gap and did not change since their rows were synced.
+/// Whether a range has samples outside gaps whose rows are durable and unchanged.
 fn holds_rows(range: Range<i64>, stale: &[(i64, i64)], samples: &dyn Samples) -> bool {
     let mut parts = vec![range];
     for &(start, end) in stale {

@@ -1,11 +1,10 @@
-//! A level of the views as a signal to read: selections by time, gaps, values in the unit.
+//! Reads a level of the views like a signal: selections by time, gaps, calibrated values.
 //!
-//! The axis of a level counts buckets. A bucket stands for the time of its first sample, belongs to that sample's run,
-//! and is a *gap* where no sample lies in it at all. Gaps therefore follow from the signal's table of gaps, whatever the
-//! samples' values; a bucket that has samples but no finite one is no gap, and its value is NaN. A bucket across a clock
-//! step counts the samples of both runs.
+//! Indices of a level count buckets. A bucket has the time and the run of its first sample, and is a *gap* if it
+//! contains no sample. So gaps depend only on the signal's table of gaps; a bucket with samples but no finite one has
+//! the value NaN. A bucket across a clock step includes samples of both runs.
 //!
-//! Everything is asked of the signal in samples and then divided by the bucket, so the rules of signals hold as they are.
+//! Requests are resolved in samples and divided by the bucket length, so the rules of signals apply.
 
 use std::ops::Range;
 
@@ -20,34 +19,34 @@ use crate::signal::{Signal, overflow};
 use crate::span::{Overlap, Resolved, Span};
 use crate::state::Gap;
 
-/// Buckets that are read at a time.
+/// Buckets per read.
 const PIECE: i64 = 1 << 16;
 
-/// Values of consecutive buckets of a level, in the signal's unit.
+/// Values of consecutive buckets in the signal's unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelStretch {
-    /// Number of the first bucket.
+    /// Index of the first bucket.
     pub start: i64,
-    /// One value a bucket; NaN where its samples have no finite one.
+    /// One value per bucket; NaN without finite samples.
     pub values: Vec<f64>,
 }
 
-/// The bucket whose start is the first one not before sample `index`.
+/// The first bucket that starts at or after sample `index`.
 fn bucket_from(index: i64, bucket: i64) -> i64 {
     index.div_euclid(bucket) + i64::from(index.rem_euclid(bucket) != 0)
 }
 
 impl Decimated {
-    /// The signal that it is a level of.
+    /// The signal of this level.
     #[must_use]
     pub fn signal(&self) -> &Signal {
         &self.signal
     }
 
-    /// Bucket of a time, by the times of first samples: `index_of(time_of(i)) == i`.
+    /// Bucket at a time, by the times of first samples: `index_of(time_of(i)) == i`.
     ///
     /// # Errors
-    /// Those of [`Signal::index_of`]; [`TimeError::NotOnSample`] for [`Round::Exact`] on a sample that begins no bucket.
+    /// As [`Signal::index_of`]; [`TimeError::NotOnSample`] for [`Round::Exact`] on a sample that starts no bucket.
     pub fn index_of(
         &self,
         time: &Time,
@@ -70,7 +69,7 @@ impl Decimated {
             }
             Round::Exact => at.index / bucket,
             Round::Nearest => {
-                // Halves up, as samples are rounded.
+                // Half rounds up, as for samples.
                 let half = i128::from(bucket) << 31;
                 let bits = at.position.to_bits() + half;
                 let index = bits.div_euclid(i128::from(bucket) << 32);
@@ -79,14 +78,14 @@ impl Decimated {
         })
     }
 
-    /// Buckets of `range` in which no sample lies, in order.
+    /// Buckets of `range` without samples, in order.
     #[must_use]
     pub fn gaps(&self, range: Range<i64>) -> Vec<Gap> {
         let bucket = self.bucket();
         let range = range.start.max(0)..range.end.min(self.end_index());
         let samples = range.start * bucket..range.end.max(range.start) * bucket;
         let mut gaps: Vec<Gap> = Vec::new();
-        // Gaps of the signal may touch where a run ends, and a bucket lie in two of them.
+        // Gaps of the signal may touch at the end of a run, and share a bucket.
         let mut open: Option<Range<i64>> = None;
         let mut close = |gap: Range<i64>| {
             let start = bucket_from(gap.start, bucket);
@@ -111,18 +110,18 @@ impl Decimated {
         gaps
     }
 
-    /// Buckets that have samples.
+    /// Number of buckets with samples.
     #[must_use]
     pub fn sample_count(&self) -> i64 {
         let gaps = self.gaps(0..self.end_index());
         self.end_index() - gaps.iter().map(|gap| gap.length).sum::<i64>()
     }
 
-    /// Ranges of buckets of one run each, gaps included: those whose first samples the same selection of the signal has.
-    /// [`Span::Index`] counts buckets here.
+    /// Ranges of buckets of one run each, gaps included, whose first samples the same selection of the signal contains.
+    /// [`Span::Index`] counts buckets.
     ///
     /// # Errors
-    /// Those of [`Signal::select`].
+    /// As [`Signal::select`].
     pub fn select<'a>(
         &self,
         span: impl Into<Span<'a>>,
@@ -159,12 +158,12 @@ impl Decimated {
         }
     }
 
-    /// One number of each bucket in `range` in the signal's unit, without its gaps. A negative scale exchanges least and
-    /// greatest; counts are counts.
+    /// One measure of each bucket in `range` in the signal's unit, without gaps. A negative scale exchanges minimum and
+    /// maximum; counts stay counts.
     ///
     /// # Errors
-    /// [`StoreError::OutOfBounds`], [`StoreError::Io`]; [`StoreError::InvalidOption`] for complex samples whose
-    /// calibration has an offset, and for the root mean square where it has one: they do not follow from what is kept.
+    /// [`StoreError::OutOfBounds`], [`StoreError::Io`]; [`StoreError::InvalidOption`] if the calibration has an offset,
+    /// for complex samples and for the root mean square: the stored measures do not determine them.
     pub fn values(
         &self,
         measure: Measure,
@@ -184,7 +183,7 @@ impl Decimated {
                 legal: "a calibration with an offset leaves \"count\" and, for real samples, all but the root mean square; read the samples instead",
             });
         }
-        // Magnitudes do not know the sign of the scale.
+        // Magnitudes are independent of the sign of the scale.
         let measure = match measure {
             Measure::Min if own.scale() < 0.0 && !complex => Measure::Max,
             Measure::Max if own.scale() < 0.0 && !complex => Measure::Min,
@@ -205,7 +204,7 @@ impl Decimated {
         Ok(out)
     }
 
-    /// Values of buckets between gaps, NaN where no sample is finite; NaN or 0 for the count.
+    /// Values of buckets between gaps; NaN without finite samples, or 0 for the count.
     fn filled(&self, measure: Measure, range: Range<i64>) -> Result<Vec<f64>, StoreError> {
         let empty = if measure == Measure::Count {
             0.0
@@ -246,7 +245,7 @@ impl Decimated {
     /// Civil times of buckets, whole ns.
     ///
     /// # Errors
-    /// Those of [`Signal::civil_grid_ns`].
+    /// As [`Signal::civil_grid_ns`].
     pub fn civil_grid_ns(&self, start: i64, out: &mut [i64]) -> Result<(), StoreError> {
         let first = start
             .checked_mul(self.bucket())
@@ -257,7 +256,7 @@ impl Decimated {
     /// Civil time at which a bucket's last sample ends.
     ///
     /// # Errors
-    /// Those of [`Signal::time_of`].
+    /// As [`Signal::time_of`].
     pub fn end_of(&self, index: i64) -> Result<Fixed, StoreError> {
         let last = index
             .checked_add(1)

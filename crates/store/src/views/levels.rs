@@ -1,7 +1,7 @@
-//! Rows of all levels: those not yet written, and how higher levels follow from lower ones.
+//! Builds the rows of all levels, higher ones from lower ones.
 //!
-//! In store, rows from the first unwritten one on may be anything: samples that were rolled back, or lost in a crash,
-//! leave theirs. So whatever is passed over without being written is emptied first ([`blank`]).
+//! Stored rows from the first unwritten one on have undefined content after rollbacks and crashes, so rows that are
+//! skipped are cleared ([`blank`]).
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use super::row::{from_row, to_row};
 use super::{EXTREMA, FACTOR, LEVELS, MIN_ROWS, MOMENTS, Rows, RowsMut, bucket, rows_stored};
 use crate::StoreError;
 
-/// Rows of level 0 that are kept before all levels are written: 2 MiB of samples.
+/// Rows of level 0 buffered between writes: 2 MiB of samples.
 const BATCH: usize = 2048;
 
-/// One level under construction. Rows `first..first + extrema.len()` are complete and not written; `partial` is the
-/// next one so far. Rows before `first` are in store, and `first` is 0 while the level is too short to be stored.
+/// A level under construction. Rows `first..first + extrema.len()` are complete and unwritten; `partial` is the next.
+/// Earlier rows are stored; `first` is 0 while the level is too short to be stored.
 #[derive(Debug)]
 struct Level<E> {
     first: u64,
@@ -26,7 +26,7 @@ struct Level<E> {
 }
 
 impl<E: Extreme + bytemuck::Pod> Level<E> {
-    /// Number of the row under construction: all before it are complete.
+    /// Index of the row under construction.
     fn row(&self) -> u64 {
         self.first + self.extrema.len() as u64
     }
@@ -59,7 +59,8 @@ impl<E: Extreme + bytemuck::Pod> Level<E> {
     }
 }
 
-/// All levels. Level `l + 1` has, in `partial`, exactly the complete rows of level `l` that its own have not.
+/// All levels. `partial` of level `l + 1` covers exactly the complete rows of level `l` that are in none of its own
+/// rows.
 #[derive(Debug)]
 pub(crate) struct Levels<E> {
     dtype: DType,
@@ -82,12 +83,12 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// Everything up to here is in store, as [`rows_stored`] says.
+    /// Index up to which rows are stored, by [`rows_stored`].
     pub(crate) fn built(&self) -> i64 {
         self.built
     }
 
-    /// Takes row `row` of level 0; rows left out since the last one are empty.
+    /// Adds row `row` of level 0; skipped rows are empty.
     pub(crate) fn take(
         &mut self,
         row: u64,
@@ -127,7 +128,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// Leaves every row between the complete ones and `row` of level 0 empty, without work for each.
+    /// Leaves rows up to `row` of level 0 empty, at constant cost.
     fn jump(&mut self, row: u64, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         self.flush(store)?;
         let mut target = row;
@@ -135,7 +136,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
             let level = &mut self.levels[l];
             if level.row() < target {
                 let summary = std::mem::replace(&mut level.partial, Summary::EMPTY);
-                // Level 0 has no part of a row here: a row is taken whole.
+                // Level 0 gets whole rows only.
                 if l > 0 {
                     level.push(&summary);
                     if let Some(parent) = self.levels.get_mut(l + 1) {
@@ -149,7 +150,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
                     }
                 } else {
                     level.write(l, store)?;
-                    // Unwritten rows stay only where the level was too short to be stored until now.
+                    // Unwritten rows remain only if the level was too short to be stored.
                     while !level.extrema.is_empty() && level.row() < MIN_ROWS {
                         level.push(&Summary::EMPTY);
                     }
@@ -164,7 +165,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// Writes all complete rows of the levels that are long enough.
+    /// Writes complete rows of all levels long enough to be stored.
     pub(crate) fn flush(&mut self, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         for (l, level) in self.levels.iter_mut().enumerate() {
             level.write(l, store)?;
@@ -180,7 +181,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// Starts anew from the stored rows of everything up to `built`, rounded down to a bucket.
+    /// Continues from the stored rows up to `built`, rounded down to a bucket.
     pub(crate) fn resume(&mut self, built: i64, store: &dyn Rows) -> Result<(), StoreError> {
         let stored = |level| rows_stored(self.dtype, level, built);
         self.built = stored(0) as i64 * bucket(self.dtype, 0);
@@ -206,7 +207,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// Rows of a level from store, or from memory where it is too short to be stored.
+    /// Rows of a level, from memory if it is too short to be stored.
     fn rows(
         &self,
         level: usize,
@@ -237,7 +238,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(rows)
     }
 
-    /// Writes rows `first..` of level 0 and, from them, all stored rows above that contain one.
+    /// Writes rows `first..` of level 0 and all stored rows above that contain one.
     pub(crate) fn rewrite(
         &self,
         first: u64,
@@ -281,7 +282,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
     }
 }
 
-/// Empties rows of a level in store. Those that are empty already, as in a gap they nearly always are, are not written.
+/// Clears stored rows, writing only those that are not empty; in a gap nearly all are.
 fn blank<E>(level: usize, rows: Range<u64>, store: &mut dyn RowsMut) -> Result<(), StoreError> {
     let (mut extrema, mut moments) = (Vec::new(), Vec::new());
     for mut stretch in store.present(level, rows)? {
@@ -303,7 +304,7 @@ fn blank<E>(level: usize, rows: Range<u64>, store: &mut dyn RowsMut) -> Result<(
 
 type RowVecs<E> = (Vec<[E; EXTREMA]>, Vec<[f64; MOMENTS]>);
 
-/// The row above: merged one by one in order, as [`Levels::complete`] does, so that both give the same bits.
+/// Merges rows one by one in order, as [`Levels::complete`], so that both give the same bits.
 fn fold<E: Extreme>(extrema: &[[E; EXTREMA]], moments: &[[f64; MOMENTS]]) -> Summary<E> {
     let rows = extrema.iter().zip(moments);
     rows.fold(Summary::EMPTY, |sum, (extrema, moments)| {

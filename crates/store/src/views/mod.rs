@@ -1,19 +1,18 @@
-//! Views: the signal at coarser and coarser scales, so that a plot costs what it shows, not what it spans.
+//! Views: min/max pyramids of signals, so that the cost of a plot depends on its pixels and not on its span.
 //!
-//! A *bucket* is a stretch of the index axis that starts at a multiple of its own length. For every bucket of level 0
-//! (1 KiB of samples) and of each higher level (eight buckets of the level below) one *row* is kept: least and greatest
-//! value, count, mean and M2 (the sum of squared deviations from the mean), over its finite samples. For complex
-//! samples all of these are of the magnitude. Samples in gaps do not count; a row that counts nothing is all zero,
-//! which is also what a hole in a file reads as, so that a gap of months costs no work and no space.
+//! A *bucket* is an index range that starts at a multiple of its length: at level 0, 1 KiB of samples; at each higher
+//! level, eight buckets of the level below. One *row* per bucket stores minimum, maximum, count, mean and M2 (the sum
+//! of squared deviations from the mean) of its finite samples, or of the magnitudes of complex samples. Samples in gaps
+//! do not count. A row without samples is all zero, as a hole in a file reads, so a long gap costs neither work nor
+//! space.
 //!
-//! What is stored follows from one number, `built`: at every level the rows of all buckets that end at or before it,
-//! provided there are at least [`MIN_ROWS`] of them ([`rows_stored`]). Short signals therefore store no views at all
-//! and thousands of them stay small; so do the top levels of long ones. What is not stored is computed from the level
-//! below, at the bottom from samples. Rows are a cache: nothing is ever read from them that samples could not tell, and
-//! they may be thrown away.
+//! The number `built` determines what is stored: at every level the rows of all buckets that end at or before it, if
+//! there are at least [`MIN_ROWS`] ([`rows_stored`]). So short signals store no views, and long ones no top levels.
+//! Other rows are computed from the level below or from samples. Rows are a cache: they can always be recomputed from
+//! the samples.
 //!
-//! [`Builder`] makes rows as samples are appended; [`render`] turns rows into the columns of a plot; [`decimate`]
-//! reads one level as a signal. All three work on two small traits, [`Rows`] and [`Samples`], and do no I/O themselves.
+//! [`Builder`] makes rows as samples are appended; [`render`] turns rows into the columns of a plot; [`decimate`] reads
+//! one level as a signal. They use the traits [`Rows`] and [`Samples`] and do no I/O themselves.
 
 mod builder;
 mod cells;
@@ -48,21 +47,21 @@ pub use level::LevelStretch;
 pub use render::{Source, View, render};
 pub use signal::{CivilEdges, Decimated, PhysicalColumns, SignalView};
 
-/// Samples of one row of level 0 take this many bytes.
+/// Bytes of samples per row of level 0.
 ///
 /// Chosen by cost and space: the deepest zoom reads at most this much per pixel from samples (2,000 pixels: 2 MB, a
-/// fraction of a millisecond), and rows add 2.5 % (8 bit) to 4.5 % (64 bit) to the samples' size over all levels.
+/// fraction of a millisecond), and the rows of all levels add 2.5 % (8 bit) to 4.5 % (64 bit) to the samples.
 pub const BASE_BYTES: u64 = 1024;
 
-/// Buckets of one level in a bucket of the next. Eight needs half as many arrays as four; a pixel then merges at most
-/// eight rows, a few nanoseconds each.
+/// Buckets per bucket of the next level. Eight needs half as many arrays as four; a pixel merges at most eight rows, a
+/// few nanoseconds each.
 pub const FACTOR: u64 = 8;
 
-/// Levels. The highest has buckets of 4.4e12 16-bit samples.
+/// Number of levels. The highest has buckets of 4.4e12 16-bit samples.
 pub const LEVELS: usize = 12;
 
-/// A level is stored once it has this many rows. Its files take 48 kB besides the rows: less than a fifth of the samples
-/// that so many rows of the first level cover.
+/// Least rows of a stored level. Its files take 48 kB besides the rows: less than a fifth of the samples that so many
+/// rows of level 0 cover.
 pub const MIN_ROWS: u64 = 256;
 
 /// Numbers in a row of the array `extrema`.
@@ -77,7 +76,7 @@ pub const fn bucket(dtype: DType, level: usize) -> i64 {
     (BASE_BYTES / dtype.size() as u64 * FACTOR.pow(level as u32)) as i64
 }
 
-/// Element type of `extrema`: the samples' own, for complex ones that of the magnitude.
+/// Element type of `extrema`: that of the samples, or of the magnitude of complex ones.
 #[must_use]
 pub const fn extreme_dtype(dtype: DType) -> DType {
     match dtype {
@@ -87,20 +86,20 @@ pub const fn extreme_dtype(dtype: DType) -> DType {
     }
 }
 
-/// Rows that `level` has in store when everything up to `built` is.
+/// Rows of `level` in the store when everything up to `built` is.
 #[must_use]
 pub const fn rows_stored(dtype: DType, level: usize, built: i64) -> u64 {
     let rows = (built / bucket(dtype, level)) as u64;
     if rows < MIN_ROWS { 0 } else { rows }
 }
 
-/// Where the rows of one signal are. Both slices hold the same number of whole rows: `EXTREMA` values of
-/// [`extreme_dtype`] and `MOMENTS` f64 each, as bytes of this machine.
+/// Access to the rows of one signal. Both slices hold the same number of whole rows: `EXTREMA` values of
+/// [`extreme_dtype`] and `MOMENTS` f64 each, in native byte order.
 pub trait Rows {
-    /// Reads rows from `first` on; what was never written reads as zero.
+    /// Reads rows from `first` on; unwritten ones read as zero.
     ///
     /// # Errors
-    /// Reading failed.
+    /// Reading fails.
     fn read(
         &self,
         level: usize,
@@ -109,20 +108,20 @@ pub trait Rows {
         moments: &mut [u8],
     ) -> Result<(), StoreError>;
 
-    /// Stretches of `rows`, in order, outside which all of them read as zero. Costs what is in store there, however
-    /// many rows are asked for.
+    /// Ranges of `rows`, in order, outside which all rows are zero. The cost depends on what is stored, not on the
+    /// length of `rows`.
     ///
     /// # Errors
-    /// Looking at what is in store failed.
+    /// Inspecting the store fails.
     fn present(&self, level: usize, rows: Range<u64>) -> Result<Vec<Range<u64>>, StoreError>;
 }
 
-/// Rows that can be written.
+/// Write access to rows.
 pub trait RowsMut: Rows {
     /// Writes rows from `first` on.
     ///
     /// # Errors
-    /// Writing failed; the rows named hold anything then.
+    /// Writing fails; the content of these rows is then undefined.
     fn write(
         &mut self,
         level: usize,
@@ -135,15 +134,15 @@ pub trait RowsMut: Rows {
 /// Takes an index and the bytes of the samples from there on.
 pub type OnPiece<'a> = dyn FnMut(i64, &[u8]) -> Result<(), StoreError> + 'a;
 
-/// Where the samples of one signal are.
+/// Access to the samples of one signal.
 pub trait Samples {
-    /// Calls `piece` with the index and the bytes of every stretch of `range` that lies in no gap, in order; a stretch
-    /// may come in several pieces of whole samples.
+    /// Calls `piece` with the index and bytes of every valid range within `range`, in order; a range may be split
+    /// between samples.
     ///
     /// # Errors
-    /// Reading failed, or `piece` did.
+    /// Reading or `piece` fails.
     fn visit(&self, range: Range<i64>, piece: &mut OnPiece<'_>) -> Result<(), StoreError>;
 
-    /// Number of indices of `range` that lie in gaps.
+    /// Number of indices in `range` that are in gaps.
     fn missing(&self, range: Range<i64>) -> i64;
 }

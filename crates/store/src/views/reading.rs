@@ -1,4 +1,4 @@
-//! Rows as an open store shows them: for plots, for decimated levels, and for verification.
+//! Rows of an open store, for plots, decimated levels, and verification.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,11 @@ use crate::engine::identity::is_of;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
-/// How often a reader reads rows that a writer moves or replaces meanwhile, before it does without them.
+/// Attempts of a reader while a writer moves or replaces rows, before it uses samples only.
 const MOST_ATTEMPTS: usize = 3;
 
 impl Keeper {
-    /// What must describe the stored rows of a signal to other programs, by folder below the signal's. Nothing where no
-    /// rows were ever stored.
+    /// Required metadata of a signal's stored rows, by folder relative to the signal's; empty if none were ever stored.
     pub(crate) fn descriptions(
         &self,
         backend: &Backend,
@@ -33,8 +32,8 @@ impl Keeper {
         Ok(levels.map(below).collect())
     }
 
-    /// Looks for rows that do not say what the samples say; reads all samples if `deep`. `settled`: no
-    /// writer is at work or was killed.
+    /// Finds rows that contradict the samples; reads all samples if `deep`. `settled`: no writer is active or was
+    /// killed.
     pub(crate) fn examine(
         &self,
         backend: &Backend,
@@ -45,7 +44,7 @@ impl Keeper {
         self.with_source(backend, id, |source, state| {
             let files = self.files(backend, id, state.meta.format)?;
             let record = Record::read(&files)?.unwrap_or_default();
-            // A reader may know less than a writer that goes on beside it.
+            // A reader may be behind an active writer.
             let is_other = record.of.is_some_and(|of| of.signal != id.0);
             if is_other || (backend.is_writable() && !record.is_of(state)) {
                 return Ok(Some(
@@ -74,7 +73,7 @@ impl Keeper {
         })
     }
 
-    /// Calls `read` with rows and samples of a signal, both as the open store shows them now.
+    /// Calls `read` with the current rows and samples of a signal.
     pub(crate) fn with_source<R>(
         &self,
         backend: &Backend,
@@ -91,7 +90,7 @@ impl Keeper {
         let entry = &mut *lock(&entry);
         entry.files.moved(&backend.signal_path(id)?);
         if !entry.touched.is_empty() {
-            // Rows are about to show what is not committed and may never be.
+            // Rows are about to include uncommitted samples.
             entry.before_commit()?;
             entry.renew(backend, &state, &self.boot)?;
         }
@@ -111,10 +110,10 @@ impl Keeper {
         )
     }
 
-    /// As [`with_source`](Self::with_source) for a reader, beside whom a writer may move, replace and remove files.
+    /// As [`with_source`](Self::with_source) for a reader, while a writer may move, replace and remove files.
     ///
-    /// The rows of a folder that was moved away read as empty, and those of a signal that was moved into its place are not
-    /// the signal's. So what was read counts only if the rows are still there and still believed afterwards.
+    /// Rows of a moved folder read as empty, and another signal may be in its place. So a result counts only if the
+    /// rows are still there and valid afterwards.
     fn with_rows_of_writer<R>(
         &self,
         backend: &Backend,
@@ -130,7 +129,7 @@ impl Keeper {
             let reach = || -> Result<i64, StoreError> {
                 Ok(Record::load(&files, &state)?.sound(&self.boot))
             };
-            // In the end from samples alone, which a reader finds wherever they are.
+            // Finally from samples alone, which a reader always finds.
             let built = match attempts {
                 MOST_ATTEMPTS => 0,
                 _ => reach()?.min(state.end),
@@ -146,7 +145,7 @@ impl Keeper {
                 return result;
             }
             attempts += 1;
-            // What a snapshot shows stays as it is.
+            // A shown snapshot does not change.
             backend.take_in_commits()?;
         }
     }

@@ -1,4 +1,4 @@
-//! How far the rows of a signal can be believed: attributes of `views/zarr.json`.
+//! Record of which view rows are valid: attributes of `views/zarr.json`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,42 +11,42 @@ use crate::layout::zarr;
 use crate::media::{Media, Site, limits};
 use crate::state::SignalState;
 
-/// Version 1 stored levels from 128 rows on. Programs that know no other take a record of version 2 for none and build anew.
+/// Version 1 stored levels from 128 rows on. Programs that know only one version ignore records of the other and
+/// rebuild.
 const VERSION: u64 = 2;
-/// More ranges than these are kept as the one that contains them.
+/// Above this number, ranges are merged into one.
 const MOST_STALE: usize = 64;
 
-/// What is recorded of a signal's rows.
+/// Which rows of a signal are valid.
 ///
-/// Every version of the record that a crash may leave behind tells the truth: `synced` only grows after a sync of the
-/// rows, `stale` only shrinks after one, and what becomes stale is recorded durably before the commit that makes it so.
+/// The record is correct after a crash at any time: `synced` grows only after a sync of the rows, `stale` shrinks only
+/// after one, and new stale ranges are durable before the commit that causes them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Record {
-    /// Rows of everything up to here are in files, if the system has not restarted since (`boot`).
+    /// Rows up to here are in files, if the boot is still `boot`.
     pub(crate) built: i64,
-    /// The same, whatever happened since.
+    /// Rows up to here are durable.
     pub(crate) synced: i64,
-    /// The run of the system that `built` is about.
+    /// Boot of the system that `built` refers to.
     pub(crate) boot: String,
-    /// Samples in these ranges may have changed since their rows were written.
+    /// Ranges whose samples may have changed since their rows were written.
     pub(crate) pending: Vec<(i64, i64)>,
-    /// Samples in these ranges may have changed since their rows were synced.
+    /// Ranges whose samples may have changed since their rows were synced.
     pub(crate) stale: Vec<(i64, i64)>,
-    /// Whose rows they are, and of which of its samples; `None` in records of earlier versions.
+    /// Identity of the samples; `None` in records of earlier versions.
     pub(crate) of: Option<Identity>,
 }
 
-/// Samples that rows were made of.
+/// Samples that rows were built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// The signal.
     pub(crate) signal: u64,
-    /// Changes when samples below `built` are replaced, taken away or filled in.
+    /// Changes when samples below `built` are replaced, removed or filled in.
     pub(crate) data: u32,
 }
 
 impl Identity {
-    /// Of the samples `..built` of a signal, as a state shows them.
+    /// Of the samples `..built` in a state of a signal.
     pub(crate) fn new(state: &SignalState, built: i64) -> Self {
         let shards = built
             .max(0)
@@ -62,8 +62,7 @@ impl Identity {
 }
 
 impl Record {
-    /// The record of these files; the default one, which trusts nothing, if there is none, it is not understood, or it is
-    /// not of these samples.
+    /// The record of these files; the default, which trusts nothing, if it is missing, unknown, or of other samples.
     pub(crate) fn load(files: &Files, state: &SignalState) -> Result<Self, StoreError> {
         let record = Self::read(files)?;
         Ok(record
@@ -71,7 +70,7 @@ impl Record {
             .unwrap_or_default())
     }
 
-    /// The record of these files, whosever they are.
+    /// The record of these files, of any samples.
     pub(crate) fn read(files: &Files) -> Result<Option<Self>, StoreError> {
         let path = files.folder().join("zarr.json");
         let bytes = files
@@ -81,15 +80,15 @@ impl Record {
         Ok(bytes.and_then(|bytes| Self::parse(&bytes)))
     }
 
-    /// Whether the rows can be those of a signal in this state. Where samples are about to change, the record itself says
-    /// which rows not to believe.
+    /// Whether the rows can be of a signal in this state. While samples are being changed, the record names the invalid
+    /// rows.
     pub(crate) fn is_of(&self, state: &SignalState) -> bool {
         let Some(of) = self.of else { return true };
         let now = Identity::new(state, self.built);
         of == now || (of.signal == now.signal && !self.pending.is_empty())
     }
 
-    /// The path of the record in a folder of views, if rows are there and it is not: other programs then find no group.
+    /// Path of the record if rows exist and it does not: other programs then find no group.
     pub(crate) fn missing(media: &dyn Media, folder: &Path) -> Result<Option<PathBuf>, StoreError> {
         if media.stat(folder).at("look at", folder)?.is_none() {
             return Ok(None);
@@ -106,7 +105,7 @@ impl Record {
         Ok((rows && found.is_none()).then_some(path))
     }
 
-    /// Reads the bytes of `views/zarr.json`.
+    /// Parses `views/zarr.json`.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         let own = value.get("attributes")?.get("isochrony")?;
@@ -140,7 +139,7 @@ impl Record {
         })
     }
 
-    /// How far rows reach now, and which of them cannot be believed.
+    /// End of the rows, and the ranges among them that are invalid.
     pub(crate) fn trusted(&self, boot: &str) -> (i64, &[(i64, i64)]) {
         if self.boot == boot {
             (self.built, &self.pending)
@@ -149,19 +148,19 @@ impl Record {
         }
     }
 
-    /// How far all rows can be believed now.
+    /// Index up to which all rows are valid.
     pub(crate) fn sound(&self, boot: &str) -> i64 {
         let (built, stale) = self.trusted(boot);
         stale.iter().map(|range| range.0).fold(built, i64::min)
     }
 
-    /// Samples in `range` are about to change.
+    /// Marks samples in `range` as about to change.
     pub(crate) fn add_stale(&mut self, range: (i64, i64)) {
         add(&mut self.pending, range);
         add(&mut self.stale, range);
     }
 
-    /// The bytes of `views/zarr.json`.
+    /// Content of `views/zarr.json`.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut attributes = Map::new();
         let mut own = json!({
@@ -176,7 +175,7 @@ impl Record {
         zarr::to_bytes(&zarr::group(attributes))
     }
 
-    /// Writes the record: durably, or for readers of this run of the system.
+    /// Writes the record, durably or only for readers in the same boot.
     pub(crate) fn save(&self, files: &Files, durably: bool) -> Result<(), StoreError> {
         let folder = files.folder();
         let signal = folder.parent().unwrap_or(folder);
@@ -207,7 +206,7 @@ impl Record {
     }
 }
 
-/// Adds a range; late files come in order as a rule, so extending the last one keeps the list short.
+/// Adds a range, or extends the last one: late files usually come in order.
 pub(crate) fn add(ranges: &mut Vec<(i64, i64)>, range: (i64, i64)) {
     match ranges.last_mut() {
         Some(last) if last.0 <= range.0 && range.0 <= last.1 => last.1 = last.1.max(range.1),

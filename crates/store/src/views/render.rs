@@ -1,4 +1,4 @@
-//! From rows and samples to the columns of a plot.
+//! Renders rows and samples as columns of a plot.
 
 use std::ops::Range;
 
@@ -9,32 +9,32 @@ use super::row::{Viewed, merge_rows};
 use super::{EXTREMA, LEVELS, MOMENTS, Rows, Samples, bucket, extreme_dtype, rows_stored};
 use crate::StoreError;
 
-/// Statistics of consecutive stretches of a signal, one per column of a plot.
+/// Statistics of consecutive index ranges of a signal, one per column.
 ///
-/// Column *k* is about the samples with indices `start[k]..end[k]` and exact for them: inner edges were moved to the
-/// nearest lower multiple of [`bucket`](Self::bucket), so that no bucket had to be split, and are returned as they are.
-/// All vectors have one entry per column; values are counts, not calibrated.
+/// Column *k* is exact for samples `start[k]..end[k]`: inner edges were moved down to a multiple of
+/// [`bucket`](Self::bucket), so that no bucket is split. All vectors have one entry per column; values are uncalibrated
+/// counts.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// Element type of `min` and `max`: the signal's own, for complex ones that of the magnitude.
+    /// Element type of `min` and `max`: that of the signal, or of the magnitude of complex samples.
     pub dtype: DType,
-    /// Samples in a stored bucket that was used, the largest where parts differ; 1 if all came from samples.
+    /// Samples per stored bucket, the largest if parts differ; 1 if all columns came from samples.
     pub bucket: i64,
     /// First index of each column.
     pub start: Vec<i64>,
-    /// Index after the last of each column.
+    /// One past the last index of each column.
     pub end: Vec<i64>,
-    /// Least finite sample; where `count` is 0, NaN, or 0 for integers and bool.
+    /// Minimum of finite samples; if `count` is 0, NaN, or 0 for integers and bool.
     pub min: Buffer,
-    /// Greatest finite sample; where `count` is 0, as `min`.
+    /// Maximum, likewise.
     pub max: Buffer,
-    /// Mean of the finite samples; NaN where `count` is 0.
+    /// Mean of finite samples; NaN if `count` is 0.
     pub mean: Vec<f64>,
-    /// Population standard deviation of the finite samples; NaN where `count` is 0.
+    /// Population standard deviation of finite samples; NaN if `count` is 0.
     pub std: Vec<f64>,
-    /// Finite samples.
+    /// Number of finite samples.
     pub count: Vec<u64>,
-    /// Part of the column's indices that lies in gaps, 0 to 1.
+    /// Fraction of the column's indices in gaps, 0 to 1.
     pub gap_fraction: Vec<f64>,
 }
 
@@ -52,12 +52,12 @@ impl View {
     }
 }
 
-/// Where one signal's rows and samples are.
+/// Access to one signal's rows and samples.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// Sample type.
     pub dtype: DType,
-    /// Rows of everything up to here are in `rows`, as far as [`rows_stored`] says.
+    /// `rows` has what [`rows_stored`] gives for this.
     pub built: i64,
     /// The rows.
     pub rows: &'a dyn Rows,
@@ -74,13 +74,13 @@ impl std::fmt::Debug for Source<'_> {
     }
 }
 
-/// Renders `parts`, in their order, into about `pixels` columns.
+/// Renders `parts`, in order, into about `pixels` columns.
 ///
-/// Each part (an index range within the signal, not empty) gets columns in proportion to its length: at least one, at
-/// most one per sample. The work is proportional to the number of columns, whatever they span.
+/// Each part, a non-empty index range in the signal, gets columns in proportion to its length: at least one, at most
+/// one per sample. The cost is proportional to the number of columns.
 ///
 /// # Errors
-/// Reading failed.
+/// Reading fails.
 pub fn render(
     source: &Source<'_>,
     parts: &[Range<i64>],
@@ -135,7 +135,7 @@ impl<'a, T: Viewed> Renderer<'a, T> {
         self.finish(start, end, coarsest)
     }
 
-    /// The highest stored level whose buckets are no longer than a column.
+    /// The highest stored level whose buckets are at most a column long.
     fn level_for(&self, samples: i64) -> Option<usize> {
         let stored = |&level: &usize| rows_stored(T::DTYPE, level, self.source.built) > 0;
         (0..LEVELS)
@@ -144,7 +144,7 @@ impl<'a, T: Viewed> Renderer<'a, T> {
             .find(stored)
     }
 
-    /// Columns between `edges`, read in one go.
+    /// Columns between `edges`, in one read.
     fn columns_of_samples(&mut self, edges: &[i64]) -> Result<(), StoreError> {
         let first = self.columns.len();
         self.columns.resize(first + edges.len() - 1, Summary::EMPTY);
@@ -179,7 +179,7 @@ impl<'a, T: Viewed> Renderer<'a, T> {
         Ok(())
     }
 
-    /// Columns between `edges`, of which all but the first and last are multiples of the bucket of `level`.
+    /// Columns between `edges`, which are multiples of the bucket of `level` except the first and last.
     fn columns_of_rows(&mut self, level: usize, edges: &[i64]) -> Result<(), StoreError> {
         let bucket = bucket(T::DTYPE, level);
         let body = self.whole(level, edges[0]..edges[edges.len() - 1]);
@@ -206,8 +206,8 @@ impl<'a, T: Viewed> Renderer<'a, T> {
         Ok(())
     }
 
-    /// The summary of a range from levels below `level`: at most a few rows of each and one bucket of samples at
-    /// either end, unless rows are missing.
+    /// Summary of a range from levels below `level`: at most a few rows of each and one bucket of samples at either
+    /// end, unless rows are missing.
     pub(super) fn finer(
         &self,
         level: usize,
@@ -238,7 +238,7 @@ impl<'a, T: Viewed> Renderer<'a, T> {
         Ok(sum.finish())
     }
 
-    /// Stored rows of `level` that lie within an index range.
+    /// Stored rows of `level` within an index range.
     pub(super) fn whole(&self, level: usize, range: Range<i64>) -> Range<u64> {
         let bucket = bucket(T::DTYPE, level) as u64;
         let first = (range.start as u64).div_ceil(bucket);

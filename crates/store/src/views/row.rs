@@ -1,12 +1,12 @@
-//! Rows as they are stored, and how samples and rows become one.
+//! Stored view rows: conversion and merging.
 
 use isochrony_dsp::stats::{Extreme, Statistic, Summary};
 
-/// A sample type that rows can be made of: every one there is.
+/// A sample type with view rows: all types.
 pub(crate) trait Viewed: Statistic<Extreme: bytemuck::Pod> {}
 impl<T: Statistic<Extreme: bytemuck::Pod>> Viewed for T {}
 
-/// The two parts of a row as stored. A bucket without finite samples is all zero, like a hole.
+/// The two stored parts of a row. Without finite samples it is all zero, like a hole.
 pub(crate) fn to_row<E: Extreme>(summary: &Summary<E>) -> ([E; 2], [f64; 3]) {
     if summary.count == 0 {
         return ([E::default(); 2], [0.0; 3]);
@@ -17,7 +17,7 @@ pub(crate) fn to_row<E: Extreme>(summary: &Summary<E>) -> ([E; 2], [f64; 3]) {
     )
 }
 
-/// The summary that a stored row stands for.
+/// The summary in a stored row.
 pub(crate) fn from_row<E: Extreme>([min, max]: [E; 2], [count, mean, m2]: [f64; 3]) -> Summary<E> {
     if count > 0.0 {
         Summary {
@@ -32,14 +32,14 @@ pub(crate) fn from_row<E: Extreme>([min, max]: [E; 2], [count, mean, m2]: [f64; 
     }
 }
 
-/// The summary of all samples that rows stand for: two passes, no division per row.
+/// Merges rows into one summary: two passes, no division per row.
 pub(crate) fn merge_rows<E: Extreme>(extrema: &[[E; 2]], moments: &[[f64; 3]]) -> Summary<E> {
     let Some(first) = moments.iter().position(|row| row[0] > 0.0) else {
         return Summary::EMPTY;
     };
     let (extrema, moments) = (&extrema[first..], &moments[first..]);
     let [mut min, mut max] = extrema[0];
-    // Means are summed relative to one of them, so that a large common offset costs no digits.
+    // Means are summed relative to one of them, so that a large common offset costs no precision.
     let origin = moments[0][1];
     let (mut count, mut shift) = (0.0, 0.0);
     for ([low, high], [n, mean, _]) in extrema.iter().zip(moments) {
@@ -56,7 +56,7 @@ pub(crate) fn merge_rows<E: Extreme>(extrema: &[[E; 2]], moments: &[[f64; 3]]) -
         .map(|[n, own, m2]| m2 + n * (own - mean) * (own - mean))
         .sum();
     if !mean.is_finite() {
-        // Values near the ends of f64: the difference of means overflowed. Merging one by one loses less.
+        // The difference of means overflowed near the limits of f64. Merging one by one is more precise.
         return extrema
             .iter()
             .zip(moments)

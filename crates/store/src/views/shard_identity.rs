@@ -1,4 +1,4 @@
-//! The identity of a shard of views: the store and the signal of its rows, stated in its header and checked whenever it is opened.
+//! Identity of a view shard: the store and signal of its rows, in its header and checked on every opening.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::media::{Access, Kind, MediaFile};
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// The signal whose view it is.
+/// The signal of a view.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ViewOwner {
     pub(crate) store: Uuid,
@@ -22,7 +22,7 @@ pub(crate) struct ViewOwner {
 }
 
 impl Files {
-    /// What a shard file must say of itself.
+    /// Expected header of a shard.
     pub(super) fn header(&self, array: Array, level: usize, shard: u64) -> ShardHeader {
         let folder = array.folder(self.dtype, level);
         let rows = format!("{} {}", self.owner.store, folder.display());
@@ -33,7 +33,7 @@ impl Files {
         }
     }
 
-    /// Refuses a file that says that it is another shard.
+    /// Fails for a file that identifies as another shard.
     pub(super) fn check(
         &self,
         file: &dyn MediaFile,
@@ -61,8 +61,7 @@ impl Files {
         })
     }
 
-    /// What is wrong with a shard that must hold rows, as everything up to `built` is said to be stored. `empty` tells
-    /// whether a range of indices has no samples.
+    /// Damage of a shard whose rows up to `built` should be stored. `empty`: whether an index range has no samples.
     pub(crate) fn damage(
         &self,
         built: i64,
@@ -96,7 +95,7 @@ impl Files {
                     let mut found = vec![0; index.len()];
                     file.read_at(0, &mut found).at("read", &path)?;
                     if found != index {
-                        // Other programs go by it.
+                        // Other programs rely on it.
                         let path = path.display();
                         return Ok(Some(format!("{path} does not begin with its index")));
                     }

@@ -10,29 +10,29 @@ use crate::StoreError;
 use crate::signal::Signal;
 use crate::span::Span;
 
-/// What a plot of a stretch of a signal shows: a [`View`] with its civil times.
+/// The plot of a span of a signal: a [`View`] with civil times.
 ///
-/// Columns are in the order of the selection: by index, or by civil time. Every column lies within one run, and what it
-/// says is exact for the samples `start..end` that it names, and for no others.
+/// Columns are in the order of the selection: by index or by civil time. Every column lies within one run and is exact
+/// for its samples `start..end`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SignalView {
-    /// Statistics of each column, in counts.
+    /// Statistics per column, in counts.
     pub columns: View,
-    /// The run of each column; 0 where the signal has no run.
+    /// Run per column; 0 if the signal has no run.
     pub run: Vec<u32>,
-    /// Civil times of the columns' edges; `None` if the signal has no civil time.
+    /// Civil times of the columns; `None` if the signal has none.
     pub civil: Option<CivilEdges>,
-    /// How counts become values.
+    /// Calibration of the counts.
     pub calibration: &'static Calibration,
 }
 
-/// When columns begin and end, UTC nanoseconds since 1970.
+/// Start and end of columns, UTC nanoseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CivilEdges {
     /// Time of each column's first sample.
     pub start: Vec<Fixed>,
-    /// Time of the next column's first sample where that follows on in the same run, else the end of the column's last
+    /// Time of the next column's first sample if it is contiguous in the same run, else the end of the column's last
     /// sample.
     pub end: Vec<Fixed>,
 }
@@ -40,19 +40,19 @@ pub struct CivilEdges {
 /// Columns in the signal's unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhysicalColumns {
-    /// Least value; NaN where a column has no finite sample.
+    /// Minimum; NaN in a column without finite samples.
     pub min: Vec<f64>,
-    /// Greatest value; NaN where a column has no finite sample.
+    /// Maximum, likewise.
     pub max: Vec<f64>,
-    /// Mean; NaN where a column has no finite sample.
+    /// Mean, likewise.
     pub mean: Vec<f64>,
-    /// Population standard deviation; NaN where a column has no finite sample.
+    /// Population standard deviation, likewise.
     pub std: Vec<f64>,
 }
 
 impl SignalView {
-    /// The columns in the signal's unit; a negative scale exchanges least and greatest. `None` for complex samples with
-    /// an offset, whose magnitudes do not follow from those of the counts.
+    /// The columns in the signal's unit; a negative scale exchanges minimum and maximum. `None` for complex samples
+    /// with an offset: magnitudes of values do not follow from those of counts.
     #[must_use]
     pub fn physical(&self, signal: DType) -> Option<PhysicalColumns> {
         let (scale, mut offset) = (self.calibration.scale(), self.calibration.offset());
@@ -84,7 +84,7 @@ impl SignalView {
     }
 }
 
-/// Extrema are real, but the type of physical samples need not be.
+/// The real part: extrema are real even if the type of physical samples is not.
 pub(super) fn real<P: isochrony_segment::Sample>(value: P) -> f64 {
     bytemuck::bytes_of(&value)
         .first_chunk::<8>()
@@ -92,7 +92,7 @@ pub(super) fn real<P: isochrony_segment::Sample>(value: P) -> f64 {
 }
 
 impl Signal {
-    /// Index up to which stored views are believed now. Views of what lies behind are computed from samples.
+    /// Index up to which stored views are valid. Later views are computed from samples.
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::Io`].
@@ -103,18 +103,17 @@ impl Signal {
             .with_source(&shared.backend, self.id(), |source, _| Ok(source.built))
     }
 
-    /// Statistics of a stretch in about `pixels` columns (1 to 1,000,000), whatever it spans.
+    /// Statistics of a span in about `pixels` columns (1 to 1,000,000).
     ///
-    /// The columns divide what the span holds of each run in proportion; inner edges are moved down to borders of
-    /// stored buckets, so that every value is exact for the interval that it names. A run gets at least one column and
-    /// no column is shorter than a sample, so there may be a few more, or fewer, than `pixels`. Only finite samples
-    /// count; those of complex signals by their magnitude. Gaps are never filled: see
-    /// [`gap_fraction`](View::gap_fraction). Rows and samples are those that the open store has now.
+    /// Columns divide the part of each run in proportion. Inner edges are moved down to borders of stored buckets, so
+    /// every value is exact for its interval. A run gets at least one column and no column is shorter than a sample, so
+    /// the number may differ from `pixels`. Only finite samples count; complex ones by magnitude. Gaps are never
+    /// filled: see [`gap_fraction`](View::gap_fraction). Shows the store's current rows and samples.
     ///
-    /// The work is proportional to `pixels` and the number of runs in the span.
+    /// Cost: proportional to `pixels` plus the number of runs in the span.
     ///
     /// # Errors
-    /// Those of [`select`](Self::select), [`StoreError::InvalidOption`] for `pixels`, [`StoreError::Io`].
+    /// As [`select`](Self::select), [`StoreError::InvalidOption`] for `pixels`, [`StoreError::Io`].
     pub fn view<'a>(
         &self,
         span: impl Into<Span<'a>>,
@@ -178,7 +177,7 @@ impl Signal {
         Ok(Some(CivilEdges { start, end }))
     }
 
-    /// Levels that [`decimated`](Self::decimated) can read: those with at least one full bucket.
+    /// Number of levels for [`decimated`](Self::decimated): those with at least one full bucket.
     #[must_use]
     pub fn levels(&self) -> usize {
         (0..LEVELS)
@@ -186,10 +185,10 @@ impl Signal {
             .count()
     }
 
-    /// One level of the views as a signal of its own: one value per bucket of [`bucket`] samples.
+    /// One level of the views as a signal: one value per bucket of [`bucket`] samples.
     ///
     /// # Errors
-    /// [`StoreError::InvalidOption`] for a level that is not below [`levels`](Self::levels).
+    /// [`StoreError::InvalidOption`] unless `level` is below [`levels`](Self::levels).
     pub fn decimated(&self, level: usize) -> Result<Decimated, StoreError> {
         if level >= self.levels() {
             return Err(StoreError::InvalidOption {
@@ -206,8 +205,8 @@ impl Signal {
     }
 }
 
-/// A signal made of one number per bucket of another. Index `i` stands for samples `i * bucket..(i + 1) * bucket` and
-/// for the time of the first of them; the last bucket is a full one.
+/// A signal with one value per bucket of another. Index `i` stands for samples `i * bucket..(i + 1) * bucket` and the
+/// time of the first; the last bucket is full.
 #[derive(Debug, Clone)]
 pub struct Decimated {
     pub(super) signal: Signal,
@@ -221,10 +220,10 @@ impl Decimated {
         bucket(self.signal.dtype(), self.level)
     }
 
-    /// Buckets per second, nominally.
+    /// Nominal buckets per second.
     ///
     /// # Errors
-    /// [`StoreError::Time`] if the rate is too low to be written down.
+    /// [`StoreError::Time`] if the rate is too low to be represented.
     pub fn rate(&self) -> Result<Rate, StoreError> {
         let rate = self.signal.rate();
         let den = rate.den().saturating_mul(self.bucket().cast_unsigned());
@@ -240,7 +239,7 @@ impl Decimated {
     /// Civil time of a bucket's first sample.
     ///
     /// # Errors
-    /// Those of [`Signal::time_of`].
+    /// As [`Signal::time_of`].
     pub fn time_of(&self, index: i64) -> Result<Time, StoreError> {
         let index = index
             .checked_mul(self.bucket())
@@ -248,16 +247,16 @@ impl Decimated {
         self.signal.time_of(index)
     }
 
-    /// The timebase of the buckets' indices, different for every signal and level.
+    /// Timebase of the bucket indices, unique to signal and level.
     #[must_use]
     pub fn timebase(&self) -> TimebaseId {
         timebase(self.signal.timebase(), self.level)
     }
 
-    /// One number of each bucket in `range`, as gap-free segments; buckets without a finite sample are gaps.
+    /// One measure of each bucket in `range`, as gap-free segments; buckets without finite samples are gaps.
     ///
-    /// Counts, with the signal's calibration where it applies to the measure (not to `Rms` and complex samples with an
-    /// offset, and not to `Count`).
+    /// Counts, with the signal's calibration if it applies to the measure (not `Count`, not `Rms` and complex samples
+    /// with an offset).
     ///
     /// # Errors
     /// [`StoreError::OutOfBounds`], [`StoreError::Io`].
@@ -299,7 +298,7 @@ impl Decimated {
     }
 }
 
-/// Index timebases of signals leave the highest bit free; those of their levels have it set.
+/// Index timebases of signals leave the highest bit clear; those of levels set it.
 fn timebase(signal: TimebaseId, level: usize) -> TimebaseId {
     TimebaseId(0x8000_0000 | signal.0 << 4 | level as u32)
 }

@@ -1,4 +1,4 @@
-//! Samples of a stored signal, as views read them, and rows made from them to compare with.
+//! Reads samples of a stored signal for views, and compares stored rows with recomputed ones.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use crate::backend::Backend;
 use crate::interrupt;
 use crate::state::SignalState;
 
-/// Samples of a signal as an open store shows them, as they are stored unless asked otherwise.
+/// Samples of a signal in an open store, by default as stored.
 pub(crate) struct StoredSamples<'a> {
     backend: &'a Backend,
     state: &'a SignalState,
     shard: i64,
-    /// Whether they are given as they are read, not as they are stored.
+    /// Converted as for reads.
     is_decoded: bool,
 }
 
@@ -28,7 +28,7 @@ impl<'a> StoredSamples<'a> {
         })
     }
 
-    /// Samples as they are read.
+    /// Samples as read.
     pub(crate) fn decoded(
         backend: &'a Backend,
         state: &'a SignalState,
@@ -72,7 +72,7 @@ impl Samples for StoredSamples<'_> {
     }
 }
 
-/// Makes rows anew from all samples and says where those in store differ first.
+/// Recomputes rows from all samples; describes the first difference.
 pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreError> {
     let mut compare = Compare {
         source,
@@ -88,10 +88,10 @@ pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreErr
     }))
 }
 
-/// Takes rows made from samples and compares them with those in store.
+/// Compares rows made from samples with stored ones.
 struct Compare<'a> {
     source: &'a Source<'a>,
-    /// Level and number of the first row that differs.
+    /// Level and index of the first different row.
     different: Option<(usize, u64)>,
 }
 

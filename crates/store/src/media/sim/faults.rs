@@ -1,23 +1,23 @@
-//! What shall go wrong, and chance.
+//! Faults to inject, and a random generator.
 
 use crate::media::Site;
 
-/// What shall go wrong.
+/// Faults to inject.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    /// The power goes at this change of the medium, counted from 0 over the life of the medium.
+    /// The power fails at this change, counted from 0 over the life of the medium.
     pub cut_at: Option<u64>,
-    /// Syncs from this place in the protocol do nothing, and say that they did.
+    /// Syncs from this site report success without effect.
     pub ignore: Option<Site>,
     /// The n-th sync from now on fails, counted from 0.
     pub fail_sync: Option<u64>,
-    /// This change of the medium, counted from 0 over the life of the medium, is not made, and fails with an I/O error.
+    /// This change fails with an I/O error, counted from 0 over the life of the medium.
     pub fail_at: Option<u64>,
-    /// From this change on, and for so many, every call that needs space fails.
+    /// From this change on, for so many changes, every call that needs space fails.
     pub full: Option<(u64, u64)>,
 }
 
-/// A small generator of random numbers (splitmix64): tests must not depend on anybody's choice of another one.
+/// Random numbers (splitmix64), independent of any library's choice of a generator.
 #[derive(Debug, Clone)]
 pub struct Dice(pub u64);
 
@@ -31,12 +31,12 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `limit`, which is above 0.
+    /// A number below `limit`, which must be above 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.roll() % limit
     }
 
-    /// True in `percent` of all cases.
+    /// True in `percent` of cases.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

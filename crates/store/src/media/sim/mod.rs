@@ -1,15 +1,15 @@
-//! A simulated file system: a test double that loses, tears and reorders what was not synced.
+//! A simulated file system: a test double that loses, tears and reorders unsynced writes.
 //!
-//! Two worlds run side by side. The *live* one is what system calls see. The *durable* one holds what syncs promised;
-//! everything since waits as a list of operations: writes per file, changes of names for the whole tree. A power cut
-//! keeps a random part of those lists, torn writes included. That is all that the engine may rely on:
-//! - syncing a file makes its earlier writes and its length durable, but not its name;
-//! - syncing a folder makes earlier changes of names in it durable; a rename needs both folders;
+//! It has two states. The *live* one is what system calls see. The *durable* one holds what was synced, with a list of
+//! later operations: writes per file, and renames for the whole tree. A power cut keeps a random part of these lists,
+//! with torn writes. The engine may rely only on this:
+//! - syncing a file makes its earlier writes and its length durable, not its name;
+//! - syncing a folder makes earlier changes of its entries durable; a rename needs both folders;
 //! - a rename is atomic;
-//! - everything else may be kept, lost or torn, in any order.
+//! - everything else is kept, lost or torn, in any order.
 //!
-//! A handle belongs to one *boot*; after a power cut or a kill the old ones fail, and [`SimMedia::restart`] gives a new
-//! one. All randomness comes from the seed.
+//! A handle belongs to one *boot*: after a power cut or a kill it fails, and [`SimMedia::restart`] gives a new one. The
+//! seed determines all randomness.
 
 mod faults;
 mod names;
@@ -36,7 +36,7 @@ struct Sim {
     boot: u64,
     running: bool,
     nodes: Vec<Node>,
-    /// Changes of names that are not all durable, oldest first.
+    /// Changes of names that are not fully durable, oldest first.
     pending: Vec<NameOp>,
     locked: BTreeSet<PathBuf>,
     dice: Dice,
@@ -46,12 +46,12 @@ struct Sim {
     trace: Option<Vec<String>>,
 }
 
-/// The simulated file system. Clones see the same one.
+/// The simulated file system. Clones share it.
 #[derive(Debug, Clone)]
 pub struct SimMedia {
     sim: Arc<Mutex<Sim>>,
     boot: u64,
-    /// The folder below which no link is followed, and nothing else is to be seen.
+    /// Folder below which links are refused and outside which nothing is visible.
     root: Option<PathBuf>,
     process: Arc<Process>,
 }
@@ -81,8 +81,8 @@ impl SimMedia {
         }
     }
 
-    /// As another process sees it that is killed before the given change, counted from 0 over the life of the medium;
-    /// `None`: never. What the others do is not affected.
+    /// A handle of another process that is killed before this change, counted from 0 over the life of the medium;
+    /// `None`: never. Other handles are unaffected.
     #[must_use]
     pub fn process(&self, ends_at: Option<u64>) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl SimMedia {
         }
     }
 
-    /// As another process sees it, before whose given call, counted from 0, others do something.
+    /// A handle of another process before whose given call, counted from 0, `by` runs.
     #[must_use]
     pub fn interrupted(&self, call: u64, by: impl FnOnce() + Send + 'static) -> Self {
         Self {
@@ -100,13 +100,13 @@ impl SimMedia {
         }
     }
 
-    /// Whether the process made so many calls that it was interrupted.
+    /// Whether `by` of [`interrupted`](Self::interrupted) has run.
     #[must_use]
     pub fn was_interrupted(&self) -> bool {
         self.process.was_interrupted()
     }
 
-    /// A copy of the file system as it is now, of which no file is open: what happens to one leaves the other as it is.
+    /// An independent copy of the current file system, without open files.
     #[must_use]
     pub fn fork(&self) -> Self {
         let mut sim = self.any().clone();
@@ -119,7 +119,7 @@ impl SimMedia {
         }
     }
 
-    /// Makes everything durable that is there.
+    /// Makes everything durable.
     pub fn settle(&self) {
         let mut sim = self.any();
         for node in &mut sim.nodes {
@@ -130,7 +130,7 @@ impl SimMedia {
         sim.sync_all_names();
     }
 
-    /// As the trait object that the engine takes.
+    /// As the trait object for the engine.
     #[must_use]
     pub fn media(&self) -> Arc<dyn Media> {
         Arc::new(self.clone())
@@ -139,19 +139,18 @@ impl SimMedia {
     /// Makes a symbolic link.
     ///
     /// # Errors
-    /// What a call of the system would say.
+    /// As a system call.
     pub fn link(&self, path: &Path, target: &Path) -> io::Result<()> {
         let note = || format!("link {}", path.display());
         let node = Node::Link(target.to_path_buf());
         self.change(true, note, |sim| sim.add(None, path, node).map(drop))
     }
 
-    /// Sets what shall go wrong.
     pub fn set_faults(&self, faults: Faults) {
         self.any().faults = faults;
     }
 
-    /// Changes so far.
+    /// Number of changes so far.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.any().changes
@@ -163,18 +162,18 @@ impl SimMedia {
         self.any().running
     }
 
-    /// Places that synced anything so far.
+    /// Sites that have synced so far.
     #[must_use]
     pub fn syncs(&self) -> BTreeSet<Site> {
         self.any().syncs.clone()
     }
 
-    /// Starts to note every change; gives those noted so far.
+    /// Starts recording all changes; gives those recorded so far.
     pub fn trace(&self) -> Vec<String> {
         self.any().trace.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// Ends the power, if it is on, and turns it on again: a random part of what was not synced is there.
+    /// Cuts the power if it is on, and restarts with a random part of unsynced changes.
     #[must_use]
     pub fn restart(&self) -> Self {
         let mut sim = self.any();
@@ -190,12 +189,12 @@ impl SimMedia {
         }
     }
 
-    /// Kills the process that uses this handle: nothing is lost, but it does nothing more, and its locks are free.
+    /// Kills the process of this handle: nothing is lost, its calls fail, and its locks are free.
     #[must_use]
     pub fn kill(&self) -> Self {
         let mut sim = self.any();
         sim.locked.clear();
-        // The boot stays the same for those who ask; only handles tell the processes apart.
+        // The boot id stays the same; only handles distinguish the processes.
         sim.boot += 1 << 32;
         sim.running = true;
         Self {
@@ -210,7 +209,6 @@ impl SimMedia {
         self.root.as_deref()
     }
 
-    /// The node at a path, if there is one.
     fn find(&self, path: &Path) -> io::Result<Option<usize>> {
         self.sim()?.find(self.root(), path, true)
     }
@@ -219,7 +217,7 @@ impl SimMedia {
         self.sim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file system, if this handle's process still runs.
+    /// The file system, if this handle's process is running.
     fn sim(&self) -> io::Result<MutexGuard<'_, Sim>> {
         self.process.call();
         let sim = self.any();
@@ -230,7 +228,7 @@ impl SimMedia {
         }
     }
 
-    /// As `sim`, for a change: counts it, and the power may go before or after it.
+    /// As `sim`, for a change: counts it; the power may fail before or after it.
     fn change<T>(
         &self,
         needs_space: bool,
@@ -326,7 +324,7 @@ impl MediaFile for SimFile {
 }
 
 impl Sim {
-    /// Whether syncs from `site` do nothing.
+    /// Records a sync; `true` if syncs from `site` are disabled.
     fn note_sync(&mut self, site: Site) -> bool {
         self.syncs.insert(site);
         self.faults.ignore == Some(site)
@@ -388,7 +386,7 @@ impl Media for SimMedia {
         Ok(match &self.sim()?.nodes[node] {
             Node::File(file) => Some(Kind::File(file.live.len() as u64)),
             Node::Folder { .. } => Some(Kind::Folder),
-            // Nothing is where it leads to.
+            // Links lead nowhere.
             Node::Link(_) => None,
         })
     }

@@ -1,4 +1,4 @@
-//! The simulation's tree of names.
+//! Directory tree of the simulated file system.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -7,11 +7,11 @@ use super::Sim;
 use super::node::Node;
 use crate::media::Refusal;
 
-/// A change of names. It is durable once every folder that it names was synced after it.
+/// A change of names, durable once every folder it names was synced afterwards.
 #[derive(Debug, Clone)]
 pub(super) struct NameOp {
     pub(super) change: NameChange,
-    /// Folders that were not synced since.
+    /// Folders not synced since.
     pub(super) waits_for: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum NameChange {
     },
 }
 
-/// Which of the two worlds.
+/// Live or durable state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum World {
     Live,
@@ -40,8 +40,8 @@ pub(super) enum World {
 }
 
 impl Sim {
-    /// The node at a path, if there is one. Links are followed, the last component's if `follow`; not below `root`,
-    /// where they are refused, as is everything outside of it.
+    /// The node at a path, if there is one. Follows links, that of the last component if `follow`; below `root` links,
+    /// and everything outside of it, are refused.
     pub(super) fn find(
         &self,
         root: Option<&Path>,
@@ -168,7 +168,7 @@ impl Sim {
     }
 
     fn settle_names(&mut self) {
-        // What is durable, with nothing older undecided, need not be kept as a list.
+        // Durable changes without an older pending one need not be listed.
         let settled = self.pending.iter().take_while(|op| op.waits_for.is_empty());
         let settled = settled.count();
         let settled: Vec<NameOp> = self.pending.drain(..settled).collect();
@@ -191,8 +191,7 @@ impl Sim {
         }
     }
 
-    /// Carries out a change in one world. In the durable one it may have become impossible, because what it builds on
-    /// was lost.
+    /// Applies a change to one state. In the durable one it may be impossible, because what it depends on was lost.
     pub(super) fn run(&mut self, world: World, change: &NameChange) -> io::Result<()> {
         match change {
             NameChange::Add { folder, name, node } => {
@@ -203,7 +202,7 @@ impl Sim {
                 if world == World::Live {
                     self.refuse_full(world, node)?;
                 }
-                // A folder whose removal is durable takes along what was in it, whatever became of that.
+                // Removing a folder durably removes its content in any state.
                 self.entries_of(world, *folder)?.remove(name);
             }
             NameChange::Rename { from, to } => {
@@ -218,7 +217,7 @@ impl Sim {
         Ok(())
     }
 
-    /// A folder with anything in it is neither removed nor replaced.
+    /// Fails for a non-empty folder, which cannot be removed or replaced.
     fn refuse_full(&mut self, world: World, node: Option<usize>) -> io::Result<()> {
         let Some(node) = node else { return Ok(()) };
         match self.entries_of(world, node) {

@@ -17,9 +17,9 @@ pub(super) enum FileOp {
 pub(super) struct FileNode {
     /// What system calls see.
     pub(super) live: Vec<u8>,
-    /// What the last sync promised.
+    /// What the last sync made durable.
     pub(super) durable: Vec<u8>,
-    /// What happened since.
+    /// Operations since.
     pub(super) pending: Vec<FileOp>,
 }
 
@@ -88,18 +88,18 @@ impl FileNode {
     }
 
     pub(super) fn sync(&mut self) {
-        // Equal to replaying what is pending, unless an earlier sync failed: then the lost part stays lost.
+        // Equal to replaying pending operations, unless an earlier sync failed: then the lost part stays lost.
         for op in self.pending.drain(..) {
             run(&mut self.durable, &op);
         }
     }
 
-    /// A sync that failed: the kernel takes the pages for clean, so that no later sync writes them.
+    /// A failed sync: the kernel marks the pages clean, so no later sync writes them.
     pub(super) fn fail_sync(&mut self, dice: &mut Dice) {
         self.settle(dice, 50);
     }
 
-    /// Makes a random part of what is pending durable and forgets the rest.
+    /// Makes a random part of pending operations durable and drops the rest.
     fn settle(&mut self, dice: &mut Dice, keep: u64) {
         for op in self.pending.drain(..) {
             if dice.chance(keep) {
@@ -109,7 +109,7 @@ impl FileNode {
             let FileOp::Write(offset, new) = &op else {
                 continue;
             };
-            // A third of what is not kept is torn: some stretch of it arrives.
+            // A third of the lost writes are torn: a part of them remains.
             if keep > 0 && dice.chance(33) {
                 let from = dice.below(new.len() as u64) as usize;
                 let to = from + dice.below((new.len() - from) as u64 + 1) as usize;
@@ -119,7 +119,7 @@ impl FileNode {
         }
     }
 
-    /// The power goes: what remains is what was promised and a random part of the rest.
+    /// Power cut: keeps what is durable and a random part of the rest.
     pub(super) fn cut(&mut self, dice: &mut Dice, keep: u64) {
         self.settle(dice, keep);
         self.live.clone_from(&self.durable);

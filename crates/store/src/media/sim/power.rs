@@ -1,20 +1,20 @@
-//! The power cut.
+//! Power cuts.
 
 use super::Sim;
 use super::names::World;
 use super::node::Node;
 
 impl Sim {
-    /// Turns what was promised, and a random part of the rest, into what is there.
+    /// Replaces the live state by the durable one and a random part of the rest.
     pub(super) fn cut(&mut self) {
         self.running = false;
-        // Now and then nothing unsynced survives, or all of it; files and names independently.
+        // Sometimes nothing unsynced survives, or everything; independently for files and names.
         let keeps = [0, 0, 50, 80, 100];
         let keep_names = keeps[self.dice.below(5) as usize];
         let keep_bytes = keeps[self.dice.below(5) as usize];
         for op in std::mem::take(&mut self.pending) {
             if op.waits_for.is_empty() || self.dice.chance(keep_names) {
-                // Impossible if what it builds on was lost.
+                // Impossible if what it depends on was lost.
                 let _ = self.run(World::Durable, &op.change);
             }
         }
@@ -30,7 +30,7 @@ impl Sim {
         self.forget_unreachable();
     }
 
-    /// Frees the bytes of files that no name leads to.
+    /// Frees files without a name.
     fn forget_unreachable(&mut self) {
         let mut reachable = vec![false; self.nodes.len()];
         let mut todo = vec![0];

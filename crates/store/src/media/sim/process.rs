@@ -1,17 +1,17 @@
-//! One of several processes that use the file system at the same time.
+//! One of several processes that use the file system concurrently.
 
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What others do meanwhile.
+/// Actions of others.
 type Interruption = Box<dyn FnOnce() + Send>;
 
-/// How far a process gets, and what happens beside it.
+/// Limits of a process, and what happens concurrently.
 #[derive(Default)]
 pub(super) struct Process {
-    /// It is killed before this change of the file system, counted over the life of the medium.
+    /// It is killed before this change, counted over the life of the medium.
     ends_at: Option<u64>,
     calls: AtomicU64,
     interruption: Mutex<Option<(u64, Interruption)>>,
@@ -46,13 +46,13 @@ impl Process {
         }
     }
 
-    /// Whether what was to happen meanwhile has happened.
+    /// Whether the interruption has run.
     pub(super) fn was_interrupted(&self) -> bool {
         let left = self.interruption.lock();
         left.unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Refuses a change by a process that was killed.
+    /// Fails for a change by a killed process.
     pub(super) fn check(&self, change: u64) -> io::Result<()> {
         match self.ends_at {
             Some(at) if change >= at => Err(io::Error::other("the process was killed")),

@@ -1,4 +1,4 @@
-//! The whole simulated volume, and locks on it.
+//! The simulated volume, and locks on it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::SimMedia;
 use super::node::Node;
 use crate::media::{Access, Media, MediaLock, Site, Volume};
 
-/// All of it, in every other boot: then syncs one by one are never used, else always.
+/// Available in every other boot, so that both kinds of sync are tested.
 #[derive(Debug)]
 pub(super) struct SimVolume(pub(super) SimMedia);
 

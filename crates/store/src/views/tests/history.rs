@@ -1,4 +1,4 @@
-//! Histories of a signal: what may happen to it, in any order.
+//! Random histories of a signal.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ use crate::views::{Builder, LEVELS, Rows, Source, bucket, rows_stored};
 pub(super) enum Step {
     Append(usize),
     Gap(usize),
-    /// Samples into the gap nearest to this part of the signal.
+    /// Samples into the gap nearest to this fraction of the signal.
     Fill(f64, usize),
     Invalidate(f64, usize),
     Overwrite(f64, usize),
@@ -23,7 +23,7 @@ pub(super) enum Step {
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
-    // In rows of level 0, so that short runs of steps reach several levels.
+    // In rows of level 0, so that few steps reach several levels.
     let long = prop_oneof![4 => 1usize..3, 2 => 3usize..200, 1 => 200usize..3000];
     prop_oneof![
         6 => long.clone().prop_map(Step::Append),
@@ -37,12 +37,12 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A signal whose views are kept through changes.
+/// A signal with views that are maintained through changes.
 pub(super) struct Bench<T: Noise> {
     pub(super) model: Model<T>,
     pub(super) store: Memory,
     pub(super) builder: Builder,
-    /// Odd lengths, so that nothing falls on a bucket's edge by itself.
+    /// Odd lengths, so that nothing aligns with buckets by itself.
     pub(super) seed: u64,
 }
 
@@ -90,7 +90,7 @@ impl<T: Noise> Bench<T> {
         match *step {
             Step::Append(rows) => {
                 let samples = self.samples(self.length(rows));
-                // In blocks, as they would come.
+                // In blocks, as from a recorder.
                 let mut index = end as i64;
                 for block in samples.chunks(1 + mix(self.seed) as usize % 1500) {
                     self.write(index, block);
@@ -157,7 +157,7 @@ impl<T: Noise> Bench<T> {
         }
     }
 
-    /// Stored rows have the bits of rows built in one pass from the samples as they are now.
+    /// Checks that stored rows equal, bit by bit, rows built in one pass from the current samples.
     pub(super) fn check_rows(&self) {
         let mut fresh = Memory::new(T::DTYPE);
         let end = self.model.valid.len() as i64;

@@ -1,4 +1,4 @@
-//! Views against brute force over the samples of each column, and rows against rows built in one pass.
+//! Views against brute force over the samples, and rows against rows built in one pass.
 
 mod history;
 mod memory;
@@ -37,7 +37,7 @@ fn any_history<T: Noise>(steps: &[Step], a: f64, b: f64, pixels: usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    // Level 0 holds 64 samples of complex128 and 128 of 64-bit types: the shortest way to high levels.
+    // Buckets of 64 samples of complex128 and 128 of 64-bit types reach high levels soonest.
     #[test]
     fn any_history_gives_exact_columns_for_complex(
         steps in prop::collection::vec(step(), 1..14), a in 0.0..1.0, b in 0.0..1.0, pixels in 1usize..300,
@@ -55,7 +55,7 @@ proptest! {
 
 #[test]
 fn rows_rolled_back_do_not_show_in_a_long_gap() {
-    // Level 0 is written at 2,048 rows, loses some of them, and the gap passes over the rest of them.
+    // Level 0 is written at 2,048 rows, loses some, and the gap skips the others.
     let steps = [
         Step::Append(2050),
         Step::Overwrite(0.0, 1),
@@ -65,7 +65,7 @@ fn rows_rolled_back_do_not_show_in_a_long_gap() {
         Step::Append(1),
     ];
     any_history::<Complex64>(&steps, 0.0, 0.99, 97);
-    // Several levels in store, and a gap that ends before the rolled-back rows do.
+    // Several stored levels, and a gap that ends before the rolled-back rows.
     for gap in [3000, 9000, 40_000] {
         let steps = [
             Step::Append(20_000),
@@ -104,7 +104,7 @@ fn a_gap_of_months_costs_no_work() {
         .expect("memory");
     let before = bench.store.written;
 
-    /// Rows that may lie anywhere, of which only the number of bytes counts.
+    /// Counts the bytes of rows written, and discards them.
     struct Counter(usize);
     impl Rows for Counter {
         fn read(
@@ -174,7 +174,7 @@ fn a_view_costs_columns_whatever_it_spans() {
         bench.model.visited.set(0);
         let view = render(&bench.source(), std::slice::from_ref(&range), pixels).expect("memory");
         check_view(&view, &bench.model, std::slice::from_ref(&range));
-        // Samples of at most a bucket per column, or of what was not yet written at the end.
+        // Samples of at most a bucket per column, and those unwritten at the end.
         let most = bucket(DType::F64, 0) * (pixels as i64 + 2 * 2048);
         assert!(bench.model.visited.get() <= most);
         assert_eq!(view.len(), pixels);

@@ -1,4 +1,4 @@
-//! Brute force over the samples of each column, and samples to try it on.
+//! Brute-force statistics of columns, and test samples.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, Sample, dispatch};
 use super::memory::Model;
 use crate::views::View;
 
-/// What a sample counts as: its value, and that as the type of extrema. `None`: not finite.
+/// Value of a sample, and that as the type of extrema. `None`: not finite.
 pub(super) trait Value: Sample {
     fn value(self) -> Option<f64>;
 }
@@ -87,7 +87,7 @@ pub(super) fn check_view<T: Value>(view: &View, model: &Model<T>, parts: &[Range
             let (low, high) = values
                 .iter()
                 .fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
-            // A magnitude may differ from the true one by a rounding or two of its type; real extrema are exact.
+            // A magnitude may differ by a rounding or two of its type; real extrema are exact.
             let tolerance = match T::DTYPE {
                 DType::C64 => f64::from(f32::EPSILON),
                 DType::C128 => 2.0 * f64::EPSILON,
@@ -108,7 +108,7 @@ pub(super) fn check_view<T: Value>(view: &View, model: &Model<T>, parts: &[Range
     );
 }
 
-/// Deterministic samples with NaN and infinities among them.
+/// Deterministic samples that include NaN and infinities.
 pub(super) trait Noise: Value {
     fn noise(seed: u64) -> Self;
 }
