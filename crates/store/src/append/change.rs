@@ -1,4 +1,4 @@
-//! One change of one signal: samples to write, and the operations that say what is true once they are written.
+//! An atomic change of one signal: samples to write, and operations to queue afterwards.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use crate::state::SignalState;
 use crate::store::Shared;
 use crate::write::replace_shards;
 
-/// Bytes that are written at a time: a whole number of samples of any type.
+/// Bytes per write: a whole number of samples of any type.
 const BLOCK: usize = 256 << 10;
 
-/// One change of one signal: what to write and what it means.
+/// A change of one signal in preparation.
 pub(crate) struct Change<'a> {
     id: SignalId,
     samples: Option<(i64, &'a [u8])>,
     pub(crate) ops: Vec<Op>,
-    /// Stamps, which may be many; in the same unit as `ops`, behind them.
+    /// Stamps, queued in the same unit after `ops`; there may be many.
     points: Vec<PointRow>,
 }
 
@@ -35,12 +35,12 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Bytes to write at `index`.
+    /// Adds bytes to write at `index`.
     pub(crate) fn write(&mut self, index: i64, bytes: &'a [u8]) {
         self.samples = Some((index, bytes)).filter(|_| !bytes.is_empty());
     }
 
-    /// Samples or a gap behind the end, as a part of `run`, whose `end` is set.
+    /// Adds samples or a gap at the end, as part of `run`, whose `end` is set.
     pub(crate) fn extend(&mut self, run: &mut RunRow, from: i64, end: i64) {
         let id = self.id;
         run.end = end;
@@ -58,8 +58,8 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// The run's pieces from position `settled` on, up to which the stored ones are the same: stores them from the first
-    /// that differs.
+    /// Stores the run's pieces from the first that differs from the stored ones, which are equal before position
+    /// `settled`.
     pub(crate) fn fit(
         &mut self,
         state: &SignalState,
@@ -77,7 +77,7 @@ impl<'a> Change<'a> {
                 rows.push(row);
             }
         }
-        // Stored pieces from the first changed one on are replaced, whichever of the two begins earlier.
+        // Replace stored pieces from the first changed one, old or new.
         let stale = state.fit.nth_of_run(run, same).map(|row| row.index);
         let first = rows.first().map(|row| row.index);
         if let Some(from) = first.into_iter().chain(stale).min() {
@@ -91,7 +91,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Writes samples, then queues what they mean, as one unit.
+    /// Writes samples, then queues the operations as one unit.
     pub(crate) fn apply(mut self, shared: &Shared, engine: &Engine) -> Result<(), StoreError> {
         let Shared {
             backend,
@@ -99,7 +99,7 @@ impl<'a> Change<'a> {
             in_place,
             ..
         } = shared;
-        // Samples are refused by the engine; a gap must not lengthen a sealed array either.
+        // The engine refuses samples; a gap must not extend a sealed array either.
         if self.samples.is_none() && self.ops.iter().any(|op| matches!(op, Op::End { .. })) {
             let state = engine.state(self.id)?;
             if !state.meta.codec.is_empty() {
@@ -111,17 +111,17 @@ impl<'a> Change<'a> {
         }
         if let Some((start, bytes)) = self.samples {
             self.write_held(backend, engine, start, bytes)?;
-            // Block by block, so that checksums and views find the samples in the cache.
+            // In blocks, so that checksums and views find the samples in the CPU cache.
             let mut index = start;
             let size = engine.state(self.id)?.meta.format.size();
             let samples_in = |block: &[u8]| (block.len() / size) as i64;
             for block in bytes.chunks(BLOCK) {
                 crate::interrupt::look("write samples")?;
                 match engine.write_samples(self.id, index, block) {
-                    // Of scratch no views are kept: they are computed from samples, should anybody ask.
+                    // No views are kept of scratch: they are computed from samples on demand.
                     Ok(()) if *in_place => index += samples_in(block),
                     Ok(()) => index = views.feed(backend, self.id, index, block),
-                    // A gap that is not committed yet: until it is, its samples must stay as they are.
+                    // An uncommitted gap: its samples must not change before it is committed.
                     Err(StoreError::Occupied { .. }) => {
                         let state = engine.state(self.id)?;
                         let exchange = replace_shards(engine, &state, start, bytes)?;
@@ -143,7 +143,7 @@ impl<'a> Change<'a> {
             true => Ok(()),
             false => (self.ops.iter()).try_for_each(|op| views.observe(backend, op)),
         };
-        // All at once: readers beside the writer never see a part of them, and a failure leaves none.
+        // At once: readers never see a part, and a failure leaves none.
         let queued = observed.and_then(|()| engine.queue_change(self.id, self.ops, self.points));
         if queued.is_err() {
             engine.discard_replacements(replacements.iter().map(String::as_str));
@@ -153,7 +153,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Writes blocks to the file that are held in memory and about to be changed there.
+    /// Moves blocks in memory that are about to change to the file.
     fn write_held(
         &self,
         backend: &Backend,

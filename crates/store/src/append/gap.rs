@@ -1,4 +1,4 @@
-//! Gaps at the end.
+//! Appends gaps.
 
 use isochrony_time::{Fixed, Piece, RunId};
 
@@ -38,7 +38,7 @@ pub(super) fn gap_behind(
     change.ops.push(Op::End { id, end });
     change.ops.push(Op::Run { id, run });
     if began == Some(RunReason::Resumed) {
-        // The run begins without a sample that could carry a stamp: its line is stated.
+        // The run begins without a sample to carry a stamp, so its line is stated.
         let clock = take_clock(state, writer, &run)?;
         if let Some(civil) = expected {
             let piece = Piece::nominal(RunId(run.id), start, civil, state.meta.expected_rate());
@@ -52,8 +52,8 @@ pub(super) fn gap_behind(
     })
 }
 
-/// Time goes on at `resumes` behind a gap whose length on the axis is no duration: the line ends at the gap and starts
-/// anew behind it, at the same slope.
+/// Continues time at `resumes` after a gap whose length on the axis is not a duration: the line ends at the gap and
+/// restarts after it with the same slope.
 pub(super) fn jump(
     state: &SignalState,
     writer: &mut WriterState,
@@ -85,12 +85,12 @@ pub(super) fn jump(
             state.meta.expected_rate(),
         ),
     };
-    // A piece that was only stated holds nothing now.
+    // A merely stated piece is now empty.
     pieces.retain(|piece| piece.end.is_none_or(|end| end > piece.index));
     pieces.push(behind);
     change.ops.retain(|op| !matches!(op, Op::Fit { .. }));
     change.fit(state, run.id, &pieces, 0)?;
-    // Made anew from what is stored by then.
+    // Rebuilt from the stored rows.
     writer.forget_clock();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The live run's clock: kept between appends, made anew from what is stored when it is not.
+//! The live run's clock: kept between appends, else rebuilt from stored rows.
 
 use isochrony_time::{Clock, Fixed, Piece, Placement, Point, RunId, Stamp};
 
@@ -10,12 +10,12 @@ use crate::error::StoreError;
 use crate::op::{RunReason, RunRow};
 use crate::state::SignalState;
 
-/// What appending remembers between calls.
+/// Append state kept between calls.
 #[derive(Default)]
 pub(crate) struct WriterState {
-    /// Clock of the live run; `None`: not made yet.
+    /// Clock of the live run; `None`: not built.
     pub(super) live: Option<LiveClock>,
-    /// Closed pieces of the live run that are stored as the clock has them: only those behind need comparing.
+    /// Number of the clock's closed pieces that are stored already and need no comparison.
     pub(super) settled: usize,
     pub(crate) stamps: Option<StampIndex>,
 }
@@ -27,7 +27,7 @@ pub(super) enum LiveClock {
 }
 
 impl WriterState {
-    /// Forgets clocks that no longer agree with what is stored.
+    /// Drops clocks that no longer agree with the stored rows.
     pub(crate) fn forget_clock(&mut self) {
         self.live = None;
         self.settled = 0;
@@ -47,7 +47,7 @@ pub(crate) fn live_run(state: &SignalState) -> Option<RunRow> {
         .find(|run| !is_late(run))
 }
 
-/// The clock of the live run; `None` if no run has known civil time so far.
+/// The clock of the live run; `None` if no run has civil time yet.
 pub(crate) fn live_clock<'a>(
     state: &SignalState,
     writer: &'a mut WriterState,
@@ -70,8 +70,8 @@ fn make_live_clock(state: &SignalState) -> Result<Option<Clock>, StoreError> {
     }
 }
 
-/// Where the live run's line is stated to go on although no stamp or sample says so yet: at its start
-/// (`CreateOptions::start`) or behind a gap that time jumps over.
+/// The line on which the live run continues without a stamp or sample to confirm it: at its start
+/// (`CreateOptions::start`), or after a gap over which time jumps.
 pub(super) fn stated(state: &SignalState, run: &RunRow) -> Option<Piece> {
     let row = state.fit.last_of_run(run.id)?;
     let has_samples = state
@@ -82,13 +82,13 @@ pub(super) fn stated(state: &SignalState, run: &RunRow) -> Option<Piece> {
     (!has_samples).then(|| clock::piece(run.id, &row))
 }
 
-/// Civil time of the next sample of the live run, if anything says so.
+/// Expected civil time of the live run's next sample, if known.
 pub(crate) fn expected(
     state: &SignalState,
     writer: &mut WriterState,
 ) -> Result<Option<Fixed>, StoreError> {
     if let Some(piece) = live_run(state).and_then(|run| stated(state, &run)) {
-        // Late samples behind the end do not move it.
+        // Late samples at the end do not change it.
         let end = live_run(state).map_or(state.end, |run| run.end);
         return Ok(Some(piece.civil_at(Fixed::from_int(end))?));
     }
@@ -107,8 +107,8 @@ pub(super) fn extend_clock(writer: &mut WriterState, samples: i64) -> Result<(),
     Ok(())
 }
 
-/// The run at the end of the axis that unstamped samples or a gap continue: the last one, unless it holds late
-/// samples; then a new one, which takes over the live clock.
+/// The run at the end of the axis for unstamped samples or a gap: the last one or, if that holds late samples, a new
+/// one with the live clock.
 pub(super) fn live_tail(
     state: &SignalState,
     writer: &mut WriterState,
@@ -121,8 +121,8 @@ pub(super) fn live_tail(
     })
 }
 
-/// Tells the clock of samples without a stamp in `run`. If the clock does not count there yet, but civil time is known,
-/// they get the expected time as a stamp of their own.
+/// Adds samples without a stamp in `run` to the clock. If the clock has not started there but civil time is known, they
+/// get the expected time as their stamp.
 pub(super) fn follow_on(
     state: &SignalState,
     writer: &mut WriterState,
@@ -139,7 +139,7 @@ pub(super) fn follow_on(
     let Some(civil) = expected(state, writer)? else {
         return Ok(());
     };
-    // Taken as exact: of what the clock expects, any other point of a wide stamp would be off already.
+    // Exact: any other point of a wide stamp would deviate from the expectation.
     let stamp = Stamp::new(civil, Fixed::ZERO);
     let mut clock = take_clock(state, writer, run)?;
     let placement = match clock.end() {
@@ -172,7 +172,7 @@ pub(super) fn take_clock(
     })
 }
 
-/// Stores stamps that the live clock took in, and what they made of its fit.
+/// Stores stamps that the live clock has taken, and the resulting fit.
 pub(super) fn remember(
     state: &SignalState,
     writer: &mut WriterState,

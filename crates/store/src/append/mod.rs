@@ -1,10 +1,10 @@
-//! Appending: samples that follow on, samples with a stamp, gaps, and new runs.
+//! Appends to signals: contiguous samples, stamped samples, gaps, and new runs.
 //!
-//! The *live* run is the latest that was not opened for late samples: whatever is appended continues its clock. If late
-//! samples were stored behind it, the index axis cannot go on where it stopped, so a new run takes over its clock.
+//! The *live* run is the latest not opened for late samples: appends continue its clock. If late samples were stored
+//! after it, its index range cannot grow, so a new run takes over its clock.
 //!
-//! An append decides everything first, then writes samples, then queues what they mean as one unit; a failure in between
-//! leaves bytes that nothing counts. Clocks are kept between appends and made anew from stored rows after any failure.
+//! An append first decides everything, then writes samples, then queues its operations as one unit; a failure leaves
+//! only bytes that do not count. Clocks are cached between appends and rebuilt from stored rows after a failure.
 
 pub(crate) mod change;
 mod gap;
@@ -30,9 +30,9 @@ use live::{extend_clock, follow_on, live_tail};
 pub use recordings::{AppendedRecordings, StampedRecording};
 pub(crate) use stamped::{StampedSamples, append_stamped};
 
-/// A handle for changing one signal. Clones and further handles of the same signal may be used from several threads.
+/// A handle for changing one signal. Thread-safe, as are its clones and other handles of the signal.
 ///
-/// Changes are seen by [`signal`](Self::signal) at once, each whole or not at all, and by everyone else after
+/// Each change is atomic and visible at once through [`signal`](Self::signal), and to others after
 /// [`Store::commit`](crate::Store::commit).
 #[derive(Clone)]
 pub struct SignalWriter {
@@ -40,7 +40,7 @@ pub struct SignalWriter {
     pub(crate) id: SignalId,
 }
 
-/// Where appended samples went.
+/// Where samples were appended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Appended {
@@ -48,11 +48,11 @@ pub struct Appended {
     pub index: i64,
     /// Number of samples.
     pub samples: i64,
-    /// The run that they belong to.
+    /// Run of the samples.
     pub run: RunId,
-    /// What their stamp meant; `Contiguous` without one.
+    /// Meaning of their stamp; `Contiguous` without one.
     pub placement: Placement,
-    /// Whether they began a run, and why.
+    /// Why they began a new run, if they did.
     pub new_run: Option<RunReason>,
 }
 
@@ -64,7 +64,7 @@ impl SignalWriter {
         }
     }
 
-    /// The signal as it is now, with what is not committed yet.
+    /// The signal's current state, including uncommitted changes.
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::SignalRemoved`].
@@ -72,7 +72,7 @@ impl SignalWriter {
         Signal::load(&self.shared, self.id)
     }
 
-    /// Appends samples that follow on the last ones without pause.
+    /// Appends samples contiguous to the last ones.
     ///
     /// # Errors
     /// [`StoreError::DTypeMismatch`], [`StoreError::ReadOnly`], [`StoreError::Io`].
@@ -81,11 +81,11 @@ impl SignalWriter {
         self.append_bytes(bytemuck::cast_slice(samples))
     }
 
-    /// Appends samples whose first was taken at `stamp`: they follow on, or after a gap, or begin a run where the
-    /// clock stepped back.
+    /// Appends samples whose first was taken at `stamp`: contiguous, after a gap, or in a new run if the clock stepped
+    /// back.
     ///
     /// # Errors
-    /// As [`append`](Self::append), and [`StoreError::Time`] for a stamp that no clock can have.
+    /// As [`append`](Self::append), and [`StoreError::Time`] for an impossible stamp.
     pub fn append_at<T: Sample>(
         &self,
         samples: &[T],
@@ -95,7 +95,7 @@ impl SignalWriter {
         self.append_bytes_at(bytemuck::cast_slice(samples), stamp, None)
     }
 
-    /// As [`append`](Self::append), from bytes in this machine's order.
+    /// As [`append`](Self::append), from bytes in native order.
     ///
     /// # Errors
     /// As [`append`](Self::append), and [`StoreError::PartialSample`].
@@ -119,8 +119,8 @@ impl SignalWriter {
         })
     }
 
-    /// As [`append_at`](Self::append_at), from bytes in this machine's order. `next` is the stamp of what comes after,
-    /// if known: it tells a wrong stamp from a step.
+    /// As [`append_at`](Self::append_at), from bytes in native order. `next`: the stamp of what follows, if known, to
+    /// tell a wrong stamp from a clock step.
     ///
     /// # Errors
     /// As [`append_at`](Self::append_at), and [`StoreError::PartialSample`].
@@ -139,11 +139,11 @@ impl SignalWriter {
         })
     }
 
-    /// As [`append_bytes_at`](Self::append_bytes_at), for the beginning of a recording of `samples` in all, the rest of
-    /// which follows on; `next` is the stamp of what comes after all of it.
+    /// As [`append_bytes_at`](Self::append_bytes_at), for the beginning of a recording of `samples` in all, whose rest
+    /// is appended contiguously; `next`: the stamp of what follows all of it.
     ///
     /// # Errors
-    /// As there.
+    /// As [`append_bytes_at`](Self::append_bytes_at).
     pub fn append_beginning_at(
         &self,
         bytes: &[u8],
@@ -161,7 +161,7 @@ impl SignalWriter {
         })
     }
 
-    /// Appends a gap of `samples` (above zero), which lasts as long as so many samples.
+    /// Appends a gap as long as `samples` (above zero).
     ///
     /// # Errors
     /// [`StoreError::InvalidLength`], [`StoreError::ReadOnly`], [`StoreError::Io`].
@@ -174,8 +174,8 @@ impl SignalWriter {
         })
     }
 
-    /// Appends a gap that lasts `ns` (above zero), to the nearest sample of the running rate. One longer than the
-    /// signal's `max_gap` takes one inner chunk of index; its duration is kept all the same.
+    /// Appends a gap of `ns` (above zero), rounded to samples of the current rate. A gap longer than the signal's
+    /// `max_gap` takes one inner chunk of indices and keeps its duration.
     ///
     /// # Errors
     /// As [`append_gap`](Self::append_gap).
@@ -183,7 +183,7 @@ impl SignalWriter {
         self.change("append a gap", |state, writer, change| {
             let samples = match live_clock(state, writer)? {
                 Some(clock) => clock.samples_in(ns)?,
-                // Nothing is known but the stated rate.
+                // Without a clock, use the stated rate.
                 None => state.meta.expected_rate().samples_in(ns)?,
             };
             let samples = samples.round_i64().unwrap_or(i64::MAX);
@@ -213,7 +213,7 @@ impl SignalWriter {
         })
     }
 
-    /// Begins a run: the clock of what follows has nothing to do with that of what came before, but for its rate.
+    /// Begins a run whose clock shares only its rate with the clock before.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`].
@@ -228,7 +228,7 @@ impl SignalWriter {
         })
     }
 
-    /// States the civil time of the first sample to come, for a signal that has none yet.
+    /// Sets the civil time of the next sample of a signal without civil time.
     pub(crate) fn begin_at(&self, start: Fixed) -> Result<(), StoreError> {
         let engine = self.shared.backend.engine("create a signal")?;
         let state = engine.state(self.id)?;
@@ -253,7 +253,7 @@ impl SignalWriter {
         Ok(())
     }
 
-    /// Decides on one change with the signal's state and clocks, then makes it, between commits.
+    /// Decides on one change from the signal's state and clocks, then makes it, excluding commits.
     pub(crate) fn change<'a, T>(
         &self,
         action: &'static str,
@@ -264,7 +264,7 @@ impl SignalWriter {
         let writer = self.shared.writer_state(self.id);
         let mut writer = lock(&writer);
         let mut change = Change::new(self.id);
-        // The state goes before it changes: nothing then shares its tables, and they need no copy.
+        // Drop the state before it changes, so that its tables are not shared and need no copy.
         let decided = engine
             .state(self.id)
             .and_then(|state| decide(&state, &mut writer, &mut change));
@@ -284,7 +284,7 @@ impl SignalWriter {
     }
 }
 
-/// Samples in `bytes`.
+/// Number of samples in `bytes`.
 pub(crate) fn sample_count(state: &SignalState, bytes: &[u8]) -> Result<i64, StoreError> {
     let format = state.meta.format;
     if !bytes.len().is_multiple_of(format.size()) {
@@ -303,7 +303,7 @@ pub(crate) fn checked_end(start: i64, samples: i64) -> Result<i64, StoreError> {
         .ok_or_else(|| overflow("end of the index axis"))
 }
 
-/// An empty run at the end.
+/// An empty run at the end of the signal.
 pub(crate) fn new_run(state: &SignalState, reason: RunReason) -> RunRow {
     RunRow {
         id: state.runs.next_id(),

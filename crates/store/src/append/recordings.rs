@@ -1,7 +1,7 @@
-//! Many stamped recordings in one change.
+//! Appends many stamped recordings in one change.
 //!
-//! Where each of them follows on the one before, they are one piece of samples with many stamps: what they change is
-//! the same as if they were appended one by one, and is worked out and queued once.
+//! Contiguous recordings are one piece of samples with many stamps: the result is the same as of single appends,
+//! computed and queued once.
 
 use isochrony_time::{Clock, Placement, Point, Stamp, TimeError};
 
@@ -11,19 +11,19 @@ use super::{SignalWriter, checked_end, sample_count};
 use crate::error::StoreError;
 use crate::state::SignalState;
 
-/// One of several recordings whose samples lie one after the other.
+/// One of several consecutive recordings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StampedRecording {
     /// Number of samples, above zero.
     pub samples: i64,
-    /// When the first of them was taken.
+    /// Time of the first sample.
     pub stamp: Stamp,
-    /// The stamp lies before the nominal end of what came before: it must be no step back even by itself, whatever the
-    /// next stamp says of it.
+    /// The stamp is before the nominal end of the previous samples: it must not be a step back by itself, whatever the
+    /// next stamp says.
     pub is_early: bool,
 }
 
-/// Where appended recordings went.
+/// Where recordings were appended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AppendedRecordings {
@@ -35,7 +35,7 @@ pub struct AppendedRecordings {
     pub recordings: usize,
 }
 
-/// Recordings that follow on, as the clock took them in.
+/// Contiguous recordings, as the clock accepted them.
 #[derive(Default)]
 struct ContiguousRecordings {
     points: Vec<Point>,
@@ -43,9 +43,9 @@ struct ContiguousRecordings {
 }
 
 impl SignalWriter {
-    /// Appends recordings as [`append_bytes_at`](Self::append_bytes_at) does one by one, each with the stamp of the next,
-    /// up to the first one that does not follow on. `bytes` are the samples of all; `next` is the stamp of what comes
-    /// after the last. Appends none where civil time begins, or goes on in a run of its own.
+    /// Appends recordings as single calls of [`append_bytes_at`](Self::append_bytes_at) would, each with the stamp of
+    /// the next, up to the first that is not contiguous. `bytes`: the samples of all; `next`: the stamp of what follows
+    /// the last. Appends none where civil time begins or a run continues another.
     ///
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at).
@@ -101,8 +101,8 @@ fn append_following<'a>(
     })
 }
 
-/// Lets a clock take in recordings up to the first that does not follow on; what is wrong with that one will be said
-/// when it is appended by itself.
+/// Adds recordings to a clock up to the first that is not contiguous; its errors are reported when it is appended by
+/// itself.
 fn take_following(
     clock: &mut Clock,
     index: i64,

@@ -1,4 +1,4 @@
-//! Samples with a stamp: what it means, and what follows from that.
+//! Appends with a stamp: interprets it and places the samples.
 
 use isochrony_time::{Fixed, Piece, Placement, PointUse, RunId, Stamp};
 
@@ -12,15 +12,15 @@ use crate::op::{Op, RunReason};
 use crate::signal::overflow;
 use crate::state::SignalState;
 
-/// A stamp, and what else is known of the samples that come with it.
+/// A stamp, and what is known of the samples with it.
 #[derive(Clone, Copy)]
 pub(crate) struct StampedSamples<'s> {
     pub(crate) stamp: &'s Stamp,
-    /// Stamp of what comes after.
+    /// Stamp of what follows.
     pub(crate) next: Option<&'s Stamp>,
-    /// Number of samples from the stamp to `next`, where it is not theirs.
+    /// Number of samples from the stamp to `next`, if not all of them.
     pub(crate) recorded: Option<i64>,
-    /// Length of the gap before them, where it is stated.
+    /// Length of the gap before them, if stated.
     pub(crate) gap: Option<i64>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn append_stamped<'a>(
             new_run: None,
         });
     }
-    // What the stamp means is the live clock's to say, also where the run at the end is not its own.
+    // The live clock interprets the stamp, even if the run at the end is not its own.
     let stated = stated(state, &run);
     let until_next = recorded.map_or(count, |recorded| count.max(recorded.max(0).cast_unsigned()));
     let mut meant = meant(state, writer, stated.as_ref(), stamp, until_next, next)?;
@@ -80,7 +80,7 @@ pub(crate) fn append_stamped<'a>(
         began = Some(run.reason);
     }
     let mut clock = take_clock(state, writer, &run)?;
-    // In a run that begins here the axis has no gap to tell.
+    // A new run has no gap on the axis before it.
     let mut placement = match (clock.start(), meant) {
         (None, _) if stated.is_none() || steps.is_some() => Placement::First,
         _ => meant,
@@ -96,7 +96,7 @@ pub(crate) fn append_stamped<'a>(
     if clock.start().is_none() {
         placement = Placement::First;
     } else if stated.is_some() {
-        // Time has jumped already, whatever the clock makes of it.
+        // Time has jumped already, whatever the clock infers.
         placement = Placement::Gap {
             samples: None,
             duration_ns: Fixed::ZERO,
@@ -133,12 +133,12 @@ pub(crate) fn append_stamped<'a>(
 }
 
 impl SignalWriter {
-    /// As [`append_bytes_at`](Self::append_bytes_at), behind a gap of `gap` samples (above zero) that ends at the stamp:
-    /// the line of civil time begins anew there, whatever part of a sample the gap lasts, and the rate carries over. A
-    /// stamp that lies before the gap begins a run, which has none.
+    /// As [`append_bytes_at`](Self::append_bytes_at), after a gap of `gap` samples (above zero) that ends at the stamp:
+    /// the line of civil time restarts there at any fraction of a sample, with the same rate. A stamp before the gap
+    /// begins a run without a gap.
     ///
     /// # Errors
-    /// As there, and [`StoreError::InvalidLength`].
+    /// As [`append_bytes_at`](Self::append_bytes_at), and [`StoreError::InvalidLength`].
     pub fn append_bytes_behind_gap(
         &self,
         bytes: &[u8],
@@ -155,7 +155,7 @@ impl SignalWriter {
         })
     }
 
-    /// What `samples` samples with this stamp would be if they were appended; changes nothing.
+    /// Where `samples` samples with this stamp would be placed by an append; changes nothing.
     ///
     /// # Errors
     /// As [`append_at`](Self::append_at).
@@ -174,7 +174,7 @@ impl SignalWriter {
     }
 }
 
-/// What a stamp means where the gap before it is stated: that one, unless time goes back over it.
+/// Placement of a stamp after a stated gap: that gap, unless time goes back before it.
 fn behind_gap(
     state: &SignalState,
     writer: &mut WriterState,
@@ -213,8 +213,8 @@ fn meant(
     }
 }
 
-/// What a stamp means where the line is stated and no stamp has confirmed it: within a few samples of it, it follows
-/// on; later, there is a gap; earlier, it simply knows better.
+/// Placement of a stamp on an unconfirmed line: within a few samples, contiguous; later, a gap; earlier, a correction
+/// of the line.
 fn after_stated(
     state: &SignalState,
     piece: &Piece,

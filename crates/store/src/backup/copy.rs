@@ -1,4 +1,4 @@
-//! Brings a backup to the state of its source.
+//! Copies what a backup lacks of its source.
 
 use std::ops::Range;
 
@@ -16,20 +16,20 @@ use crate::op::{Op, RunRow, SignalId};
 use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
-/// Most signals of which one commit puts the objects: bounds the files that are staged.
+/// Most signals per commit of a push: bounds the number of staged files.
 pub(super) const MAX_SIGNALS_PER_COMMIT: usize = 1000;
 
-/// What was copied since the last commit.
+/// Progress since the last commit.
 pub(super) struct CopyState {
     /// Bytes of samples.
     uncommitted: u64,
     signals: usize,
-    /// Whether to commit on the way.
+    /// Whether to commit before the end.
     commits: bool,
 }
 
 impl Backup<'_, '_> {
-    /// Copies all that the backup lacks, and commits it.
+    /// Copies everything the backup lacks, and commits it.
     pub(super) fn apply(
         &mut self,
         difference: &Difference,
@@ -43,7 +43,7 @@ impl Backup<'_, '_> {
         self.progress.begin(difference.bytes());
         let copied = self.copy_all(difference, &mut state);
         if copied.is_err() {
-            // These bytes are forgotten with the changes that were not committed.
+            // Uncommitted bytes are discarded.
             self.report.copied_bytes -= state.uncommitted;
         }
         copied
@@ -54,7 +54,7 @@ impl Backup<'_, '_> {
         let engine = target.shared().backend.engine("back up")?;
         for signal in difference.signals.iter().filter(|signal| signal.unseal) {
             let name = &*signal.state.name;
-            // By the name that it still has there.
+            // By its current name in the backup.
             let have = target.shared().backend.state(signal.id);
             have.and_then(|have| target.unseal(&have.name))
                 .map_err(|error| self.failed(signal.id, name, error))?;
@@ -121,7 +121,7 @@ impl Backup<'_, '_> {
         self.commit_signal(copy)
     }
 
-    /// Copies valid samples chunk by chunk, each compared with the source's checksum.
+    /// Copies valid samples chunk by chunk, verified by the source's checksums.
     fn copy_samples(
         &mut self,
         signal: &SignalDifference,
@@ -154,7 +154,7 @@ impl Backup<'_, '_> {
             self.advance(copy, own.len() as u64);
             at = stop;
             if copy.commits && copy.uncommitted >= self.options.commit_bytes {
-                // So that what is committed is a whole signal, should the rest turn out to be damaged: each sample is in a run.
+                // Commit complete runs up to here, so that the signal is valid if the rest turns out to be damaged.
                 let end = *end;
                 for run in state.runs.iter().filter(|run| run.start < end) {
                     let run = RunRow {
@@ -169,7 +169,7 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Copies the files of a sealed array; what is in them was compressed once and never changes.
+    /// Copies the files of a sealed array, which never change.
     fn copy_sealed(
         &mut self,
         signal: &SignalDifference,
@@ -219,7 +219,7 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Checksums of all full chunks of a sealed signal, compared with what the source decodes.
+    /// Checksums of all full chunks of a sealed signal, verified by decoding.
     pub(super) fn checked_sums(
         &self,
         signal: &SignalDifference,
@@ -246,8 +246,8 @@ impl Backup<'_, '_> {
         Ok(sums)
     }
 
-    /// Reads the chunk that begins with sample `first`, and compares it with the source's checksum. That of the chunk that
-    /// the signal's end cuts short reaches to the end as of the source's last checkpoint.
+    /// Reads the chunk with first sample `first` and verifies its checksum. That of the last, partial chunk ends where
+    /// the source's last checkpoint did.
     fn read_checked(
         &self,
         signal: &SignalDifference,
@@ -298,8 +298,8 @@ impl Backup<'_, '_> {
         self.progress.copied(bytes);
     }
 
-    /// At the end of a signal: on a disk each is committed, so that none is copied again because of another one that fails.
-    /// Objects are put faster many at a time.
+    /// Ends a signal. On a disk each is committed, so that a later failure does not repeat it. Objects are put faster
+    /// in large batches.
     fn commit_signal(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
         copy.signals += 1;
         let is_published = self.target.shared().backend.media().is_published();
@@ -312,7 +312,7 @@ impl Backup<'_, '_> {
     }
 
     fn commit(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
-        // A signal without samples has objects, too.
+        // A signal without samples has objects too.
         if copy.commits && (copy.uncommitted > 0 || copy.signals >= MAX_SIGNALS_PER_COMMIT) {
             self.target.commit(true)?;
             self.publish()?;
@@ -322,7 +322,7 @@ impl Backup<'_, '_> {
     }
 }
 
-/// The operation that makes a signal as long as `stop`, if it is shorter.
+/// The operation that extends a signal to `stop`, if needed.
 fn grown(id: SignalId, end: &mut i64, stop: i64) -> Option<Op> {
     (stop > *end).then(|| {
         *end = stop;

@@ -1,4 +1,4 @@
-//! What a backup lacks of a state of its source.
+//! Computes what a backup lacks of a state of its source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,34 +16,34 @@ use crate::store::Store;
 use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
-/// What a signal of the backup lacks.
+/// What the backup lacks of one signal.
 pub(super) struct SignalDifference {
     pub(super) id: SignalId,
-    /// As it is in the source.
+    /// State in the source.
     pub(super) state: Arc<SignalState>,
-    /// Whether the backup has no such signal.
+    /// The backup does not have the signal.
     pub(super) new: bool,
-    /// Whether the files of a sealed array are to be copied, instead of samples.
+    /// Copy the files of a sealed array instead of samples.
     pub(super) sealed: bool,
-    /// Whether the backup's samples must be made plain first.
+    /// Unseal the backup's samples first.
     pub(super) unseal: bool,
-    /// Samples to copy, and gaps, in order.
+    /// Samples and gaps to copy, in order.
     pub(super) parts: Vec<Part>,
-    /// Samples that the backup has otherwise.
+    /// Existing samples differ.
     pub(super) changed: bool,
-    /// Rows of tables, metadata.
+    /// Rows of tables, and metadata.
     pub(super) ops: Vec<Op>,
     pub(super) bytes: u64,
 }
 
 impl SignalDifference {
-    /// Whether all of the backup's files of its samples become others.
+    /// Whether all sample files of the backup are replaced.
     pub(super) fn replaces_array(&self) -> bool {
         !self.new && (self.sealed || self.unseal)
     }
 }
 
-/// A stretch of the index axis that the backup lacks.
+/// An index range that the backup lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     Samples(Range<i64>),
@@ -68,7 +68,7 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// What `target` lacks of the snapshot. Signals in it whose name `stays` says so are not removed.
+    /// What `target` lacks of the snapshot. Its signals for whose name `stays` holds are not removed.
     pub(super) fn of(
         source: &Store,
         target: &Store,
@@ -113,7 +113,7 @@ impl Difference {
         Ok(difference)
     }
 
-    /// Signals whose name another one of the backup has, which stays: they fail, and keep their own.
+    /// Fails signals whose name a staying signal of the backup has; that one keeps it.
     fn refuse_taken_names(&mut self, have: &BTreeMap<SignalId, String>) {
         let moved: BTreeSet<SignalId> = self
             .removed
@@ -136,8 +136,8 @@ impl Difference {
         }
     }
 
-    /// Whether files that hold samples of the backup become others: those of arrays and of samples that are replaced, and of
-    /// signals that get a name which another one has. `have`: names in the backup.
+    /// Whether sample files of the backup are replaced: arrays, changed samples, and signals that take the name of
+    /// another. `have`: names in the backup.
     pub(super) fn replaces(&self, have: &[String]) -> bool {
         let has = |name: &str| have.iter().any(|have| have == name);
         let replaced = |signal: &SignalDifference| {
@@ -146,7 +146,7 @@ impl Difference {
         self.signals.iter().any(replaced) || self.renamed.iter().any(|(_, name)| has(name))
     }
 
-    /// Whether signals come, go or get another name.
+    /// Whether signals are added, removed or renamed.
     pub(super) fn is_structural(&self) -> bool {
         let is_new = self.signals.iter().any(|signal| signal.new);
         is_new || !self.removed.is_empty() || !self.renamed.is_empty()
@@ -157,13 +157,13 @@ impl Difference {
         self.signals.iter().map(|signal| signal.bytes).sum()
     }
 
-    /// Whether samples that the backup has are others in the source.
+    /// Whether existing samples of the backup differ from the source.
     pub(super) fn changes_samples(&self) -> bool {
         self.signals.iter().any(|signal| signal.changed)
     }
 }
 
-/// What a signal of the backup lacks; `None` if nothing.
+/// What the backup lacks of a signal; `None` if nothing.
 fn compare(
     source: &Backend,
     target: &Backend,
@@ -222,18 +222,18 @@ fn compare(
     Ok((!nothing).then_some(difference))
 }
 
-/// Where one state has samples or a gap and the other has not the same, in order.
+/// Ranges with samples or a gap in one state and not the same in the other, in order.
 fn missing(state: &SignalState, old: &SignalState) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut at = 0;
     while at < state.end {
         let (gap, stop) = stretch(state, at, state.end);
-        // Of what is valid there, what the backup has too is left out; of a gap, what is one there.
+        // Leave out what the backup has: valid samples, or parts of the gap.
         let mut within = at;
         while within < stop {
             let (old_gap, old_stop) = match within < old.end {
                 true => stretch(old, within, old.end),
-                // Behind its end it has neither.
+                // Past its end it has neither.
                 false => (!gap, stop),
             };
             let end = old_stop.min(stop);
@@ -251,7 +251,7 @@ fn missing(state: &SignalState, old: &SignalState) -> Vec<Part> {
     parts
 }
 
-/// Whether `at` lies in a gap, and where what is there ends, at most at `end`.
+/// Whether `at` is in a gap, and the end of that gap or valid range, at most `end`.
 fn stretch(state: &SignalState, at: i64, end: i64) -> (bool, i64) {
     match state.gaps.first_within(at..end) {
         Some(gap) if gap.start <= at => (true, gap.end().min(end)),
@@ -260,7 +260,7 @@ fn stretch(state: &SignalState, at: i64, end: i64) -> (bool, i64) {
     }
 }
 
-/// Samples that both have and that are not the same, by whole chunks.
+/// Samples that both have and that differ, by whole chunks.
 fn changed(
     source: &Backend,
     target: &Backend,
@@ -294,7 +294,7 @@ fn changed(
                 _ => !same_samples(source, target, state, old, &both)?,
             }
         } else if chunk.end <= end {
-            // A gap came or was filled: the checksum is compared once the backup has it, too.
+            // A new or filled gap: compare the checksum after copying.
             false
         } else {
             !same_samples(source, target, state, old, &both)?
@@ -352,12 +352,12 @@ fn same_samples(
     Ok(true)
 }
 
-/// What makes rows and metadata of `old` those of `state`.
+/// Operations that turn rows and metadata of `old` into those of `state`.
 fn rows(state: &SignalState, old: &SignalState) -> Vec<Op> {
     let id = state.id;
     let mut ops = Vec::new();
     let mut meta = (*state.meta).clone();
-    // How samples are stored is what comes with them.
+    // The storage format comes with the samples.
     meta.codec.clone_from(&old.meta.codec);
     if meta != *old.meta {
         let meta = Box::new(meta);
@@ -413,7 +413,7 @@ fn rows(state: &SignalState, old: &SignalState) -> Vec<Op> {
     ops
 }
 
-/// Samples of a shard of a signal.
+/// Samples per shard of a signal.
 pub(super) fn shard_samples(state: &SignalState) -> i64 {
     let flat = Flat::data(&state.meta);
     (flat.shard_bytes() / state.meta.format.size() as u64).cast_signed()

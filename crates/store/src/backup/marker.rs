@@ -1,4 +1,4 @@
-//! The file that says that a store is a backup, and whether it is complete.
+//! The file that marks a store as a backup and tells whether it is complete.
 
 use std::path::{Path, PathBuf};
 
@@ -9,26 +9,26 @@ use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Media, Site, limits};
 
-/// What `.isochrony/BACKUP` says.
+/// Content of `.isochrony/BACKUP`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Marker {
     format: u32,
-    /// Of the store that it is a backup of.
+    /// Of the source store.
     pub(super) uuid: String,
-    /// Where that was.
+    /// Path of the source.
     source: String,
-    /// Whether all signals are of one state of the source; else the store must not be opened.
+    /// All signals are of one state of the source; otherwise the store must not be opened.
     pub(super) complete: bool,
-    /// Whether a backup is under way, or was interrupted.
+    /// A backup is in progress or was interrupted.
     pub(super) updating: bool,
-    /// The source's commit that it holds.
+    /// Commit of the source that it holds.
     pub(super) sequence: u64,
-    /// The backup's own last commit; a later one is somebody else's.
+    /// Last commit of backups; a later one is foreign.
     pub(super) own_sequence: u64,
-    /// Names the copy that is under way: another one that begins meanwhile writes another.
+    /// Id of the copy in progress, to detect a concurrent one.
     #[serde(default)]
     pub(super) run: String,
-    /// Patterns of the signals of the copy that is under way; none: all.
+    /// Patterns of the copy in progress; empty: all signals.
     #[serde(default)]
     pub(super) selection: Vec<String>,
 }
@@ -48,7 +48,7 @@ impl Marker {
         }
     }
 
-    /// The marker of the store at `root`; `None` if it is no backup.
+    /// The marker of the store at `root`; `None` if it is not a backup.
     pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<Self>, StoreError> {
         let path = path(root);
         let Some(bytes) = media.read(&path, limits::LINE * 16).at("read", &path)? else {
@@ -79,15 +79,15 @@ fn path(root: &Path) -> PathBuf {
     layout::engine_folder(root).join("BACKUP")
 }
 
-/// Refuses to open a backup whose signals are not all of one state.
+/// Fails for a backup whose signals are not all of one state.
 pub(crate) fn refuse_unfinished(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     match Marker::read(media, root) {
         Ok(Some(marker)) if !marker.complete => {
             Err(StoreError::UnfinishedBackup { path: root.into() })
         }
-        // Where it cannot be asked for, nobody knows whether the store is whole.
+        // Unreadable, so it is unknown whether the store is complete.
         Err(error @ (StoreError::Remote { .. } | StoreError::Interrupted { .. })) => Err(error),
-        // What is wrong with the folder is said by whoever opens the store.
+        // Opening the store reports errors of the folder.
         _ => Ok(()),
     }
 }

@@ -1,10 +1,10 @@
-//! Copies of a store, of all its signals or of some: backups on a disk, pushes to object storage, pulls from there. Each
-//! is consistent, also beside a writer at work.
+//! Copies all or some signals of a store: backups on disk, pushes to and pulls from object storage. Copies are
+//! consistent, even beside an active writer.
 //!
-//! A backup is a store of the same identity. It is brought to a state that the source committed, by commits of its own, so
-//! it is whole after each of them and survives a crash as any store does. What it holds already is not copied again: states
-//! are compared table by table, samples by their checksums. Every full chunk is compared with the source's checksum
-//! before it is stored, so damage of the source does not spread. `docs/design/backups.md` has the protocol.
+//! A backup is a store with the source's uuid. It reaches a committed state of the source by commits of its own, so it
+//! is valid after each and survives crashes like any store. Existing data is not copied again: tables and sample
+//! checksums are compared. Every full chunk is checked against the source's checksum, so damage does not spread.
+//! Protocol: `docs/design/backups.md`.
 
 mod copy;
 mod difference;
@@ -37,30 +37,30 @@ use rounds::Backup;
 
 pub(crate) use marker::refuse_unfinished;
 
-/// What a backup did.
+/// Result of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BackupReport {
-    /// The commit of the source whose state the backup holds now.
+    /// Commit of the source that the backup now shows.
     pub sequence: u64,
-    /// Signals in it.
+    /// Signals in the backup.
     pub signals: usize,
-    /// Bytes of samples that were copied.
+    /// Bytes of samples copied.
     pub copied_bytes: u64,
-    /// Bytes of samples that it held already.
+    /// Bytes of samples already present.
     pub kept_bytes: u64,
-    /// Signals that were removed from it, since the source has them no more.
+    /// Signals removed because the source no longer has them.
     pub removed: usize,
-    /// Signals that could not be copied, and why. The backup holds them as it did before.
+    /// Signals that could not be copied, with reasons. The backup keeps their previous state.
     pub failed: Vec<(String, String)>,
 }
 
-/// What to copy.
+/// Options of a copy.
 #[derive(Debug, Clone)]
 pub struct CopyOptions {
-    /// Signals whose names fit one of these; all if there is none. Others that the copy has stay there as they are.
+    /// Signals to copy; empty: all. Other signals in the copy stay unchanged.
     pub signals: Vec<Pattern>,
-    /// Bytes between two commits, which an interrupted copy does again. Updates up to this size are one commit, until
-    /// which the copy stays as it was and can be opened.
+    /// Bytes between commits, repeated after an interruption. Smaller updates are one commit, before which the copy
+    /// stays readable in its old state.
     pub commit_bytes: u64,
 }
 
@@ -79,17 +79,16 @@ impl CopyOptions {
     }
 }
 
-/// Called with the bytes of samples that were copied, and that there are to copy.
+/// Called with bytes of samples copied and to copy.
 pub type OnProgress<'a> = dyn FnMut(&Progress) + 'a;
 
-/// Copies what is committed in the store at `source` to `target`, which is made if missing: a new copy, or one that is
-/// brought up to date. Each may be a folder, or the URL of a store in object storage, where the copy's MANIFEST is
-/// replaced last.
+/// Copies the committed state of the store at `source` to `target`, creating or updating it. Each is a folder or the
+/// URL of a store in object storage, where the MANIFEST is replaced last.
 ///
 /// # Errors
 /// [`StoreError::NotAStore`], [`StoreError::NotABackup`], [`StoreError::NoMatchingSignals`], [`StoreError::Locked`],
-/// [`StoreError::NeedsRecovery`], [`StoreError::DiskFull`], [`StoreError::Remote`] and what else the system says: the next
-/// copy goes on where this one stopped.
+/// [`StoreError::NeedsRecovery`], [`StoreError::DiskFull`], [`StoreError::Remote`] and I/O errors. The next copy
+/// continues after an error.
 pub fn copy_store(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -113,7 +112,7 @@ pub fn backup(
 }
 
 impl Store {
-    /// Copies all that is committed to `target`.
+    /// Copies everything committed to `target`.
     ///
     /// # Errors
     /// As [`copy_store`].
@@ -170,7 +169,7 @@ fn copy_to(
         ));
     }
     if media.is_published() && engine.was_recovered() {
-        // What recovery made of objects that were ahead of the log is no state of the source.
+        // Recovery from objects ahead of the log gives a state that the source never had.
         marker.complete = false;
     }
     let backend = Backend::writer(&target, engine);
@@ -197,7 +196,7 @@ fn copy_to(
         .and_then(|()| backup.copy_attributes());
     let report = std::mem::take(&mut backup.report);
     if let Err(error) = done {
-        // What was committed stays and is not copied again; the rest is forgotten.
+        // Commits so far stay and are not copied again.
         let _ = store.close();
         return Err(error);
     }
@@ -215,7 +214,7 @@ fn publish(media: &dyn Media, target: &Path) -> Result<(), StoreError> {
     media.publish(&mut |_| ()).at("push to", target)
 }
 
-/// Refuses a selection that selects nothing, which is a mistake as a rule.
+/// Fails for a selection of no signals, usually a mistake.
 fn refuse_empty_selection(source: &Store, options: &CopyOptions) -> Result<(), StoreError> {
     let names = source.names()?;
     match options.signals.is_empty() || names.iter().any(|name| options.selects(name)) {
@@ -235,7 +234,7 @@ fn refused(source: &Store, target: &Path, reason: &str) -> StoreError {
     }
 }
 
-/// Looks at what is at `target`, and marks a new backup as one that is not complete.
+/// Inspects `target` and marks a new backup as incomplete.
 fn prepare(
     source: &Store,
     options: &CopyOptions,

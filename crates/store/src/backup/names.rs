@@ -1,4 +1,5 @@
-//! Prepares a copy for new samples: removes and renames signals, retires what the next state replaces, deletes leftovers.
+//! Prepares a copy for new samples: removes and renames signals, retires what the next state replaces, deletes
+//! leftovers.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ use crate::media::{Kind, Media, limits};
 use crate::op::{Op, SignalId};
 use crate::verify::metadata::is_signal;
 
-/// What names begin with that signals have between two others.
+/// Prefix of a signal's temporary name between two others.
 const ASIDE: &str = "backup-";
 
 impl Backup<'_, '_> {
-    /// Removes signals that the source has no more.
+    /// Removes signals that the source no longer has.
     pub(super) fn remove(&self, difference: &Difference) -> Result<(), CopyError> {
         let engine = self.target.shared().backend.engine("back up")?;
         for (id, name) in &difference.removed {
@@ -29,7 +30,7 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Gives signals that are renamed names that no other has.
+    /// Gives renamed signals unique temporary names.
     pub(super) fn rename_aside(&self, difference: &Difference) -> Result<(), CopyError> {
         let engine = self.target.shared().backend.engine("back up")?;
         for (id, name) in &difference.renamed {
@@ -45,9 +46,9 @@ impl Backup<'_, '_> {
         CopyError::of_signal(self.source.path(), id, name, error)
     }
 
-    /// Publishes a state that uses nothing of what the next one replaces: objects are put one after another, and those of
-    /// a push that is interrupted may be of either state. What replaces it was checked before, so that a damaged source
-    /// takes nothing from the copy.
+    /// Publishes a state that uses nothing that the next one replaces: objects are put one by one, so an interrupted
+    /// push may leave those of either state. The replacements were verified before, so that a damaged source removes
+    /// nothing from the copy.
     pub(super) fn retire_replaced(&mut self, difference: &Difference) -> Result<(), CopyError> {
         for signal in &difference.signals {
             if signal.replaces_array() || signal.changed {
@@ -69,7 +70,7 @@ impl Backup<'_, '_> {
         for signal in &difference.signals {
             let id = signal.id;
             if signal.replaces_array() {
-                // It is copied as a new one.
+                // Copied as a new signal.
                 engine.queue(Op::Remove { id })?;
             } else if signal.changed {
                 let have = engine.state(id)?.end;
@@ -88,9 +89,9 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Removes folders of signals that the state does not know. Objects are put before MANIFEST and deleted after it, so a
-    /// push that was interrupted may have left some. Their identity is put first and deleted last; what has none is of
-    /// somebody else, and stays.
+    /// Removes folders of signals unknown to the state. Objects are put before MANIFEST and deleted after it, so an
+    /// interrupted push may have left some. The identity is put first and deleted last; a folder without one is foreign
+    /// and stays.
     pub(super) fn remove_leftovers(&self) -> Result<(), StoreError> {
         let backend = &self.target.shared().backend;
         let media = &*backend.media();
@@ -122,7 +123,7 @@ impl Backup<'_, '_> {
     }
 }
 
-/// Whether a folder is, or was, that of a signal: its metadata and identity are deleted last.
+/// Whether a folder is, or was, a signal's: metadata and identity are deleted last.
 fn is_signal_folder(media: &dyn Media, folder: &Path) -> Result<bool, StoreError> {
     if identity::read(media, folder).at("read", folder)?.is_some() {
         return Ok(true);

@@ -1,5 +1,4 @@
-//! `CopyProgress` counts the bytes of a copy that are on its medium, and reports them. Bytes that are staged to be put in
-//! object storage are not there yet.
+//! Counts and reports the bytes of a copy that have reached its medium. Bytes staged for object storage have not.
 
 use isochrony_runtime::Progress;
 
@@ -8,11 +7,11 @@ use super::OnProgress;
 pub(super) struct CopyProgress<'a, 'b> {
     on_progress: &'a mut OnProgress<'b>,
     progress: Progress,
-    /// Bytes count once they are published.
+    /// Bytes count once published.
     is_published: bool,
-    /// Bytes of samples that were copied.
+    /// Bytes of samples copied.
     copied: u64,
-    /// Bytes of shards that were put, perhaps compressed.
+    /// Bytes of shards put, possibly compressed.
     put: u64,
 }
 
@@ -27,7 +26,7 @@ impl<'a, 'b> CopyProgress<'a, 'b> {
         }
     }
 
-    /// So many bytes are to be copied.
+    /// Sets the number of bytes to copy.
     pub(super) fn begin(&mut self, total: u64) {
         self.progress = Progress::of(total);
         (self.copied, self.put) = (0, 0);
@@ -42,14 +41,14 @@ impl<'a, 'b> CopyProgress<'a, 'b> {
         (self.on_progress)(&self.progress);
     }
 
-    /// Bytes of shards were put as objects.
+    /// Adds bytes of shards put as objects.
     pub(super) fn put(&mut self, bytes: u64) {
         self.put += bytes;
         self.progress.set_done(self.put.min(self.copied));
         (self.on_progress)(&self.progress);
     }
 
-    /// All that was copied so far is published.
+    /// Everything copied so far is published.
     pub(super) fn published(&mut self) {
         if self.copied > 0 {
             self.put = self.copied;

@@ -1,4 +1,4 @@
-//! Brings a copy to the state of its source, in rounds: the source may change samples while they are copied.
+//! Copies in rounds, since the source may change samples during the copy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 use crate::store::Store;
 
-/// How often a source is looked at again that changes samples while they are copied.
+/// Most rounds for a source that changes samples.
 const MAX_ROUNDS: usize = 8;
-/// How often a signal is tried whose samples a writer replaces while they are copied.
+/// Most tries of a signal whose samples a writer replaces.
 const MAX_TRIES: usize = 16;
-/// How often a signal is tried that failed though nothing but appends happened to it.
+/// Most tries of a signal that fails while only appended to.
 const MAX_TRIES_UNCHANGED: usize = 2;
 
-/// The source's signals as of one commit.
+/// The source's signals at one commit.
 pub(super) struct Snapshot {
     pub(super) sequence: u64,
     pub(super) signals: Vec<(SignalId, Arc<SignalState>)>,
@@ -30,15 +30,15 @@ pub(super) struct Snapshot {
     pub(super) left_out: Vec<SignalId>,
 }
 
-/// A copy under way.
+/// A copy in progress.
 pub(super) struct Backup<'a, 'b> {
     pub(super) source: &'a Store,
     pub(super) target: &'a Store,
     pub(super) options: &'a CopyOptions,
     pub(super) report: BackupReport,
-    /// Names of signals that cannot be copied: one that is overwritten again and again has another id each time.
+    /// Names of signals that cannot be copied: one that is overwritten repeatedly has another id each time.
     pub(super) skipped: BTreeSet<String>,
-    /// How often a signal of each name failed.
+    /// Failures by name.
     pub(super) tries: BTreeMap<String, usize>,
     pub(super) progress: CopyProgress<'a, 'b>,
 }
@@ -63,7 +63,7 @@ impl Backup<'_, '_> {
                 continue;
             }
             if copied && !difference.changes_samples() {
-                // What came meanwhile is for the next backup.
+                // Later changes are left to the next backup.
                 break;
             }
             self.keep_ids(&snapshot)?;
@@ -77,7 +77,7 @@ impl Backup<'_, '_> {
             let replaces = media.is_published() && difference.replaces(&self.target.names()?);
             let is_large = difference.bytes() > self.options.commit_bytes
                 || difference.signals.len() > MAX_SIGNALS_PER_COMMIT;
-            // Such commits write tables that are ahead of what is published.
+            // Such commits write tables ahead of what is published.
             let is_structural = media.is_published() && difference.is_structural();
             if marker.complete && (is_large || replaces || is_structural) {
                 marker.complete = false;
@@ -92,13 +92,13 @@ impl Backup<'_, '_> {
             match done {
                 Ok(()) if replaces && retired < MAX_ROUNDS => {
                     retired += 1;
-                    // The copy lacks now what replaces it.
+                    // The copy now lacks what replaces it.
                     copied = false;
                     continue;
                 }
                 Ok(()) => {
-                    // Before the tables that closing writes, which are then of a state that readers know. A commit that
-                    // began another log has written some already.
+                    // Publish before closing writes tables, so that their state is known to readers. A commit that
+                    // started another log has written some already.
                     if marker.complete && media.is_published() && generation != self.generation()? {
                         marker.complete = false;
                         marker.write(&*media, self.target.path())?;
@@ -121,7 +121,7 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Makes what was committed visible.
+    /// Publishes what was committed.
     pub(super) fn publish(&mut self) -> Result<(), StoreError> {
         let (media, progress) = (self.target.shared().backend.media(), &mut self.progress);
         let published = media.publish(&mut |bytes| progress.put(bytes));
@@ -135,8 +135,8 @@ impl Backup<'_, '_> {
         Ok(engine.generation())
     }
 
-    /// Decides whether a signal that failed is tried again: while a writer replaces its samples, and a few times only, so
-    /// that the others are backed up in any case.
+    /// Retries a failed signal while a writer replaces its samples, for a limited number of times, so that the others
+    /// are backed up in any case.
     fn retry_or_skip(
         &mut self,
         snapshot: &Snapshot,
@@ -166,7 +166,7 @@ impl Backup<'_, '_> {
         }
     }
 
-    /// Sees to it that a signal that is created in the backup once has a number of its own.
+    /// Reserves the source's ids in the backup, so that new signals get others.
     fn keep_ids(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
         let last = snapshot.signals.iter().map(|(id, _)| id.0).max();
         let engine = self.target.shared().backend.engine("back up")?;
@@ -174,7 +174,7 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Attributes of the store itself, which no commit holds.
+    /// Copies the store's own attributes, which are in no commit.
     pub(super) fn copy_attributes(&self) -> Result<(), StoreError> {
         let attributes = self.source.attributes()?;
         match self.target.attributes()? == attributes {
@@ -183,7 +183,7 @@ impl Backup<'_, '_> {
         }
     }
 
-    /// All signals as of one commit. One that cannot be read is left out.
+    /// All readable signals at one commit.
     fn snapshot(&mut self) -> Result<Snapshot, StoreError> {
         let backend = &self.source.shared().backend;
         loop {
@@ -210,7 +210,7 @@ impl Backup<'_, '_> {
                     }
                 }
             }
-            // Loading a signal may have read on.
+            // Loading a signal may have read later commits.
             if backend.sequence()? == sequence {
                 for (name, error) in &unreadable {
                     self.skip(name, error);
@@ -221,7 +221,7 @@ impl Backup<'_, '_> {
     }
 }
 
-/// Whether a writer did more to a signal since the snapshot than append to it. What fails then may do so because of that.
+/// Whether a writer did more than append to a signal since the snapshot, which may explain a failure.
 fn has_changed(
     snapshot: &Snapshot,
     id: SignalId,

@@ -1,4 +1,4 @@
-//! The files of a sealed array, which a backup copies as they are.
+//! Copies the files of sealed arrays.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
-/// Bytes of a file that are copied at a time.
+/// Bytes per step of a copy.
 const BLOCK: usize = 4 << 20;
 
-/// Copies a folder with all in it, and syncs the copy.
+/// Copies a folder with its contents, and syncs the copy.
 pub(super) fn copy_folder(
     (theirs, from): (&dyn Media, &Path),
     (media, to): (&dyn Media, &Path),
@@ -36,7 +36,7 @@ pub(super) fn copy_folder(
         .at("sync", to)
 }
 
-/// Writes the version that the backup's log is about to name into the metadata and the shard headers of a copied array.
+/// Writes the version that the backup's log is about to name into the metadata and shard headers of a copied array.
 pub(super) fn set_version(
     media: &dyn Media,
     folder: &Path,
@@ -64,7 +64,7 @@ pub(super) fn set_version(
         .at("sync", folder)
 }
 
-/// Changes the version in the headers of an array's shards. Those without a header were written before there were any.
+/// Changes the version in the headers of an array's shards, except shards of earlier versions without a header.
 fn set_shard_versions(
     media: &dyn Media,
     array: &Path,

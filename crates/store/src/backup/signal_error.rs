@@ -1,11 +1,11 @@
-//! Failures of a backup that concern one signal, so that all others are backed up.
+//! Backup failures of one signal, which do not affect others.
 
 use std::path::Path;
 
 use crate::error::StoreError;
 use crate::op::SignalId;
 
-/// A signal that could not be compared or copied, and why.
+/// A signal that could not be compared or copied, with the reason.
 pub(super) struct SignalError {
     pub(super) id: SignalId,
     pub(super) name: String,
@@ -14,7 +14,7 @@ pub(super) struct SignalError {
 
 /// Why a copy ended early.
 pub(super) enum CopyError {
-    /// Because of one signal alone.
+    /// Because of one signal.
     Signal(SignalError),
     Other(Box<StoreError>),
 }
@@ -26,7 +26,7 @@ impl From<StoreError> for CopyError {
 }
 
 impl CopyError {
-    /// The failure of a step that was done for one signal of the store at `source`.
+    /// The error of a step for one signal of the store at `source`.
     pub(super) fn of_signal(source: &Path, id: SignalId, name: &str, error: StoreError) -> Self {
         let error = Box::new(error);
         match is_of_one_signal(&error, source) {
@@ -40,12 +40,12 @@ impl CopyError {
     }
 }
 
-/// Whether the error says what is wrong with one signal's files or names. A system error is one if it concerns a file of the
-/// source: the disk of the backup is needed by all signals.
+/// Whether an error concerns one signal's files or names. An I/O error does if it is of a file of the source; all
+/// signals need the disk of the backup.
 fn is_of_one_signal(error: &StoreError, source: &Path) -> bool {
     match error {
         StoreError::Io { path, .. } => path.starts_with(source),
-        // An object that a push replaced meanwhile.
+        // An object replaced by a concurrent push.
         StoreError::Remote { path, error, .. } => {
             path.starts_with(source) && error.code == "changed_remotely"
         }
@@ -63,7 +63,7 @@ fn is_of_one_signal(error: &StoreError, source: &Path) -> bool {
         | StoreError::Undecodable { .. }
         | StoreError::SignalRemoved { .. }
         | StoreError::SignalOverwritten { .. }
-        // In the backup, a signal that could not be copied may have the name.
+        // In the backup, a signal that was not copied may have the name.
         | StoreError::SignalExists { .. }
         | StoreError::SignalInsideSignal { .. }
         | StoreError::InTheWay { .. } => true,

@@ -1,4 +1,4 @@
-//! Backups of signals that are committed on the way.
+//! Backups with commits before the end.
 
 use std::os::unix::fs::FileExt;
 

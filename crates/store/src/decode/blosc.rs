@@ -1,9 +1,9 @@
-//! Decompressing Blosc frames into memory that is given.
+//! Decompresses Blosc frames into existing memory.
 #![allow(unsafe_code)] // Calls of the C library, which takes addresses and lengths.
 
 use std::ffi::c_void;
 
-/// Decompresses a frame; gives the bytes that `content` then begins with.
+/// Decompresses a frame to the start of `content`; gives the length.
 pub(super) fn decompress(frame: &[u8], content: &mut [u8]) -> Result<usize, String> {
     let mut claimed = 0usize;
     // SAFETY: reads at most `frame.len()` bytes of `frame`, and writes one number.
@@ -17,10 +17,9 @@ pub(super) fn decompress(frame: &[u8], content: &mut [u8]) -> Result<usize, Stri
     if valid != 0 {
         return Err("it is no Blosc frame".into());
     }
-    // SAFETY: the library guarantees that a frame which `blosc_cbuffer_validate` accepts can be decompressed without
-    // reading outside of it, whatever offsets it has inside. At most `content.len()` bytes of `content`, which nobody else
-    // refers to, are written. The call uses no state of the library and one
-    // thread, this one.
+    // SAFETY: the library guarantees that decompressing a frame accepted by `blosc_cbuffer_validate` reads only within
+    // it, whatever its offsets. It writes at most `content.len()` bytes of `content`, which is not shared, and uses no
+    // global state and only this thread.
     let filled = unsafe {
         blosc_src::blosc_decompress_ctx(
             frame.as_ptr().cast::<c_void>(),

@@ -1,7 +1,7 @@
-//! Shards of sealed signals through the cache of a host: frames whose content has its checksum.
+//! Reads shards of sealed signals through the cache of a host, verifying each frame.
 //!
-//! The object is the file of the shard, which never changes. Checksums are about decoded chunks, so a frame is decoded once
-//! before it is stored. Its header and its index are compared with what was read of them when it was opened.
+//! An object is a shard's file, which never changes. Checksums are of decoded chunks, so a frame is decoded once before
+//! it is cached. Header and index are compared with those read on opening.
 
 use std::fmt;
 use std::io;
@@ -22,7 +22,7 @@ use crate::shard_cache::{CachedContent, CachedFile, ObjectKey, Origin, ShardCach
 use crate::state::{GapTable, SignalState};
 use crate::version::FileVersion;
 
-/// What is known of the chunks of a sealed signal, and the cache through which its shards are read.
+/// What is needed to read a sealed signal's shards through a cache.
 pub(crate) struct SealedCaching {
     cache: Arc<ShardCache>,
     store: Uuid,
@@ -30,7 +30,7 @@ pub(crate) struct SealedCaching {
     chunks: Arc<SealedChunks>,
 }
 
-/// The checksums of a sealed signal.
+/// Checksums of a sealed signal.
 struct SealedChunks {
     frames: Frames,
     chunk_bytes: usize,
@@ -38,13 +38,13 @@ struct SealedChunks {
     gaps: GapTable,
     /// Of full chunks.
     crcs: Vec<Option<u32>>,
-    /// Of the chunk that the end cuts short.
+    /// Of the last, partial chunk.
     tail: Option<ChecksummedRange>,
 }
 
 impl SealedCaching {
-    /// Of the newest state of a signal; `None` if it is not sealed. `crcs` gives the checksums of full chunks, `tails` those of
-    /// samples behind them.
+    /// For the newest state of a signal; `None` if it is not sealed. `crcs` gives checksums of full chunks, `tails`
+    /// that of samples after them.
     pub(crate) fn new(
         cache: Arc<ShardCache>,
         store: Uuid,
@@ -73,7 +73,8 @@ impl SealedCaching {
         })
     }
 
-    /// The file of a shard, of which an open one was found right; `None` if its index is damaged, which reading it tells.
+    /// A shard through the cache, given its valid open file; `None` if its index is damaged, which a direct read
+    /// reports.
     pub(super) fn open(
         &self,
         media: &Arc<dyn Media>,
@@ -105,7 +106,7 @@ impl SealedCaching {
     }
 }
 
-/// The object that a shard of a sealed array is.
+/// Key of the object for a shard of a sealed array.
 pub(crate) fn sealed_key(store: Uuid, id: SignalId, shard: u64, version: FileVersion) -> ObjectKey {
     ObjectKey::Shard {
         store: store.into_bytes(),
@@ -115,14 +116,14 @@ pub(crate) fn sealed_key(store: Uuid, id: SignalId, shard: u64, version: FileVer
     }
 }
 
-/// The file of a shard of a sealed array.
+/// Structure of a sealed shard's file.
 struct SealedContent {
     len: u64,
-    /// Bytes before the first frame, and behind the last one.
+    /// Bytes before the first frame and after the last.
     head: Vec<u8>,
     index_at: u64,
     index: Vec<u8>,
-    /// Frames in the order of the file, which leave nothing between them, with the numbers of their chunks.
+    /// Frames in file order, without holes, with their chunk numbers.
     frames: Vec<(Range<u64>, u64)>,
     chunks: Arc<SealedChunks>,
 }
@@ -137,7 +138,7 @@ impl fmt::Debug for SealedContent {
 }
 
 impl SealedContent {
-    /// Reads head and index; `None` if they are not those of a whole file without holes.
+    /// Reads head and index; `None` unless the file is complete and without holes.
     fn read(
         file: &dyn MediaFile,
         shard: u64,
@@ -171,7 +172,7 @@ impl SealedContent {
             }
             at = range.end;
         }
-        // What lies before the frames is a header.
+        // Bytes before the frames are a header.
         if at != index_at || begins > 4096 {
             return Ok(None);
         }
@@ -190,7 +191,7 @@ impl SealedContent {
         }))
     }
 
-    /// Frames that reach into a range.
+    /// Frames that overlap a range.
     fn within(&self, range: &Range<u64>) -> &[(Range<u64>, u64)] {
         let first = self
             .frames
@@ -211,7 +212,7 @@ impl SealedChunks {
         (self.chunk_bytes / self.sample_bytes) as i64
     }
 
-    /// Samples of a chunk of which the checksum is known, and it. `None` in it: there are no samples.
+    /// Samples of a chunk with known checksum, and the checksum, `None` if the chunk has no samples.
     fn known(&self, chunk: u64) -> Option<(Range<i64>, Option<u32>)> {
         let first = self.first_of(chunk);
         let whole = first..first + self.samples();
@@ -228,7 +229,7 @@ impl SealedChunks {
         Some((tail.range.clone(), Some(tail.crc)))
     }
 
-    /// Decodes a frame and compares its content.
+    /// Decodes a frame and verifies its content.
     fn check(
         &self,
         chunk: u64,

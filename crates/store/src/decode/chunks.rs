@@ -1,9 +1,9 @@
-//! Decoded chunks of all signals that are kept for whoever reads them again.
+//! Cache of decoded chunks of all signals.
 //!
-//! The last few are kept in any case: a chunk is read segment by segment. Memory of those that leave is used again, so a scan
-//! goes through a few chunks that stay in the processor's caches, and takes no new memory, of which each page costs a fault.
-//! Only a chunk that is decoded for the second time is kept for longer. It takes no place of one that was used lately: a scan
-//! over more than there is room for would else find nothing that an earlier one left.
+//! The most recent chunks always stay, because a chunk is read segment by segment. Buffers of evicted chunks are
+//! reused, so that a scan cycles through few buffers in the CPU caches without page faults. A chunk is cached for
+//! longer only when decoded a second time, and does not replace one used recently: otherwise a scan larger than the
+//! cache would leave nothing for the next.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,22 +12,21 @@ use isochrony_segment::Buffer;
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// Chunks that are kept in any case, for as many threads; of chunks of more than 1 MiB, which no new signal has, fewer.
+/// Chunks always kept, for as many threads; fewer if above 1 MiB, which those of new signals are not.
 const RECENT: usize = 16;
-/// Most bytes of all chunks that are kept, but for one that is larger.
+/// Most bytes of all cached chunks, except a single larger one.
 const KEPT: usize = 128 << 20;
-/// Decoded chunks after which one that was not used makes way for another.
+/// A chunk is evictable after so many chunks were decoded without a use of it.
 const STALE: u64 = 1024;
-/// Chunks of which it is remembered, at least, that they were decoded.
+/// Least number of past decodings remembered.
 const REMEMBERED: usize = 2048;
-/// Chunks that left and whose memory is kept for others: as many as a run may buffer. And most bytes of them.
+/// Most spare buffers, as many as a run may buffer; and most bytes of them.
 const SPARE: usize = 32;
 const SPARE_BYTES: usize = 32 << 20;
 
-/// A chunk of one version of a signal's array.
 pub(super) type ChunkKey = (SignalId, FileVersion, u64);
 
-/// Decoded chunks, with the time of their last use.
+/// Decoded chunks with the time of last use.
 #[derive(Default)]
 pub(super) struct Chunks {
     /// Counts decoded chunks.
@@ -36,9 +35,9 @@ pub(super) struct Chunks {
     recent_bytes: usize,
     kept: HashMap<ChunkKey, (u64, Buffer)>,
     kept_bytes: usize,
-    /// When chunks were decoded that left.
+    /// Time of decoding of evicted chunks.
     decoded: HashMap<ChunkKey, u64>,
-    /// Memory of chunks that left, which somebody may still look into.
+    /// Buffers of evicted chunks, possibly still in use.
     spare: Vec<Buffer>,
 }
 
@@ -63,11 +62,11 @@ impl Chunks {
             self.recent_bytes -= buffer.len();
             self.leave(key, buffer);
         }
-        // Larger chunks may have come in the place of smaller ones.
+        // Larger chunks may have replaced smaller ones.
         self.make_room(0, 0);
     }
 
-    /// Keeps a chunk that is recent no more, or its memory.
+    /// Caches a chunk that is no longer recent, or keeps its buffer.
     fn leave(&mut self, key: ChunkKey, buffer: Buffer) {
         let is_first = self.decoded.insert(key, self.clock).is_none();
         if self.decoded.len() > 2 * REMEMBERED {
@@ -82,7 +81,7 @@ impl Chunks {
         self.kept.insert(key, (self.clock, buffer));
     }
 
-    /// Whether there is room for so many bytes, for which chunks make way that were not used while `idle` others were decoded.
+    /// Whether `bytes` fit, after evicting chunks unused while `idle` others were decoded.
     fn make_room(&mut self, bytes: usize, idle: u64) -> bool {
         while self.recent_bytes + self.kept_bytes + bytes > KEPT {
             let stale = self.kept.iter().min_by_key(|(_, (used, _))| *used);
@@ -112,10 +111,10 @@ impl Chunks {
         spare.push(buffer);
     }
 
-    /// Memory of a chunk that left, into which nobody looks any more.
+    /// The buffer of an evicted chunk that is no longer in use.
     pub(super) fn take_room(&mut self, len: usize) -> Option<Buffer> {
         let is_free = |buffer: &mut Buffer| buffer.len() == len && buffer.get_mut().is_some();
-        // The one that left last is in the processor's caches, if any is.
+        // The last one is most likely in the CPU caches.
         let at = self.spare.iter_mut().rposition(is_free)?;
         Some(self.spare.remove(at))
     }
@@ -141,7 +140,7 @@ mod tests {
         (SignalId(signal), FileVersion::default(), chunk)
     }
 
-    /// Reads chunks as a scan does; how many of them were there.
+    /// Reads chunks in order; gives the number of hits.
     fn scan(chunks: &mut Chunks, signal: u64, count: u64) -> usize {
         let mut found = 0;
         for chunk in 0..count {
@@ -170,11 +169,11 @@ mod tests {
         let mut chunks = Chunks::default();
         assert_eq!(scan(&mut chunks, 1, 300), 0);
         assert_eq!((chunks.kept.len(), chunks.spare.len()), (0, 1));
-        // Decoded again: kept, as far as there is room.
+        // Decoded again: cached as far as possible.
         scan(&mut chunks, 1, 300);
         assert_eq!(chunks.kept.len(), 112);
         assert!(scan(&mut chunks, 1, 300) >= 112);
-        // What is used still is not lost to a scan of another signal, but to many.
+        // Used chunks survive one scan of another signal, but not many.
         scan(&mut chunks, 2, 300);
         assert!(scan(&mut chunks, 1, 100) >= 84);
         for _ in 0..6 {
@@ -199,7 +198,7 @@ mod tests {
             assert!(spare <= SPARE_BYTES);
         }
         assert!(chunks.get(key(2, 9)).is_some());
-        // One that is larger than all of it.
+        // Larger than the cache.
         let large = BufferMut::zeroed(200 << 20).unwrap().freeze();
         chunks.put(key(3, 0), large);
         assert!(chunks.get(key(3, 0)).is_some());

@@ -1,7 +1,7 @@
-//! Compressed chunks, whose sizes are checked before anything is allocated for them.
+//! Compressed chunks, with sizes validated before anything is allocated.
 //!
-//! A frame says how long its content is, and what decodes it allocates as much: a damaged one may claim gigabytes. A
-//! chunk of a sealed signal decodes to exactly the bytes of an inner chunk.
+//! A frame states its content's length, which a decoder allocates: a damaged one may claim gigabytes. A chunk of a
+//! sealed signal decodes to exactly the bytes of an inner chunk.
 
 use serde_json::{Value, json};
 use zstd_safe::DCtx;
@@ -14,7 +14,7 @@ use crate::seal::SHARD_CHUNKS;
 /// Bytes before a Blosc frame's content: versions, flags, sizes.
 const BLOSC_HEAD: usize = 16;
 
-/// What chunks are compressed with.
+/// Compression of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frames {
     Zstd,
@@ -30,7 +30,7 @@ impl Frames {
         }
     }
 
-    /// Refuses a frame that claims another length than `len` for its content.
+    /// Fails unless the frame's content has length `len`.
     pub(super) fn check(self, frame: &[u8], len: usize) -> Result<(), String> {
         let claimed = match self {
             Self::Zstd => zstd_safe::get_frame_content_size(frame).ok().flatten(),
@@ -52,7 +52,7 @@ impl Frames {
         }
     }
 
-    /// Decompresses a frame that was checked to fill `content`.
+    /// Decompresses a checked frame to fill `content`.
     pub(super) fn decode(
         self,
         frame: &[u8],
@@ -72,8 +72,8 @@ impl Frames {
     }
 }
 
-/// What one thread needs to decompress one chunk after another, so that nothing is allocated per chunk: the context of
-/// Zstandard, and memory for a compressed chunk.
+/// Reusable state of decompression in one thread, so that nothing is allocated per chunk: the Zstandard context, and a
+/// buffer for a compressed chunk.
 #[derive(Default)]
 pub(super) struct Decompressor {
     frame: Vec<u8>,
@@ -90,7 +90,7 @@ fn wrong(claimed: u64, len: usize) -> String {
     format!("its frame claims {claimed} bytes where a chunk has {len}")
 }
 
-/// Refuses a compressed chunk that is longer than any compressor makes one.
+/// Fails if a compressed chunk is longer than any compressor would make it.
 pub(super) fn check_length(encoded: u64, len: usize) -> Result<(), String> {
     let most = (len as u64).saturating_mul(2).saturating_add(1 << 16);
     if encoded > most {
@@ -101,8 +101,8 @@ pub(super) fn check_length(encoded: u64, len: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses metadata of a sealed array that are not as sealing writes them: whole shards of inner chunks of the signal's
-/// size, in its type and byte order, compressed once.
+/// Fails unless metadata of a sealed array are as sealing writes them: whole shards of inner chunks of the signal's
+/// size, type and byte order, compressed once.
 pub(super) fn check_layout(found: &Value, meta: &SignalMeta) -> Result<(), &'static str> {
     let expected = zarr::data_array(meta, 0);
     let sharding = |array: &Value| array["codecs"][0]["configuration"].clone();
@@ -151,7 +151,7 @@ mod tests {
         for len in [4095, 4097, 1 << 20] {
             assert!(Frames::Zstd.check(&frame, len).is_err(), "{len}");
         }
-        // What says nothing of its length is refused once it is known.
+        // A frame without a length is refused once its length is known.
         for len in [4095, 4097] {
             let mut decoded = vec![0; len];
             let refused = Frames::Zstd.decode(&frame, &mut decoded, context);
@@ -166,7 +166,7 @@ mod tests {
             refused.contains("claims 6442450944 bytes where a chunk has 4096"),
             "{refused}"
         );
-        // The same for Blosc, whose frames claim up to 4 GiB.
+        // Likewise for Blosc, whose frames claim up to 4 GiB.
         let mut blosc = vec![2, 1, 0, 1];
         for number in [u32::MAX, 4096, 20] {
             blosc.extend(number.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Shards of sealed arrays that are open, with their indices.
+//! Open shards of sealed arrays, with their indices.
 
 use std::io;
 use std::ops::Range;
@@ -11,17 +11,17 @@ use crate::layout::flat::Flat;
 use crate::media::MediaFile;
 use crate::seal::SHARD_CHUNKS;
 
-/// Why bytes of a shard cannot be had.
+/// Why bytes of a shard are unavailable.
 #[derive(Debug)]
 pub(super) enum ShardError {
-    /// The system or a server says so.
+    /// Of the system or a server.
     Io(io::Error),
-    /// They are not what they should be.
+    /// Invalid content.
     Damaged(String),
 }
 
 impl ShardError {
-    /// As an error of the store; `damaged` makes one of what is wrong with the bytes.
+    /// Converts it to a store error; `damaged` converts a description of invalid content.
     pub(super) fn at(self, path: &Path, damaged: impl FnOnce(String) -> StoreError) -> StoreError {
         match self {
             Self::Io(error) => failed(error, "read", path),
@@ -36,12 +36,12 @@ impl From<io::Error> for ShardError {
     }
 }
 
-/// An open shard. Its index was read and compared with its checksum once.
+/// An open shard whose index was read and verified.
 #[derive(Debug)]
 pub(super) struct SealedShard {
     pub(super) file: Arc<dyn MediaFile>,
     pub(super) len: u64,
-    /// Where the index begins.
+    /// Offset of the index.
     index_at: u64,
     /// Offset and length of each chunk.
     index: Vec<(u64, u64)>,
@@ -78,7 +78,7 @@ impl SealedShard {
         })
     }
 
-    /// Where a chunk lies, by its number in the shard; `None` if it is left out, as one of zeros is.
+    /// Position of a chunk by its number in the shard; `None` if omitted, as one of zeros.
     pub(super) fn place_of(&self, chunk: u64) -> Result<Option<Range<u64>>, String> {
         let entry = usize::try_from(chunk)
             .ok()
@@ -98,7 +98,7 @@ impl SealedShard {
         }
     }
 
-    /// Bytes of the shard, in place of what `bytes` holds. The caller has checked how many these are.
+    /// Reads bytes of the shard into `bytes`, replacing its content. The caller has checked the length.
     pub(super) fn read_into(
         &self,
         range: Range<u64>,

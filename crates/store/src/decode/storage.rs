@@ -1,4 +1,4 @@
-//! The folder of an array as `zarrs` sees it, and the shards in it.
+//! Read access for `zarrs` to an array's folder and shards.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -20,8 +20,8 @@ use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
-/// A folder of a [`Media`] as `zarrs` sees it; for reading only. `zarrs` takes a missing shard for one of fill values;
-/// nobody asks for shards without valid samples, so here it is an error.
+/// A read-only folder of a [`Media`] for `zarrs`. `zarrs` takes a missing shard as fill values; shards without valid
+/// samples are never read, so here it is an error.
 pub(super) struct ArrayStorage {
     pub(super) media: Arc<dyn Media>,
     pub(super) place: ArrayFolder,
@@ -29,11 +29,11 @@ pub(super) struct ArrayStorage {
     pub(super) version: FileVersion,
     pub(super) is_sealed: bool,
     pub(super) format: SampleFormat,
-    /// Sealed shards that are open, of all signals. What replaces one has another version.
+    /// Open sealed shards of all signals. A replacement has another version.
     pub(super) shards: Arc<Recent<SealedShard>>,
-    /// How sealed shards are read through the cache of this host.
+    /// For reading sealed shards through this host's cache.
     pub(super) caching: Option<SealedCaching>,
-    /// Why the last file could not be had.
+    /// Error of the last file.
     pub(super) fault: Mutex<Option<StoreError>>,
 }
 
@@ -46,7 +46,7 @@ impl std::fmt::Debug for ArrayStorage {
 }
 
 impl ArrayStorage {
-    /// Opens a shard and compares what it says of itself with what is wanted.
+    /// Opens a shard and checks its identity.
     fn open(&self, number: u64, path: PathBuf) -> Result<Arc<dyn MediaFile>, StoreError> {
         let wanted = ShardHeader {
             signal: self.id.0,
@@ -75,7 +75,7 @@ impl ArrayStorage {
         layout::data_shard_file(&self.place.path, self.format, number)
     }
 
-    /// A shard of a sealed array, which is opened and checked once.
+    /// A shard of a sealed array, opened and checked once.
     pub(super) fn sealed(&self, number: u64) -> Result<Arc<SealedShard>, StoreError> {
         let key = (self.id, number, self.version);
         if let Some(shard) = self.shards.get(key) {
@@ -101,7 +101,7 @@ impl ArrayStorage {
         Ok(shard)
     }
 
-    /// The file of a shard and its length, as `zarrs` asks for it.
+    /// File and length of a shard by the key of `zarrs`.
     fn file(&self, key: &StoreKey) -> Result<(Arc<dyn MediaFile>, u64), StorageError> {
         let number = key.as_str().rsplit('/').next();
         let number = number.and_then(|name| layout::data_shard_number(self.format, name));
@@ -133,7 +133,7 @@ impl ReadableStorageTraits for ArrayStorage {
         let (file, size) = self.file(key)?;
         let name = key.as_str().to_owned();
         Ok(Some(Box::new(ranges.map(move |range| {
-            // A damaged index may ask for anything: nothing beyond the file is allocated.
+            // A damaged index may ask for anything: allocate nothing beyond the file.
             let (start, end) = (range.start(size), range.end(size));
             if start > end || end > size {
                 return Err(InvalidByteRangeError::new(range, size).into());

@@ -1,4 +1,4 @@
-//! Flat sharded arrays: a Zarr shard whose inner chunks lie in order at fixed places, so that it can be mapped.
+//! Flat sharded arrays: Zarr shards whose inner chunks are in order at fixed offsets, so that files can be mapped.
 //!
 //! ```text
 //! 0                index: per inner chunk its offset and length (u64 each), then the crc32c of that
@@ -7,47 +7,46 @@
 //! ..payload_start  zeros
 //! payload_start    inner chunk 0, inner chunk 1, ... each `chunk_bytes` long
 //! ```
-//! The index speaks of all chunks from the first moment on and never changes; the file ends with the last inner chunk
-//! that is in use.
+//! The index lists all chunks from the start and never changes; the file ends with the last used inner chunk.
 
 use super::mark::{MarkSlots, SLOTS_LEN, WriteMark};
 use super::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
 use crate::meta::SignalMeta;
 pub use isochrony_io::{FileRange, ShardLayout};
 
-/// First payload byte of shards whose index is long: a multiple of it.
+/// The first payload byte of shards with a long index is at a multiple of this.
 pub const PAYLOAD_START: u64 = 65_536;
 
-/// First payload byte of shards of `data` whose index and header fit in front of it: one block of most file systems, so
-/// that a short signal takes no more.
+/// First payload byte of shards of `data` with a short index and header: one block of most file systems, so that a
+/// short signal takes no more.
 pub const SHORT_PAYLOAD_START: u64 = 4_096;
 
-/// Most inner chunks of a shard of `data` whose payload starts there.
+/// Most inner chunks of such a shard.
 pub const SHORT_INDEX_CHUNKS: u64 = 128;
 
-/// Bytes of an inner chunk of `crc` and of views.
+/// Inner chunk size of `crc` and views, in bytes.
 pub const SIDE_CHUNK_BYTES: u64 = 65_536;
 
-/// Inner chunks in a shard, unless a signal's metadata says otherwise.
+/// Default number of inner chunks per shard.
 pub const SHARD_CHUNKS: u64 = 256;
 
-/// Where the inner chunks of a shard lie.
+/// Positions of the inner chunks of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flat {
-    /// Bytes of one inner chunk.
+    /// Bytes per inner chunk.
     pub chunk_bytes: u64,
-    /// Inner chunks in a shard.
+    /// Inner chunks per shard.
     pub chunks: u64,
-    /// Offset of the first one in the file.
+    /// Offset of the first inner chunk.
     pub payload_start: u64,
 }
 
-/// What the index of a shard file says.
+/// Kind of index in a shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexKind {
-    /// Exactly what we would have written.
+    /// The one this program writes.
     Flat,
-    /// Something else that is a valid index: another program wrote the file.
+    /// Another valid index: a foreign program wrote the file.
     Foreign,
     /// No valid index.
     Damaged,
@@ -66,7 +65,7 @@ impl Flat {
         }
     }
 
-    /// The array `data` of a signal. Stores of earlier versions have 256 inner chunks in a shard, and a long head.
+    /// Layout of a signal's `data`. Stores of earlier versions have 256 inner chunks per shard and a long head.
     #[must_use]
     pub fn data(meta: &SignalMeta) -> Self {
         let chunk_bytes = (meta.chunk_samples.max(1)).saturating_mul(meta.format.size() as u64);
@@ -80,13 +79,13 @@ impl Flat {
         }
     }
 
-    /// The array `crc` of a signal, or one of its views.
+    /// Layout of `crc` and of views.
     #[must_use]
     pub fn side() -> Self {
         Self::new(SIDE_CHUNK_BYTES, SHARD_CHUNKS)
     }
 
-    /// Bytes of an index of so many chunks.
+    /// Bytes of an index of `chunks` entries.
     #[must_use]
     pub const fn index_len(chunks: u64) -> u64 {
         16 * chunks + 4
@@ -98,20 +97,20 @@ impl Flat {
         self.chunk_bytes.saturating_mul(self.chunks)
     }
 
-    /// Bytes of a full shard's file.
+    /// File length of a full shard.
     #[must_use]
     pub const fn full_len(&self) -> u64 {
         self.payload_start.saturating_add(self.shard_bytes())
     }
 
-    /// Length of a shard file whose first `used` payload bytes are in use: whole inner chunks.
+    /// File length of a shard whose first `used` payload bytes are in use: whole inner chunks.
     #[must_use]
     pub const fn file_len(&self, used: u64) -> u64 {
         let chunks = used.div_ceil(self.chunk_bytes);
         self.payload_start + chunks * self.chunk_bytes
     }
 
-    /// The index.
+    /// Bytes of the index.
     #[must_use]
     pub fn index(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::index_len(self.chunks) as usize);
@@ -123,7 +122,7 @@ impl Flat {
         bytes
     }
 
-    /// Where the header lies; `None` if the index leaves no room for one.
+    /// Offset of the header; `None` if the index leaves no room.
     #[must_use]
     pub const fn header_at(&self) -> Option<u64> {
         let at = Self::index_len(self.chunks).next_multiple_of(8);
@@ -134,7 +133,7 @@ impl Flat {
         }
     }
 
-    /// Bytes of index and header.
+    /// Length of index and header.
     #[must_use]
     pub const fn head_len(&self) -> u64 {
         match self.header_at() {
@@ -143,20 +142,20 @@ impl Flat {
         }
     }
 
-    /// Where the write marks lie; `None` if there is no room for them.
+    /// Offset of the write marks; `None` if there is no room.
     #[must_use]
     pub fn marks_at(&self) -> Option<u64> {
         let at = self.header_at()? + HEADER_LEN;
         (at + SLOTS_LEN <= self.payload_start).then_some(at)
     }
 
-    /// Bytes of index, header and write marks.
+    /// Length of index, header and write marks.
     #[must_use]
     pub fn marked_head_len(&self) -> u64 {
         self.marks_at().map_or(self.head_len(), |at| at + SLOTS_LEN)
     }
 
-    /// The write marks in the beginning of a shard file.
+    /// Write marks at the start of a shard file.
     #[must_use]
     pub fn marks(&self, start_of_file: &[u8]) -> MarkSlots {
         let at = self.marks_at().and_then(|at| usize::try_from(at).ok());
@@ -164,7 +163,7 @@ impl Flat {
         bytes.map_or_else(MarkSlots::default, MarkSlots::decode)
     }
 
-    /// The beginning of a shard file: index and header.
+    /// Start of a shard file: index and header.
     #[must_use]
     pub fn head(&self, header: &ShardHeader) -> Vec<u8> {
         let mut bytes = self.index();
@@ -175,7 +174,7 @@ impl Flat {
         bytes
     }
 
-    /// The beginning of a shard file with a write mark.
+    /// Start of a shard file with a write mark.
     #[must_use]
     pub fn marked_head(&self, header: &ShardHeader, mark: Option<WriteMark>) -> Vec<u8> {
         let mut bytes = self.head(header);
@@ -186,7 +185,7 @@ impl Flat {
         bytes
     }
 
-    /// The header in the beginning of a shard file.
+    /// Header at the start of a shard file.
     #[must_use]
     pub fn header(&self, start_of_file: &[u8]) -> HeaderBlock {
         let at = self.header_at().and_then(|at| usize::try_from(at).ok());
@@ -194,7 +193,7 @@ impl Flat {
         bytes.map_or(HeaderBlock::None, HeaderBlock::decode)
     }
 
-    /// Compares the beginning of a shard file with what it must be.
+    /// Classifies the start of a shard file.
     #[must_use]
     pub fn index_kind(&self, start_of_file: &[u8]) -> IndexKind {
         let expected = self.index();
@@ -205,12 +204,12 @@ impl Flat {
         }
     }
 
-    /// The spans of payload bytes `start..start + len` of the array, in order: one per shard.
+    /// Spans of payload bytes `start..start + len` of the array, in order: one per shard.
     pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = FileRange> + use<> {
         self.shard_layout().spans(start, len)
     }
 
-    /// How the array is cut into files.
+    /// Layout of the array in files.
     #[must_use]
     pub const fn shard_layout(&self) -> ShardLayout {
         ShardLayout {
@@ -220,8 +219,8 @@ impl Flat {
     }
 }
 
-/// Reads a shard index of any writer: offset and length of each inner chunk (`u64::MAX` twice: the chunk is empty).
-/// `None` if its length or its checksum is wrong.
+/// Parses a shard index of any program: offset and length per inner chunk (`u64::MAX` twice if empty). `None` if its
+/// length or checksum is wrong.
 #[must_use]
 pub fn parse_index(bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
     let (entries, crc) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
@@ -292,7 +291,7 @@ mod tests {
         assert_eq!(flat.payload_start, 4096);
         assert!(flat.head_len() <= flat.payload_start);
         assert_eq!(flat.file_len(1), 4096 + 65_536);
-        // As in stores of earlier versions.
+        // Earlier versions.
         meta.shard_chunks = 256;
         assert_eq!(Flat::data(&meta).payload_start, 65_536);
     }

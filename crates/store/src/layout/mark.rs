@@ -1,12 +1,12 @@
-//! Write marks: which commit last wrote samples into a shard file in place.
+//! Write marks: the last commit that wrote samples into a shard file in place.
 //!
 //! ```text
 //! 0    mark u128: sequence number of the commit in the upper half, a random number in the lower
 //! 16   crc32c of the 16 bytes before, zero u32
 //! 24   the same again: the second slot
 //! ```
-//! Both slots lie behind the header of a flat shard of `data`, where files of earlier versions have zeros. A writer changes
-//! one slot at a time, never the one that the log relies on, so that a torn write loses nothing.
+//! Both slots are after the header of a flat shard of `data`, where earlier versions have zeros. A writer changes one
+//! slot at a time, never the one that the log relies on, so a torn write loses nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,16 +17,16 @@ const SUMMED: usize = 16;
 /// Bytes of both slots.
 pub const SLOTS_LEN: u64 = 2 * SLOT_LEN as u64;
 
-/// Names a commit that wrote samples into a shard, or an attempt at one.
+/// Identifies a commit, or an attempt at one, that wrote samples into a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WriteMark(pub u128);
 
-/// The slots of a shard file; `None` where no commit left a mark, or where the write of one was torn.
+/// Slots of a shard file; `None` if empty or torn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MarkSlots(pub [Option<WriteMark>; 2]);
 
 impl WriteMark {
-    /// The mark of the commit with this sequence number. The random part tells it from failed attempts at the commit.
+    /// Mark of a commit. `random` distinguishes it from failed attempts with the same sequence number.
     #[must_use]
     pub fn new(sequence: u64, random: u64) -> Self {
         Self(u128::from(sequence) << 64 | u128::from(random))
@@ -36,7 +36,7 @@ impl WriteMark {
         self.0 >> 64
     }
 
-    /// The bytes of a slot.
+    /// Bytes of a slot.
     #[must_use]
     pub fn encode(self) -> [u8; SLOT_LEN] {
         let mut bytes = [0; SLOT_LEN];
@@ -55,21 +55,21 @@ impl WriteMark {
 }
 
 impl MarkSlots {
-    /// Reads the slots; bytes that are missing hold no mark.
+    /// Decodes the slots; missing bytes are empty.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Self {
         let slot = |at: usize| bytes.get(at..).and_then(WriteMark::decode);
         Self([slot(0), slot(SLOT_LEN)])
     }
 
-    /// Whether the file holds all that the commit with this mark wrote: it has the mark itself, or that of a later commit.
+    /// Whether the file has everything written by the commit with this mark: it has this mark or a later one.
     #[must_use]
     pub fn include(&self, mark: WriteMark) -> bool {
         let includes = |found: &WriteMark| *found == mark || found.sequence() > mark.sequence();
         self.0.iter().flatten().any(includes)
     }
 
-    /// Offset of the slot that the next mark goes to: not the one with `kept`, else the older one.
+    /// Offset of the slot for the next mark: the one without `kept`, else the older.
     #[must_use]
     pub fn next_offset(&self, kept: Option<WriteMark>) -> u64 {
         let [first, second] = self.0;

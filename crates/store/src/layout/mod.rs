@@ -1,6 +1,6 @@
-//! Where each byte of a store lies: flat shards, table files, `zarr.json`, paths. Pure, no I/O.
+//! On-disk layout of a store: flat shards, table files, `zarr.json`, paths. Pure, no I/O.
 //!
-//! `docs/design/store_layout.md` and the pages that it names are the specification.
+//! `docs/design/store_layout.md` and the pages it links to are the specification.
 
 pub mod flat;
 pub mod mark;
@@ -15,9 +15,9 @@ use crate::sample_format::SampleFormat;
 
 /// Folder of the engine's own files.
 pub const ENGINE: &str = ".isochrony";
-/// Identity file of a signal, inside the folder of an array, where no Zarr reader looks for nodes.
+/// A signal's identity file, in the folder of an array, where Zarr readers do not look for nodes.
 pub const IDENTITY: &str = "data/.signal";
-/// The same for a signal whose array `data` may be replaced as a whole; stores of earlier versions have no other.
+/// Likewise for a signal whose array `data` may be replaced as a whole; the only one in stores of earlier versions.
 pub const IDENTITY_BESIDE_DATA: &str = "crc/.signal";
 
 /// The engine's own folder.
@@ -50,19 +50,18 @@ pub fn tmp_folder(root: &Path) -> PathBuf {
     root.join(ENGINE).join("tmp")
 }
 
-/// Folders of signals that have no name in the store (yet, or any more).
+/// Folders of signals without a name in the store, before or after having one.
 #[must_use]
 pub fn staging_folder(root: &Path) -> PathBuf {
     root.join(ENGINE).join("staging")
 }
 
-/// Folder of one such signal.
 #[must_use]
 pub fn staged(root: &Path, id: SignalId) -> PathBuf {
     staging_folder(root).join(id.0.to_string())
 }
 
-/// Folder of a signal by its name, which was checked.
+/// Folder of a signal; `name` must be valid.
 #[must_use]
 pub fn signal_folder(root: &Path, name: &str) -> PathBuf {
     root.join(name)
@@ -74,8 +73,8 @@ pub fn shard_file(array: &Path, shard: u64) -> PathBuf {
     array.join("c").join(shard.to_string())
 }
 
-/// Shard `shard` of the array of samples in folder `array`. Those of two dimensions lie beside the array's metadata
-/// (`c.7.0`), so that no shard has a folder of its own.
+/// Shard `shard` of the array of samples in folder `array`. Two-dimensional arrays have their shards next to the
+/// metadata (`c.7.0`), so that no shard has its own folder.
 #[must_use]
 pub fn data_shard_file(array: &Path, format: SampleFormat, shard: u64) -> PathBuf {
     match format {
@@ -93,7 +92,7 @@ pub fn data_shards(array: &Path, format: SampleFormat) -> PathBuf {
     }
 }
 
-/// Number of a shard by the name of its file in [`data_shards`].
+/// Shard number of a file name in [`data_shards`].
 #[must_use]
 pub fn data_shard_number(format: SampleFormat, name: &str) -> Option<u64> {
     let number = match format {
@@ -117,7 +116,7 @@ pub fn parse_identity(bytes: &[u8]) -> Option<SignalId> {
     number.parse().ok().map(SignalId)
 }
 
-/// Name of a generation's file: `log.3` is generation 3's.
+/// Generation of a log's file name, such as `log.3`.
 #[must_use]
 pub fn parse_log_name(name: &str) -> Option<u64> {
     name.strip_prefix("log.")?.parse().ok()

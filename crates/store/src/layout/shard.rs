@@ -1,4 +1,4 @@
-//! What a shard file says of itself: whose it is, and which version of it.
+//! Headers of shard files: identity and version.
 //!
 //! ```text
 //! 0    magic "ISOSHARD"
@@ -8,37 +8,37 @@
 //! 48   zeros
 //! 60   crc32c of the 60 bytes before
 //! ```
-//! In a flat shard it lies behind the index, where nothing is up to the payload; in a sealed one at the beginning of the
-//! file, which the index at its end names no chunk of. Files of earlier versions have none.
+//! In a flat shard it is in the unused space between index and payload; in a sealed one at the start of the file, where
+//! the index at the end names no chunk. Files of earlier versions have none.
 
 use crate::version::FileVersion;
 
 const MAGIC: [u8; 8] = *b"ISOSHARD";
 const FORMAT: u32 = 1;
 
-/// Bytes of a header.
+/// Length in bytes.
 pub const HEADER_LEN: u64 = 64;
 const SUMMED: usize = HEADER_LEN as usize - 4;
 
 /// Identity of a shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShardHeader {
-    /// The signal.
+    /// Id of the signal.
     pub signal: u64,
-    /// Number of the shard in the array.
+    /// Index of the shard in the array.
     pub shard: u64,
     /// Version of the file.
     pub version: FileVersion,
 }
 
-/// What lies where a header would be.
+/// What is at the place of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderBlock {
     /// A header.
     Header(ShardHeader),
-    /// None: the file was written by an earlier version, or by another program.
+    /// None: written by an earlier version or another program.
     None,
-    /// A header whose checksum is wrong, or of a newer format.
+    /// A header with a wrong checksum or a newer format.
     Damaged,
 }
 
@@ -53,7 +53,7 @@ impl std::fmt::Display for ShardHeader {
 }
 
 impl ShardHeader {
-    /// The bytes of the header.
+    /// Encodes the header.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_LEN as usize] {
         let mut bytes = [0; HEADER_LEN as usize];
@@ -69,7 +69,7 @@ impl ShardHeader {
 }
 
 impl HeaderBlock {
-    /// Reads what may be a header.
+    /// Decodes what may be a header.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Self {
         let Some(bytes) = bytes.first_chunk::<{ HEADER_LEN as usize }>() else {

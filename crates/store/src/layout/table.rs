@@ -1,8 +1,8 @@
-//! Table files: rows in one shard that says itself what it holds.
+//! Table files: rows in one self-describing shard.
 //!
-//! A table is a sharded Zarr array with a single shard, written whole under another name and renamed, so that a reader
-//! meets one version of it or another, never a mixture. `zarr.json` cannot be replaced in the same step, therefore the
-//! file describes itself in the space between index and payload:
+//! A table is a sharded Zarr array with a single shard, written as a new file and renamed, so that a reader sees one
+//! version. `zarr.json` cannot be replaced atomically with it, so the file describes itself in the space between index
+//! and payload:
 //!
 //! ```text
 //! 0                index of all inner chunks of the geometry, crc32c
@@ -17,24 +17,24 @@ const MAGIC: [u8; 8] = *b"ISOTABLE";
 const FORMAT: u32 = 1;
 const HEADER_LEN: usize = 96;
 
-/// Rows per inner chunk and inner chunks of the geometries for rows; the smallest that holds the table is used.
+/// Rows per inner chunk and number of inner chunks, for tables of rows; the smallest sufficient geometry is used.
 pub const ROWS: [(u64, u64); 3] = [(256, 256), (8_192, 512), (65_536, 4_096)];
-/// Bytes per inner chunk and inner chunks of the geometries for text.
+/// Bytes per inner chunk and number of inner chunks, for text.
 pub const TEXT: [(u64, u64); 3] = [(4_096, 256), (65_536, 4_096), (1 << 20, 1 << 16)];
 
-/// Shape of a table file.
+/// Geometry of a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes of one row.
+    /// Bytes per row.
     pub row_bytes: u64,
-    /// Rows in an inner chunk.
+    /// Rows per inner chunk.
     pub chunk_rows: u64,
-    /// Inner chunks.
+    /// Number of inner chunks.
     pub chunks: u64,
 }
 
 impl Geometry {
-    /// The smallest of `choices` that holds `rows`; `None` if none does.
+    /// The smallest of `choices` that fits `rows`; `None` if none does.
     #[must_use]
     pub fn for_rows(row_bytes: u64, rows: u64, choices: &[(u64, u64)]) -> Option<Self> {
         choices
@@ -60,34 +60,34 @@ impl Geometry {
     }
 }
 
-/// A table's rows as bytes, and what belongs to them.
+/// Rows of a table as bytes, with an attachment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableFile {
-    /// The signal.
+    /// Id of the signal.
     pub signal: u64,
-    /// The last commit that the rows contain.
+    /// Last commit in the rows.
     pub sequence: u64,
-    /// Rows, little endian.
+    /// Rows in little endian.
     pub rows: Vec<u8>,
-    /// Bytes behind the array.
+    /// Bytes after the array.
     pub attachment: Vec<u8>,
 }
 
-/// A table file in two pieces, with a hole between them.
+/// A table file as two pieces with a hole between them.
 #[derive(Debug)]
 pub struct Encoded {
-    /// From byte 0: index and header.
+    /// Index and header, from byte 0.
     pub head: Vec<u8>,
-    /// Where the rows go.
+    /// Offset of the rows.
     pub payload_start: u64,
-    /// Where the attachment goes.
+    /// Offset of the attachment.
     pub attachment_at: u64,
     /// Length of the file.
     pub len: u64,
 }
 
 impl TableFile {
-    /// The file's bytes, except rows and attachment themselves.
+    /// The encoded file, except rows and attachment themselves.
     #[must_use]
     pub fn encode(&self, geometry: Geometry) -> Encoded {
         let flat = geometry.flat();
@@ -122,10 +122,10 @@ impl TableFile {
         }
     }
 
-    /// Reads a table file of rows of `row_bytes`; the geometry is one of `choices`.
+    /// Decodes a table file of rows of `row_bytes` in a geometry of `choices`.
     ///
     /// # Errors
-    /// Where, and what is impossible there.
+    /// Offset and reason.
     pub fn decode(
         bytes: &[u8],
         row_bytes: u64,

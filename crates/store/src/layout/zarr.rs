@@ -1,7 +1,7 @@
-//! `zarr.json`: what other programs read instead of our tables and log.
+//! `zarr.json` files, for other programs, which cannot read our tables and log.
 //!
-//! All of these files are projections of committed state, written without a sync and rebuilt by recovery; nothing of
-//! ours reads them back except to take over attributes that verification compares.
+//! They are projections of committed state, written without a sync and rebuilt by recovery. They are read back only to
+//! keep attributes and for verification.
 
 use isochrony_segment::DType;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
-/// Format of the store as a whole.
+/// Version of the store format.
 pub const FORMAT: u64 = 1;
 
 /// Bytes of a metadata file.
@@ -30,7 +30,7 @@ pub fn group(attributes: Map<String, Value>) -> Value {
     json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes })
 }
 
-/// The store's own group; `user` are attributes kept from before.
+/// The store's own group; `user`: attributes to keep.
 #[must_use]
 pub fn store_group(uuid: &str, user: Map<String, Value>) -> Value {
     let mut attributes = Map::new();
@@ -42,7 +42,7 @@ pub fn store_group(uuid: &str, user: Map<String, Value>) -> Value {
     group(attributes)
 }
 
-/// The attributes that the bytes of a group's `zarr.json` state, ours among them; `None` if they cannot be read from it.
+/// Attributes in a group's `zarr.json`, ours included; `None` if unreadable.
 #[must_use]
 pub fn attributes_of(bytes: &[u8]) -> Option<Map<String, Value>> {
     match serde_json::from_slice(bytes).ok()? {
@@ -55,7 +55,7 @@ pub fn attributes_of(bytes: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// A signal's group; `tables` are those that have no arrays.
+/// A signal's group; `tables`: those without arrays.
 #[must_use]
 pub fn signal_group(id: SignalId, meta: &SignalMeta, tables: Option<Value>) -> Value {
     let mut own = Map::new();
@@ -81,21 +81,21 @@ pub fn signal_group(id: SignalId, meta: &SignalMeta, tables: Option<Value>) -> V
     group(attributes)
 }
 
-/// What the clock estimate goes by.
+/// Options of clock estimation.
 fn clock(settings: &ClockSettings) -> Value {
     let mut clock = json!({
         "alpha": settings.alpha,
         "gap_slip_ns": settings.gap_slip_ns,
         "max_gap_ns": settings.max_gap_ns,
     });
-    // Absent where there is none, as it was before there could be one.
+    // Absent if not set, as in earlier versions.
     if let Some(rate) = settings.initial_rate {
         clock["initial_rate"] = rate.to_string().into();
     }
     clock
 }
 
-/// The array `data` of `end` samples, flat.
+/// The flat array `data` of `end` samples.
 #[must_use]
 pub fn data_array(meta: &SignalMeta, end: i64) -> Value {
     let fill = match meta.format.dtype() {
@@ -130,7 +130,7 @@ pub fn data_array(meta: &SignalMeta, end: i64) -> Value {
     array
 }
 
-/// What the metadata of a sealed signal's `data` say of its files, which can be read as those say only.
+/// Identity in the metadata of a sealed signal's `data`, without which its files cannot be read.
 #[must_use]
 pub fn data_identity(id: SignalId, version: FileVersion) -> Value {
     json!({ "kind": "data", "signal": id.0, "version": format!("{:032x}", version.0) })
@@ -153,7 +153,7 @@ pub fn crc_array(chunks: u64) -> Value {
 /// A table of int64 rows.
 #[must_use]
 pub fn table_array(name: &str, columns: u64, rows: u64, geometry: Geometry) -> Value {
-    // Dimensions of one name have one length within a group, or xarray refuses the group.
+    // xarray refuses a group in which a dimension name has several lengths.
     let [row, field] = match name {
         "gaps" => ["gap", "gap_field"],
         "runs" => ["run", "run_field"],
@@ -172,7 +172,7 @@ pub fn table_array(name: &str, columns: u64, rows: u64, geometry: Geometry) -> V
     )
 }
 
-/// The text behind a table.
+/// The text of a table.
 #[must_use]
 pub fn text_array(bytes: u64, geometry: Geometry) -> Value {
     array(
@@ -185,7 +185,7 @@ pub fn text_array(bytes: u64, geometry: Geometry) -> Value {
     )
 }
 
-/// An array of a view, `shape` in rows and columns called `field`, in shards of `chunks` inner chunks.
+/// An array of a view: `shape` in rows and columns named `field`, in shards of `chunks` inner chunks.
 #[must_use]
 pub fn view_array(
     dtype: DType,
@@ -208,7 +208,7 @@ pub fn view_array(
     array
 }
 
-/// A sharded array of which only the first dimension is divided. `chunk` is the inner chunk's shape.
+/// A sharded array, divided only in the first dimension. `chunk`: shape of the inner chunk.
 fn array(
     shape: &[u64],
     data_type: &str,
@@ -249,7 +249,7 @@ fn array(
     })
 }
 
-/// A number as JSON; what JSON cannot say as a string, as Zarr does for fill values.
+/// A number as JSON; non-finite ones as strings, like Zarr fill values.
 fn float(x: f64) -> Value {
     serde_json::Number::from_f64(x).map_or_else(|| Value::from(x.to_string()), Value::Number)
 }

@@ -1,4 +1,4 @@
-//! What signals can be sealed with.
+//! Codecs for sealed signals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::error::StoreError;
 
-/// How the chunks of a sealed signal are compressed.
+/// Compression of a sealed signal's chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Codec {
@@ -18,14 +18,14 @@ pub enum Codec {
     },
     /// Blosc, which shuffles bytes before compressing them; levels 0 (none) to 9 (small).
     Blosc {
-        /// What compresses.
+        /// Compressor within Blosc.
         compressor: BloscCompressor,
         /// 0 to 9.
         level: u8,
     },
 }
 
-/// What compresses inside Blosc.
+/// Compressors of Blosc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // Their names say it.
 #[non_exhaustive]
@@ -67,7 +67,7 @@ impl Default for Codec {
 }
 
 impl fmt::Display for Codec {
-    /// As [`from_str`](Self::from_str) reads it.
+    /// In the form that [`from_str`](Self::from_str) accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Zstd { level } => write!(f, "zstd:{level}"),
@@ -79,7 +79,7 @@ impl fmt::Display for Codec {
 impl FromStr for Codec {
     type Err = StoreError;
 
-    /// Reads `zstd`, `zstd:LEVEL`, `blosc`, `blosc:COMPRESSOR`, `blosc:COMPRESSOR:LEVEL`.
+    /// Parses `zstd`, `zstd:LEVEL`, `blosc`, `blosc:COMPRESSOR`, `blosc:COMPRESSOR:LEVEL`.
     fn from_str(text: &str) -> Result<Self, StoreError> {
         let refuse = || StoreError::InvalidCodec { codec: text.into() };
         let mut parts = text.split(':');
@@ -126,7 +126,7 @@ impl Codec {
         }
     }
 
-    /// Name of the codec in Zarr, which the signal's metadata keeps.
+    /// Zarr's name of the codec, stored in the signal's metadata.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -153,10 +153,10 @@ impl Codec {
         codec.check().is_ok().then_some(codec)
     }
 
-    /// As `zarr.json` names it.
+    /// Description in `zarr.json`.
     pub(super) fn metadata(&self, sample_bytes: usize) -> Value {
         match self {
-            // The checksum finds damage in the last chunk too, which has none of ours before it is full.
+            // Its checksum also protects the last chunk, which has none of ours until it is full.
             Self::Zstd { level } => json!({
                 "name": "zstd", "configuration": { "level": level, "checksum": true },
             }),

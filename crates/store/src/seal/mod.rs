@@ -1,8 +1,8 @@
-//! Sealing: a signal's samples in compressed chunks, for good reading by everyone and no more writing.
+//! Sealing: compresses the samples of a finished signal, readable by any Zarr reader.
 //!
-//! Zarr allows an array one chain of codecs, so the whole of `data` is written anew in the engine's `tmp/`, synced, and
-//! takes the old array's place by one operation of a commit. Segments handed out before keep the old files. Samples in
-//! gaps are stored as zero. Views, tables and checksums (which are about decoded chunks) stay as they are.
+//! A Zarr array has one codec chain, so all of `data` is rewritten in the engine's `tmp/`, synced, and replaces the old
+//! array by one operation of a commit. Existing segments keep the old files. Gap samples are stored as zero. Views,
+//! tables and checksums (of decoded chunks) stay.
 
 mod codec;
 
@@ -33,15 +33,15 @@ use crate::views::stored::StoredSamples;
 
 pub use codec::{BloscCompressor, Codec};
 
-/// Inner chunks in a shard of a sealed signal: at most 64 MiB before compression, which is what sealing holds in memory.
+/// Inner chunks per sealed shard: at most 64 MiB uncompressed, which sealing holds in memory.
 pub(crate) const SHARD_CHUNKS: u64 = 64;
 
-/// What sealing or unsealing did.
+/// Result of sealing or unsealing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sealed {
-    /// Bytes of all samples, gaps not counted.
+    /// Bytes of all samples, without gaps.
     pub raw_bytes: u64,
-    /// Bytes of the files of `data` now.
+    /// Bytes of the files of `data`.
     pub stored_bytes: u64,
 }
 
@@ -54,14 +54,14 @@ impl Sealed {
 }
 
 impl Store {
-    /// Compresses a signal's samples. It can then no longer grow or change before it is [unsealed](Self::unseal);
-    /// sealing a sealed signal compresses it anew. Pending changes of all signals are committed first.
+    /// Compresses a signal's samples. It cannot change until it is [unsealed](Self::unseal); sealing it again
+    /// recompresses it. Commits pending changes of all signals first.
     ///
-    /// Memory: some 200 MB at most, whatever the signal's length. Disk: the compressed samples, until the old ones go.
+    /// Memory: at most some 200 MB. Disk: the compressed samples, until the old ones are removed.
     ///
     /// # Errors
     /// [`StoreError::InvalidCodec`], [`StoreError::NoSuchSignal`], [`StoreError::ReadOnly`], [`StoreError::DiskFull`]
-    /// and others of commits; the signal then is as it was.
+    /// and others of commits; the signal is then unchanged.
     pub fn seal(&self, name: &str, codec: Codec) -> Result<Sealed, StoreError> {
         codec.check()?;
         let action = "seal a signal";
@@ -69,8 +69,8 @@ impl Store {
         self.shared().backend.explain(action, sealed)
     }
 
-    /// Writes a sealed signal's samples as plain ones again, so that it can grow. One that is not sealed is copied, which
-    /// mends shards that another program rewrote.
+    /// Rewrites a sealed signal's samples uncompressed, so that it can grow. An unsealed signal is copied, which
+    /// repairs shards rewritten by another program.
     ///
     /// # Errors
     /// As [`seal`](Self::seal).
@@ -111,7 +111,7 @@ impl Store {
             Ok(bytes)
         });
         if queued.is_err() {
-            // Nothing else is pending. Whatever is left of the files goes with the next recovery at the latest.
+            // Nothing else is pending. The next recovery removes remaining files.
             let _ = engine.rollback();
             let _ = media.remove_all(&path);
         }
@@ -122,8 +122,8 @@ impl Store {
     }
 }
 
-/// Checksums of the chunks that a new gap of a sealed signal covers in part. The engine computes those of plain
-/// signals from their files; of sealed ones it cannot.
+/// Checksums of the chunks that a new gap of a sealed signal covers in part. The engine computes only those of flat
+/// signals.
 pub(crate) fn checksums_after_gap(
     backend: &Backend,
     state: &SignalState,
@@ -170,8 +170,8 @@ fn sealed_array(state: &SignalState, version: FileVersion, codec: Codec) -> Valu
     array
 }
 
-/// What `zarr.json` of a sealed array must say. Only the file itself knows how hard the samples were compressed, which
-/// makes no difference to who reads them; `found` is what it says now.
+/// Expected `zarr.json` of a sealed array. The compression level, irrelevant to readers, is taken from `found`, the
+/// current file.
 pub(crate) fn described(state: &SignalState, found: Option<&[u8]>) -> Value {
     let found: Option<Value> = found.and_then(|found| serde_json::from_slice(found).ok());
     let stated = found
@@ -182,14 +182,14 @@ pub(crate) fn described(state: &SignalState, found: Option<&[u8]>) -> Value {
         .or_else(|| state.meta.codec.parse().ok())
         .unwrap_or_default();
     let mut array = sealed_array(state, state.data.array(), codec);
-    // Stores of earlier versions do not say whose the array is.
+    // Stores of earlier versions do not state the owner of the array.
     if found.is_some_and(|found| found["attributes"]["isochrony"].is_null()) {
         array["attributes"] = json!({});
     }
     array
 }
 
-/// Writes the array into a new folder and syncs it; gives its bytes.
+/// Writes the array into a new folder and syncs it; gives its size.
 fn write_sealed(
     media: &Arc<dyn Media>,
     path: &Path,
@@ -210,7 +210,7 @@ fn write_sealed(
         .map_err(|error| undecodable(error.to_string()))?;
     let size = state.meta.format.size();
     let length = (state.meta.chunk_samples * SHARD_CHUNKS).cast_signed();
-    // Zeros are samples, too: a shard without a file must mean a gap, or a lost one would go unnoticed.
+    // Store zeros too: a shard without a file must mean a gap, or a lost one would go unnoticed.
     let options = CodecOptions::default().with_store_empty_chunks(true);
     let mut out = Folder::create(&**media, path, state.meta.format)?;
     let mut raw = vec![0u8; length.cast_unsigned() as usize * size];
@@ -258,13 +258,13 @@ fn write_sealed(
     out.finish(&metadata)
 }
 
-/// A shard with its index at the end as it is to lie behind a header: its chunks, and the index that finds them there.
+/// Converts a shard with its index at the end for a place after a header: gives its chunks and the adjusted index.
 fn behind_header(shard: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     let index_len = usize::try_from(Flat::index_len(SHARD_CHUNKS)).ok()?;
     let (body, index) = shard.split_at_checked(shard.len().checked_sub(index_len)?)?;
     let mut moved = Vec::with_capacity(index.len());
     for (offset, length) in parse_index(index)? {
-        // Chunks that are left out have neither.
+        // Omitted chunks have neither offset nor length.
         let offset = match offset {
             u64::MAX => u64::MAX,
             offset => offset.checked_add(HEADER_LEN)?,
@@ -276,7 +276,7 @@ fn behind_header(shard: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     Some((body, moved))
 }
 
-/// Writes the array flat into a new folder and syncs it; gives its bytes.
+/// Writes the array flat into a new folder and syncs it; gives its size.
 fn write_flat(
     media: &dyn Media,
     path: &Path,
@@ -308,7 +308,7 @@ fn write_flat(
     out.finish(&metadata)
 }
 
-/// An array's folder under construction.
+/// Folder of an array being written.
 struct Folder<'a> {
     media: &'a dyn Media,
     path: &'a Path,
@@ -316,7 +316,6 @@ struct Folder<'a> {
     bytes: u64,
 }
 
-/// One of its shards.
 struct Shard {
     path: PathBuf,
     file: Arc<dyn MediaFile>,

@@ -1,10 +1,10 @@
-//! Selections by civil time: which samples of which run, in the order of time.
+//! Selections by civil time: samples by run, in order of time.
 //!
-//! A sample belongs to `[t0, t1)` if its own time does. Within a run time never falls with the index, so the samples of
-//! a run are one index range, found by bisection over the very function that users see, `time_of`.
+//! A sample belongs to `[t0, t1)` if its time does. Time never decreases with the index within a run, so a run's
+//! samples are one index range, found by bisection over `time_of`, the function that users see.
 //!
-//! Where runs overlap in time, a run is *covered* from half a period before to half a period after each of its gap-free
-//! stretches; of a less preferred run only samples outside what preferred ones cover are taken.
+//! Where runs overlap in time, a run *covers* the time from half a period before to half a period after each of its
+//! gap-free ranges; of a less preferred run only samples outside what preferred ones cover are taken.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl Signal {
         Ok(Fixed::from_bits(period.to_bits() / 2))
     }
 
-    /// Per run, by its first selected sample's time: the indices whose time lies in `range`, gaps included.
+    /// Per run, ordered by time of the first selected sample: indices with time in `range`, gaps included.
     pub(crate) fn civil_parts(&self, range: &Times) -> Result<Vec<(u32, Range<i64>)>, StoreError> {
         let Some(civil) = self.empirical()? else {
             return Err(StoreError::NoCivilTime {
@@ -49,7 +49,7 @@ impl Signal {
             .collect())
     }
 
-    /// Whether the samples of `part` reach from end to end of `range`.
+    /// Whether the samples of `part` cover all of `range`.
     pub(crate) fn covers(&self, range: &Times, part: &Range<i64>) -> Result<bool, StoreError> {
         if part.is_empty() {
             return Ok(range.is_empty());
@@ -88,7 +88,7 @@ impl Signal {
         Ok(out)
     }
 
-    /// Parts in groups such that parts of different groups share no time; both in the order of time.
+    /// Groups of parts, such that parts of different groups do not overlap in time; both in order of time.
     fn overlapping_groups(&self, parts: Vec<Stretch>) -> Result<Vec<Vec<Stretch>>, StoreError> {
         let mut groups: Vec<Vec<Stretch>> = Vec::new();
         let mut latest: Option<Fixed> = None;
@@ -105,7 +105,7 @@ impl Signal {
         Ok(groups)
     }
 
-    /// The time that a gap-free stretch covers.
+    /// The time that a gap-free range covers.
     fn covered(&self, range: &Range<i64>) -> Result<Times, StoreError> {
         let half = self.half_period()?;
         let first = self.time_of(range.start)?.value;
@@ -126,7 +126,7 @@ impl Signal {
         let Some(civil) = self.empirical()? else {
             return Ok(group);
         };
-        // Run ids count up in the order of storing.
+        // Run ids are in order of storing.
         group.sort_by_key(|part| part.run);
         if overlap == Overlap::Last {
             group.reverse();
@@ -161,14 +161,14 @@ impl Signal {
     }
 }
 
-/// Indices of a run whose time lies in `range`.
+/// Indices of a run with time in `range`.
 fn part_of(civil: &Empirical, run: &RunRow, range: &Times) -> Result<Range<i64>, StoreError> {
     let start = first_not_before(civil, run.start..run.end, range.start)?;
     let end = first_not_before(civil, start..run.end, range.end)?;
     Ok(start..end)
 }
 
-/// First index in `within`, of one run, whose time is not before `time`; the end if there is none.
+/// First index in `within`, of one run, at or after `time`; the end if there is none.
 fn first_not_before(civil: &Empirical, within: Range<i64>, time: Fixed) -> Result<i64, StoreError> {
     let (mut low, mut high) = (within.start, within.end);
     while low < high {
@@ -182,7 +182,7 @@ fn first_not_before(civil: &Empirical, within: Range<i64>, time: Fixed) -> Resul
     Ok(low)
 }
 
-/// What of a gap-free stretch lies outside sorted, disjoint times.
+/// Parts of a gap-free range outside sorted, disjoint times.
 fn uncovered(
     civil: &Empirical,
     stretch: &Range<i64>,
@@ -208,7 +208,7 @@ fn uncovered(
     Ok(out)
 }
 
-/// Sorts and joins what touches.
+/// Sorts and merges touching ranges.
 fn merge(times: &mut Vec<Times>) {
     times.sort_by_key(|times| times.start);
     let mut merged: Vec<Times> = Vec::with_capacity(times.len());

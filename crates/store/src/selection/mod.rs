@@ -1,7 +1,7 @@
-//! Lazy selections: which samples, in which order; nothing is read before segments or values are asked for.
+//! Lazy selections of samples; data is read only for segments or values.
 //!
-//! A selection is a list of *parts*, index ranges that lie within one run each and may cover gaps. By index they are in
-//! index order; by civil time in the order of time. *Stretches* are what is left of the parts between gaps.
+//! A selection is a list of *parts*: index ranges within one run each that may cover gaps, ordered by index or by civil
+//! time. *Stretches* are the gap-free ranges of the parts.
 
 mod by_time;
 mod values;
@@ -22,22 +22,22 @@ pub use values::{Fill, Values};
 /// Indices of one run. `range` may cover gaps in a part, never in a stretch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stretch {
-    /// The run.
+    /// Id of the run.
     pub run: u32,
     /// Half-open range of indices.
     pub range: Range<i64>,
 }
 
-/// A stretch of civil time inside a selection without samples.
+/// A range of civil time in a selection without samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
-    /// From the end of the last sample to the time of the next.
+    /// End of the last sample to time of the next.
     pub times: GapTimes,
     /// The gap on the index axis; `None` between runs, which may touch there.
     pub gap: Option<Gap>,
 }
 
-/// Samples of a signal by a range in any timebase. Cheap to clone; holds no samples.
+/// Samples of a signal in a range of any timebase. Cheap to clone; holds no samples.
 #[derive(Debug, Clone)]
 pub struct Selection {
     signal: Signal,
@@ -62,7 +62,7 @@ impl Selection {
         })
     }
 
-    /// Those of a range of civil time that were found before, as [`parts`](Self::parts) gives them.
+    /// A selection of known [`parts`](Self::parts) of a range of civil time.
     ///
     /// # Errors
     /// [`StoreError::OutOfBounds`].
@@ -80,13 +80,13 @@ impl Selection {
         })
     }
 
-    /// The signal, as it was when the selection was made.
+    /// The signal as of the selection.
     #[must_use]
     pub fn signal(&self) -> &Signal {
         &self.signal
     }
 
-    /// The range of indices that was asked for; `None` if it was asked for by time.
+    /// The requested range of indices; `None` if requested by time.
     #[must_use]
     pub fn index_range(&self) -> Option<Range<i64>> {
         match &self.span {
@@ -95,7 +95,7 @@ impl Selection {
         }
     }
 
-    /// The range of civil time that was asked for; `None` if it was asked for by index.
+    /// The requested range of civil time; `None` if requested by index.
     #[must_use]
     pub fn civil_range(&self) -> Option<Range<Fixed>> {
         match &self.span {
@@ -110,20 +110,20 @@ impl Selection {
         &self.parts
     }
 
-    /// Gap-free index ranges of one run each, in the selection's order.
+    /// Gap-free index ranges of one run each, in order.
     pub fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
         self.parts
             .iter()
             .flat_map(|part| stretches(&self.signal, part))
     }
 
-    /// One segment per stretch, read when reached, zero-copy where the store allows.
+    /// One segment per stretch, read when reached, zero-copy if the store allows.
     pub fn segments(&self) -> impl Iterator<Item = Result<SigSeg, StoreError>> + '_ {
         self.stretches()
             .map(|stretch| self.signal.read(stretch.range))
     }
 
-    /// Gaps on the index axis within the parts, cut to them.
+    /// Gaps within the parts, cut to them.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         let gaps = self.signal.gaps();
         self.parts
@@ -131,7 +131,7 @@ impl Selection {
             .flat_map(move |part| gaps.within(part.range.clone()))
     }
 
-    /// Civil time inside the selection without samples, in order: gaps, and time between runs. Half a sample is none.
+    /// Ranges of civil time without samples, in order: gaps, and time between runs. Half a sample does not count.
     ///
     /// # Errors
     /// [`StoreError::NoCivilTime`], [`StoreError::Time`].
@@ -160,7 +160,7 @@ impl Selection {
         Ok(holes)
     }
 
-    /// Samples that exist in the selection.
+    /// Number of samples, without gaps.
     #[must_use]
     pub fn sample_count(&self) -> i64 {
         let gaps = self.signal.gaps();
@@ -170,7 +170,7 @@ impl Selection {
         self.parts.iter().map(count).sum()
     }
 
-    /// Indices of the parts, gaps included: the length of [`values`](Self::values).
+    /// Number of indices, gaps included: the length of [`values`](Self::values).
     #[must_use]
     pub fn len(&self) -> i64 {
         let length = |part: &Stretch| part.range.end - part.range.start;
@@ -224,7 +224,7 @@ impl Selection {
     }
 }
 
-/// The runs' shares of an index range.
+/// The parts of an index range by run.
 fn by_index(signal: &Signal, range: &Range<i64>) -> Result<Vec<Stretch>, StoreError> {
     if !signal.has_indices(range) {
         return Err(StoreError::OutOfBounds {
@@ -244,7 +244,7 @@ fn by_index(signal: &Signal, range: &Range<i64>) -> Result<Vec<Stretch>, StoreEr
         .collect())
 }
 
-/// What is left of a part between its gaps.
+/// Gap-free ranges of a part.
 pub(crate) fn stretches<'a>(
     signal: &'a Signal,
     part: &Stretch,

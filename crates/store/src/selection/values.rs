@@ -1,4 +1,4 @@
-//! Samples of a selection in one array, and what stands where samples are missing.
+//! Samples of a selection as one array, with a choice of values for gaps.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::interrupt;
 use crate::state::Gap;
 
-/// Values in the signal's unit: real, or complex for a complex signal.
+/// Values in the signal's unit, complex for a complex signal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// One number per index.
@@ -19,33 +19,32 @@ pub enum Values {
     Complex(Vec<Complex64>),
 }
 
-/// What an array has at indices without samples.
+/// Values at indices without samples.
 ///
-/// Only gaps are filled: a NaN that was recorded is a sample. Nothing is carried across a clock step, nor taken from
-/// outside the selection.
+/// Only gaps are filled: a recorded NaN is a sample. No value crosses a clock step or comes from outside the selection.
 #[derive(Debug, Clone, Copy)]
 pub enum Fill<T> {
-    /// This value.
+    /// A constant.
     Value(T),
-    /// Nothing: a gap is an error.
+    /// None: a gap is an error.
     Refuse,
-    /// The sample before the gap; where the run or the selection begins with the gap this value, or an error.
+    /// The sample before the gap; for a gap at the start of the run or selection the given value, or an error.
     Forward(Option<T>),
-    /// A straight line from the sample before the gap to the one behind it.
+    /// Linear interpolation between the samples around the gap.
     Interpolate {
-        /// Value of a gap at either end of the run or the selection.
+        /// Value for a gap at either end of the run or selection.
         edge: T,
-        /// The point at a share of the way between two samples, such as [`ValueType::between`].
+        /// The point at a fraction of the way between two samples, such as [`ValueType::between`].
         between: fn(T, T, f64) -> T,
     },
 }
 
 impl Selection {
-    /// One value in the signal's unit per index of the parts, `fill` in gaps. Time between runs takes no space: for
-    /// values at stated times see [`Store::gather`](crate::Store::gather).
+    /// One value in the signal's unit per index, `fill` in gaps. Time between runs takes no space: for values at given
+    /// times see [`Store::gather`](crate::Store::gather).
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`] if the memory cannot be had, [`StoreError::Io`].
+    /// [`StoreError::TooLarge`] if memory is insufficient, [`StoreError::Io`].
     pub fn values(&self, fill: f64) -> Result<Values, StoreError> {
         Ok(if self.signal().dtype().is_complex() {
             let fill = Fill::Value(Complex64::new(fill, fill));
@@ -55,7 +54,7 @@ impl Selection {
         })
     }
 
-    /// One raw sample per index of the parts, `fill` in gaps.
+    /// One raw sample per index, `fill` in gaps.
     ///
     /// # Errors
     /// [`StoreError::Segment`] if `T` is not the signal's type, and as [`values`](Self::values).
@@ -63,7 +62,7 @@ impl Selection {
         self.collected(|out| self.counts_into(Fill::Value(fill), out))
     }
 
-    /// Writes one value in the signal's unit per index of the parts to `out`, whose length is [`len`](Self::len).
+    /// Writes one value in the signal's unit per index to `out` of length [`len`](Self::len).
     ///
     /// ```
     /// # use isochrony_store::{CreateOptions, Fill, Mode, Store};
@@ -81,8 +80,8 @@ impl Selection {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::GapInSelection`] where `fill` leaves a gap unfilled; [`StoreError::Segment`] of another length, or
-    /// of real values of complex samples and the reverse; [`StoreError::Io`].
+    /// [`StoreError::GapInSelection`] if `fill` leaves a gap unfilled; [`StoreError::Segment`] for another length, or
+    /// if exactly one of signal and values is complex; [`StoreError::Io`].
     pub fn values_into<V: ValueType>(
         &self,
         fill: Fill<V>,
@@ -92,10 +91,10 @@ impl Selection {
         self.read_into(fill, out, write_values)
     }
 
-    /// As [`values_into`](Self::values_into), of the counts: as if the signal were not calibrated.
+    /// As [`values_into`](Self::values_into), for uncalibrated counts.
     ///
     /// # Errors
-    /// As there.
+    /// As [`values_into`](Self::values_into).
     pub fn converted_counts_into<V: ValueType>(
         &self,
         fill: Fill<V>,
@@ -106,7 +105,7 @@ impl Selection {
         self.read_into(fill, out, |segment, out| convert(segment, &none, out))
     }
 
-    /// Refuses real values of complex samples, and the reverse.
+    /// Fails unless both or neither of signal and values are complex.
     fn check_kind<V: ValueType>(&self) -> Result<(), SegmentError> {
         let dtype = self.signal().dtype();
         if dtype.is_complex() == V::DTYPE.is_complex() {
@@ -118,7 +117,7 @@ impl Selection {
         })
     }
 
-    /// Writes one raw sample per index of the parts to `out`, whose length is [`len`](Self::len).
+    /// Writes one raw sample per index to `out` of length [`len`](Self::len).
     ///
     /// # Errors
     /// As [`values_into`](Self::values_into); also if `T` is not the signal's type.
@@ -186,7 +185,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Fills positions of a part's array that have no samples; those on both sides have them, or lie outside.
+    /// Fills a gap in a part's array; its neighbours have samples or are outside.
     fn fill_gap<T: Copy>(
         &self,
         part: &Stretch,
@@ -231,10 +230,10 @@ impl Selection {
     }
 }
 
-/// Samples at a time: enough that a check for interrupts costs little beside them, and few enough that one comes soon.
+/// Samples between checks for interrupts: rare enough to be cheap, frequent enough to respond quickly.
 const PIECE: i64 = 1 << 18;
 
-/// Values of a segment in its unit; real ones of real samples, complex ones of complex samples.
+/// Values of a segment in its unit; complex if its samples are.
 pub(crate) fn write_values<V: ValueType>(
     segment: &SigSeg,
     out: &mut [V],

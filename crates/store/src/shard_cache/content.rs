@@ -1,4 +1,4 @@
-//! What the bytes of a cached shard must be: chunks with checksums.
+//! Content of cached shards: chunks with checksums.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,33 +6,32 @@ use std::ops::Range;
 use crate::engine::crc::masked;
 use crate::state::GapTable;
 
-/// Bytes of a shard that checksums are known of: an object of the cache.
+/// The part of a shard with known checksums: an object of the cache.
 pub(crate) trait CachedContent: fmt::Debug + Send + Sync {
-    /// Where the object begins in the shard's file.
+    /// Offset of the object in the shard's file.
     fn start(&self) -> u64;
 
     /// Length of the object.
     fn bytes(&self) -> u64;
 
-    /// The least range around one that can be checked.
+    /// The smallest verifiable range that contains one.
     fn checkable(&self, range: Range<u64>) -> Range<u64>;
 
-    /// Whether all of a range can be checked.
+    /// Whether a whole range can be verified.
     fn is_known(&self, range: Range<u64>) -> bool;
 
-    /// Checks a checkable range, and puts zeros where no samples are. Says what is wrong otherwise.
+    /// Verifies a checkable range, and zeroes bytes without samples. The error is a description.
     fn check(&self, start: u64, bytes: &mut [u8]) -> Result<(), String>;
 }
 
 /// The full chunks of a flat shard.
 pub(crate) struct FlatContent {
-    /// Where the first one lies in the file.
+    /// Offset of the first chunk in the file.
     pub(crate) payload_start: u64,
     pub(crate) chunk_bytes: u64,
     pub(crate) sample_bytes: usize,
     /// Index of the shard's first sample.
     pub(crate) first: i64,
-    /// The signal's gaps.
     pub(crate) gaps: GapTable,
     /// Checksums of the full chunks, in order.
     pub(crate) crcs: Vec<Option<u32>>,
@@ -60,7 +59,7 @@ impl FlatContent {
         self.first + chunk.cast_signed() * self.chunk_samples()
     }
 
-    /// Whether no sample lies in a chunk.
+    /// Whether a chunk has no samples.
     fn is_gap(&self, chunk: u64) -> bool {
         let (first, length) = (self.first_of(chunk), self.chunk_samples());
         self.gaps.missing_within(first..first + length) >= length
@@ -129,7 +128,7 @@ mod tests {
             sample_bytes: 2,
             first: 100,
             gaps,
-            // The third chunk is a gap as a whole, and of the last one nothing is known.
+            // The third chunk is a gap; the last is unknown.
             crcs: vec![crc(0), crc(1), None, None],
         };
         (content, bytes)

@@ -1,4 +1,4 @@
-//! A shard that is read through the cache.
+//! A shard file read through the cache.
 
 use std::io;
 use std::ops::Range;
@@ -13,16 +13,16 @@ use super::pins::Pin;
 use super::{ShardCache, add};
 use crate::media::{Media, MediaFile};
 
-/// The file of the store that a cached shard is of.
+/// The store's file behind a cached shard.
 #[derive(Debug)]
 pub(crate) enum Origin {
-    /// One that takes no descriptor.
+    /// Takes no file descriptor.
     Held(Arc<dyn MediaFile>),
-    /// One that is opened when something is missing: a process may have few files open.
+    /// Opened when a piece is missing, since file descriptors are limited.
     Reopened {
         media: Arc<dyn Media>,
         path: PathBuf,
-        /// Device and number: another file may have the path by now.
+        /// Device and inode: another file may have the path now.
         identity: (u64, u64),
     },
 }
@@ -58,11 +58,11 @@ pub(crate) struct CachedFile {
     key: ObjectKey,
     content: Box<dyn CachedContent>,
     origin: Origin,
-    /// Length of the file when it was opened.
+    /// Length of the file when opened.
     len: u64,
 }
 
-/// A way to read a file of the store.
+/// Reads a file of the store.
 type ReadFile = fn(&dyn MediaFile, u64, &mut [u8]) -> io::Result<usize>;
 
 impl CachedFile {
@@ -82,7 +82,7 @@ impl CachedFile {
         }
     }
 
-    /// The bytes of a range of the file as the cache has them mapped; `None` if they are not all the cache's.
+    /// The mapped bytes of a range; `None` unless all are in the cache.
     pub(crate) fn mapped(&self, offset: u64, len: usize) -> Option<(Arc<Mapping>, Range<u64>)> {
         let start = offset.checked_sub(self.content.start())?;
         let range = start..start.checked_add(len as u64)?;
@@ -93,10 +93,10 @@ impl CachedFile {
         Some((pin.mapping().ok()?, range))
     }
 
-    /// The object with a range of it present; `None` if it must be read from the store.
+    /// The object with a range present; `None` if the store must be read.
     fn present(&self, range: &Range<u64>) -> io::Result<Option<Arc<Pin>>> {
         let counters = &self.cache.counters;
-        // A second attempt if another process's cache was full of what we keep pinned, or the object was lost.
+        // A second attempt if pinned objects filled another process's cache, or the object was lost.
         for attempt in 0..2 {
             match self.fill(range) {
                 Ok(pin) => return Ok(Some(pin)),
@@ -125,7 +125,7 @@ impl CachedFile {
             add(&counters.local, range.end - range.start);
             return Ok(pin);
         }
-        // Another process may know the object to be longer than this one knows checksums of.
+        // Another process may know the object to be longer than the checksums known here.
         if !missing
             .iter()
             .all(|part| self.content.is_known(part.clone()))
@@ -148,23 +148,23 @@ impl CachedFile {
         Ok(pin)
     }
 
-    /// Bytes of the file, all of them.
+    /// Reads exactly the requested bytes of the file.
     fn read_origin(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        // It is cached here: no block of it need stay in memory.
+        // Cached here, so its blocks need not stay in memory.
         match self.origin.open()?.read_once(offset, bytes)? == bytes.len() {
             true => Ok(()),
             false => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
-    /// Bytes of the file that are not the cache's.
+    /// Reads bytes that are not in the cached object.
     fn read_past(&self, read: ReadFile, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let count = read(&*self.origin.open()?, offset, bytes)?;
         add(&self.cache.counters.storage, count as u64);
         Ok(count)
     }
 
-    /// Reads what is the cache's from there, and the rest as `read` does.
+    /// Reads from the cache what it can have, and the rest by `read`.
     fn read(&self, read: ReadFile, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let start = self.content.start();
         let own = start..start + self.content.bytes();
@@ -218,7 +218,7 @@ impl MediaFile for CachedFile {
     fn len(&self) -> io::Result<u64> {
         match &self.origin {
             Origin::Held(file) => file.len(),
-            // A file grows, but never below what it was.
+            // A file may grow but never shrinks.
             Origin::Reopened { .. } => Ok(self.origin.open().map_or(self.len, |file| {
                 file.len().map_or(self.len, |len| len.max(self.len))
             })),

@@ -1,4 +1,4 @@
-//! Fetching what is missing of a shard: from other hosts, then from the store.
+//! Fetches missing pieces of a shard: from other hosts, then from the store.
 
 use std::io;
 use std::ops::Range;
@@ -12,19 +12,19 @@ use super::pins::Pin;
 use super::{ShardCache, add};
 use crate::media::RemoteError;
 
-/// Most bytes that are read from the store at a time.
+/// Most bytes per read from the store.
 const READ_BYTES: u64 = 8 << 20;
-/// How long another process of the host may fetch a piece without progress.
+/// How long to wait without progress while another process of the host fetches a piece.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why pieces did not become present.
+/// Why pieces are not present.
 #[derive(Debug)]
 pub(super) enum FillError {
-    /// The cache cannot serve: read the store.
+    /// The cache failed: read the store.
     Cache(CacheError),
     /// The store cannot be read.
     Origin(io::Error),
-    /// The store's bytes do not have their checksum: this reader does not know of the newest commit, or they are damaged.
+    /// Bytes of the store do not match their checksum: this reader lacks the newest commit, or they are damaged.
     Mismatch,
 }
 
@@ -42,10 +42,10 @@ fn interrupted() -> io::Error {
     error.into_io(io::ErrorKind::Interrupted)
 }
 
-/// Reads bytes of the object from the store, as they are there.
+/// Reads bytes of the object from the store.
 pub(super) type ReadOrigin<'a> = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Sync + 'a;
 
-/// How missing pieces of a shard are fetched.
+/// Fetches missing pieces of a shard.
 pub(super) struct PieceFetch<'a> {
     pub(super) cache: &'a ShardCache,
     pub(super) key: &'a ObjectKey,
@@ -54,11 +54,11 @@ pub(super) struct PieceFetch<'a> {
 }
 
 impl PieceFetch<'_> {
-    /// Makes a range of the object present, whose parts can all be checked.
+    /// Makes a range of the object present, all of which can be verified.
     pub(super) fn fill(&self, pin: &Pin, range: Range<u64>) -> Result<(), FillError> {
         let (mut waits_for, mut since) = (None, Instant::now());
         loop {
-            // Another process may take long: the wait is cut into parts between which the work may be called off.
+            // Wait in intervals between which the work can be interrupted, since another process may take long.
             let (start, timeout) = match self.fill_within(pin, range.clone(), POLL_INTERVAL) {
                 Err(FillError::Cache(error @ CacheError::FetchTimeout { start, .. })) => {
                     (start, error)
@@ -119,7 +119,7 @@ impl PieceFetch<'_> {
         let around = self.content.checkable(range.clone());
         let mut bytes = vec![0; (around.end - around.start) as usize];
         let own = (range.start - around.start) as usize..(range.end - around.start) as usize;
-        // Chunks that reach out of the pieces are completed by their neighbours, where these are here.
+        // Chunks that cross the pieces' borders need the neighbouring pieces, if present.
         let mut read = own.clone();
         if pin
             .object
@@ -146,7 +146,7 @@ impl PieceFetch<'_> {
         Ok(())
     }
 
-    /// Stores pieces that another host gave, if they are the object's.
+    /// Stores pieces of another host if they match the checksums.
     fn take(&self, pin: &Pin, reservation: &mut Reservation, offset: u64, given: &[u8]) -> bool {
         let range = offset..offset.saturating_add(given.len() as u64);
         if range.is_empty() || range.end > self.content.bytes() {
@@ -159,7 +159,7 @@ impl PieceFetch<'_> {
             (range.end - around.start) as usize,
         );
         bytes[before..behind].copy_from_slice(given);
-        // Chunks that reach out of the pieces are completed by their neighbours, or by the store.
+        // Chunks that cross the pieces' borders are completed from neighbouring pieces or the store.
         for (at, rest) in [(around.start, 0..before), (range.end, behind..bytes.len())] {
             let rest = &mut bytes[rest];
             if !rest.is_empty() && pin.object.read_at(at, rest).is_err() {

@@ -1,8 +1,8 @@
-//! Reading shards through the cache of a host, for stores whose files are another machine's.
+//! Reads shards of remote stores through the cache of this host.
 //!
-//! A [`ShardCache`] is given to a store that is open for reading ([`Store::set_shard_cache`](crate::Store::set_shard_cache)).
-//! From then on the samples of its signals come from the host's cache; what is missing there is asked of other hosts
-//! ([`PieceSource`]), then read from the store.
+//! A [`ShardCache`] is given to a store open for reading ([`Store::set_shard_cache`](crate::Store::set_shard_cache)).
+//! Samples then come from the host's cache; missing ones are requested from other hosts ([`PieceSource`]), then read
+//! from the store.
 //!
 //! ```text
 //!  Sources ── CachedFile ──┬── head, tail without a checksum ───────────────▶ file of the store
@@ -10,19 +10,18 @@
 //!                                                          │ missing: PieceSource, then the file; both checked
 //! ```
 //!
-//! **No unchecked bytes.** Whatever comes from another host or from the store is compared, inner chunk by inner chunk, with
-//! the checksums that the store states, before it is stored. Samples in gaps are stored as zeros, so that the bytes of an
-//! object follow from its key.
+//! **All bytes are verified.** Bytes of another host or of the store are compared per inner chunk with the store's
+//! checksums before they are cached. Samples in gaps are stored as zeros, so that an object's key determines its bytes.
 //!
-//! **Content version.** An object is the chunks of one shard that are full, under a number that changes with a fill, an
-//! overwrite and a seal ([`DataVersion::content_version`](crate::version::DataVersion::content_version)), and grows with
-//! appends.
+//! **Content version.** An object holds the full chunks of one shard under a number that changes with a fill, an
+//! overwrite and a seal ([`DataVersion::content_version`](crate::version::DataVersion::content_version)), and grows
+//! with appends.
 //!
-//! **A cache is never a reason to fail.** Where it cannot take a piece, or a checksum is not right (the writer was faster
-//! than this reader), the bytes are read from the store as without a cache.
+//! **A cache never causes a failure.** If it cannot take a piece, or a checksum differs because the writer was ahead of
+//! this reader, the bytes are read from the store directly.
 //!
-//! **Memory.** 8 MiB and two chunks for each thread that fetches, and a mapping of the address space for each shard that is
-//! kept pinned, at most half the quota.
+//! **Memory.** 8 MiB and two chunks per fetching thread, and address space for each pinned shard, at most half the
+//! quota.
 
 mod content;
 mod file;
@@ -45,16 +44,16 @@ pub(crate) use file::{CachedFile, Origin};
 use pins::Pins;
 pub use report::{CacheReport, ObjectName, PeerAddress, ReportCursor};
 
-/// Objects of which it is kept which hosts have them; they are hints.
+/// Most objects with known sources, which are hints.
 const MAX_SOURCES: usize = 1 << 16;
-/// Hosts that are kept of an object.
+/// Most sources known per object.
 const MAX_SOURCES_OF_OBJECT: usize = 8;
 
-/// Other hosts that may have pieces of an object.
+/// Access to other hosts that may have pieces of an object.
 pub trait PieceSource: fmt::Debug + Send + Sync {
-    /// Asks `sources` for bytes of an object that are missing here: ranges of whole pieces. `take` is called with an offset and the bytes
-    /// of whole pieces that lie in one of the ranges; false: they are not the object's, and this source should be asked no
-    /// more. What was not taken is read from the store.
+    /// Requests missing bytes of an object from `sources`: ranges of whole pieces. `take` gets an offset and bytes of
+    /// whole pieces within one of the ranges; if it returns false, they are wrong and this source should not be asked
+    /// again. What is not taken is read from the store.
     fn fetch(
         &self,
         object: &ObjectKey,
@@ -65,31 +64,31 @@ pub trait PieceSource: fmt::Debug + Send + Sync {
     );
 }
 
-/// Where bytes of signals came from since the cache was opened, in this process.
+/// Counts, for this process, of where bytes of signals came from since the cache was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ShardCacheCounts {
-    /// Bytes that were read and had been in the cache.
+    /// Bytes read that were in the cache.
     pub local_bytes: u64,
-    /// Bytes that other hosts gave.
+    /// Bytes from other hosts.
     pub peer_bytes: u64,
-    /// Bytes that were read from stores: what was cached then, and what cannot be cached.
+    /// Bytes read from stores, whether cached then or not cacheable.
     pub storage_bytes: u64,
-    /// Reads that were served without fetching anything, and those that were not.
+    /// Reads that fetched nothing.
     pub hits: u64,
-    /// See `hits`.
+    /// Reads that fetched something.
     pub misses: u64,
-    /// Times that bytes did not have the checksum that the store states.
+    /// Pieces whose checksum differed from the store's.
     pub rejected: u64,
 }
 
 impl ShardCacheCounts {
-    /// These and others.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
     }
 
-    /// What was counted since others.
+    /// The difference from earlier counts.
     fn since(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
@@ -120,25 +119,25 @@ fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-/// A host's cache as stores use it. One for each process, shared by its stores.
+/// A host's cache for stores. One per process, shared by its stores.
 #[derive(Debug)]
 pub struct ShardCache {
     pins: Pins,
     peers: Option<Arc<dyn PieceSource>>,
     host: String,
     address: Option<PeerAddress>,
-    /// Hosts that have an object, as a scheduler said.
+    /// Hosts that have an object, by the scheduler.
     sources: Mutex<HashMap<ObjectName, Vec<PeerAddress>>>,
     counters: Counters,
-    /// What was counted up to the last report.
+    /// Counts at the last report.
     reported: Mutex<ShardCacheCounts>,
 }
 
 impl ShardCache {
-    /// Shards in a cache.
+    /// Uses `cache` for shards.
     ///
     /// # Errors
-    /// What the cache says when it is asked for its quota.
+    /// Errors of reading the cache's quota.
     pub fn new(cache: Cache, peers: Option<Arc<dyn PieceSource>>) -> Result<Self, CacheError> {
         let quota = cache.info()?.quota_bytes;
         Ok(Self {
@@ -152,16 +151,15 @@ impl ShardCache {
         })
     }
 
-    /// Under this name in reports, which tells caches of different hosts from each other, with the address at which other
-    /// hosts get pieces.
+    /// Sets the host name in reports, which distinguishes caches, and the address at which other hosts request pieces.
     #[must_use]
     pub fn named(mut self, host: String, address: Option<PeerAddress>) -> Self {
         (self.host, self.address) = (host, address);
         self
     }
 
-    /// Takes note of hosts that have pieces of an object, or are about to fetch some, for when pieces of it are missing. They
-    /// are asked before those that were known.
+    /// Records hosts that have pieces of an object, or are about to fetch some. They are asked before those known
+    /// already.
     pub fn add_sources(&self, object: ObjectName, mut sources: Vec<PeerAddress>) {
         let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_SOURCES {
@@ -184,14 +182,13 @@ impl ShardCache {
         sources.filter(is_other).cloned().collect()
     }
 
-    /// What was counted since the last call.
+    /// Counts since the last call.
     fn unreported_counts(&self) -> ShardCacheCounts {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.counts();
         now.since(std::mem::replace(&mut *reported, now))
     }
 
-    /// Where bytes came from.
     #[must_use]
     pub fn counts(&self) -> ShardCacheCounts {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -206,7 +203,7 @@ impl ShardCache {
         }
     }
 
-    /// Lets every shard be evicted that nobody reads at this moment.
+    /// Makes every shard evictable that no read uses.
     pub fn release(&self) {
         self.pins.clear();
     }

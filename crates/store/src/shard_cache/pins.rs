@@ -1,4 +1,4 @@
-//! Shards that are kept pinned between reads, so that each is verified once in a process.
+//! Keeps shards pinned between reads, so that each is verified once per process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,7 +23,7 @@ impl Pin {
     }
 }
 
-/// The shards used last, up to a number of bytes: what is pinned cannot be evicted.
+/// The most recently used shards, up to a number of bytes, since pinned ones cannot be evicted.
 #[derive(Debug)]
 pub(crate) struct Pins {
     cache: Cache,
@@ -31,7 +31,7 @@ pub(crate) struct Pins {
     held: Mutex<PinTable>,
 }
 
-/// Pinned shards by their use.
+/// Pinned shards by last use.
 #[derive(Debug, Default)]
 struct PinTable {
     /// Counts uses.
@@ -81,7 +81,7 @@ impl Pins {
         Ok(pin)
     }
 
-    /// Lets go of an object, as of one that the cache lost.
+    /// Unpins an object, as one that the cache has lost.
     pub(crate) fn remove(&self, key: &ObjectKey) {
         let mut held = self.lock();
         if let Some((_, pin)) = held.by_key.remove(key) {
@@ -89,7 +89,7 @@ impl Pins {
         }
     }
 
-    /// Lets go of all that nobody reads now.
+    /// Unpins everything that no read uses.
     pub(crate) fn clear(&self) {
         *self.lock() = PinTable::default();
     }
@@ -108,7 +108,7 @@ impl PinTable {
         while self.bytes + bytes > limit {
             let oldest = self.by_key.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
-                // It alone is larger: it stays pinned while it is read.
+                // It alone exceeds the limit and stays pinned while it is read.
                 return;
             };
             if let Some((_, pin)) = self.by_key.remove(&oldest) {

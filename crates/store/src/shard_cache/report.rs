@@ -1,4 +1,4 @@
-//! What a scheduler of tasks learns of caches: names of objects, which of them a host has, and where bytes came from.
+//! Reports of caches to a task scheduler: names of objects, which of them a host has, and where bytes came from.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::layout::flat::Flat;
 use crate::seal::SHARD_CHUNKS;
 use crate::signal::Signal;
 
-/// Address of a process that gives pieces to other hosts: host and port.
+/// Host and port of a process that gives pieces to other hosts.
 pub type PeerAddress = (String, u16);
 
 /// Name of a cached object in messages and indexes: the first half of its key's digest.
@@ -29,29 +29,29 @@ impl From<&ObjectKey> for ObjectName {
     }
 }
 
-/// What a host's cache has of shards, or what changed in it.
+/// The shards in a host's cache, or changes of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheReport {
-    /// Which cache it is: the same for all processes that share one.
+    /// Id of the cache, shared by all processes that use it.
     pub host: String,
-    /// Where other hosts get pieces from.
+    /// Where other hosts request pieces.
     pub address: Option<PeerAddress>,
-    /// Whether `added` is all that there is.
+    /// Whether `added` is complete rather than a change.
     pub is_all: bool,
-    /// Shards of which at least half of the pieces are present, with the bytes of the whole shard.
+    /// Shards at least half present, with the bytes of the whole shard.
     pub added: Vec<(ObjectName, u64)>,
-    /// Shards of which fewer are.
+    /// Shards no longer half present.
     pub removed: Vec<ObjectName>,
-    /// Shards of which some pieces are present, for others to ask for.
+    /// Shards present in part, for requests by others.
     pub partial: Vec<ObjectName>,
-    /// Shards of which none is present any more.
+    /// Shards no longer present.
     pub absent: Vec<ObjectName>,
-    /// What was read since the last report of the process.
+    /// Reads since the process's last report.
     pub counts: ShardCacheCounts,
 }
 
 impl CacheReport {
-    /// The report as bytes.
+    /// Encodes the report.
     ///
     /// # Errors
     /// [`SnapshotError::Unreadable`] if it cannot be encoded.
@@ -59,7 +59,7 @@ impl CacheReport {
         postcard::to_stdvec(self).map_err(|_| unreadable())
     }
 
-    /// Reads [`to_bytes`](Self::to_bytes).
+    /// Decodes [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
     /// [`SnapshotError::Unreadable`].
@@ -75,16 +75,16 @@ fn unreadable() -> StoreError {
     .into()
 }
 
-/// Up to where one reader of reports knows the changes of a cache, and how much of each shard is present.
+/// A reader's position in the changes of a cache, with how much of each shard is present.
 ///
-/// Memory: about 60 bytes for each shard of the cache.
+/// Memory: about 60 bytes per shard of the cache.
 #[derive(Debug, Default)]
 pub struct ReportCursor {
     sequence: Option<Sequence>,
     shards: HashMap<ObjectName, Presence>,
 }
 
-/// What is present of a shard.
+/// How much of a shard is present.
 #[derive(Debug, Clone, Copy, Default)]
 struct Presence {
     pieces: u64,
@@ -95,15 +95,15 @@ struct Presence {
 }
 
 impl Presence {
-    /// A host has a shard if it has half of it: tasks at the borders of shards leave some pieces of their neighbours.
+    /// Half a shard counts as present: tasks at shard borders leave some pieces of neighbours.
     fn counts(self) -> bool {
         self.pieces > 0 && 2 * self.pieces >= self.of
     }
 }
 
 impl ShardCache {
-    /// What changed since the last report with this cursor; all there is with a new one, or where that is not known. A
-    /// shard is there once half of its pieces are. An unreadable cache has nothing.
+    /// Changes since the last report with this cursor, or the whole content for a new cursor or if changes are unknown.
+    /// A shard counts once half of its pieces are present. An unreadable cache counts as empty.
     pub fn report(&self, cursor: &mut ReportCursor) -> CacheReport {
         let mut report = CacheReport {
             host: self.host.clone(),
@@ -132,7 +132,7 @@ impl ShardCache {
             }
             None => {
                 report.is_all = true;
-                // Also where the cache cannot be read: the changes since would be of shards that are not known any more.
+                // Even if the cache is unreadable: later changes would refer to unknown shards.
                 *cursor = ReportCursor::default();
                 if let Ok(manifest) = cache.manifest() {
                     cursor.sequence = Some(manifest.sequence);
@@ -162,7 +162,7 @@ impl ReportCursor {
         }
     }
 
-    /// The shard that a change is about.
+    /// Applies a change; gives its shard.
     fn take_in(&mut self, change: &Change) -> Option<ObjectName> {
         let (Change::Added { key, .. } | Change::Dropped { key, .. } | Change::Removed { key }) =
             change
@@ -190,7 +190,7 @@ impl ReportCursor {
         Some(name)
     }
 
-    /// Tells of a shard if it is there since the last report, or is not any more.
+    /// Reports a shard that has become, or ceased to be, present.
     fn tell(&mut self, name: ObjectName, report: &mut CacheReport) {
         let Some(known) = self.shards.get_mut(&name) else {
             return;
@@ -218,7 +218,7 @@ fn is_shard(key: &ObjectKey) -> bool {
 }
 
 impl Signal {
-    /// The objects that a cache has for samples of a range, with their lengths; of a sealed signal those before compression.
+    /// Cached objects with samples of a range, and their lengths, for a sealed signal uncompressed.
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::Io`].
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!((most.partial, most.added.len()), (vec![name], 1));
         let gone = report(&mut cursor, &[Change::Removed { key: key.clone() }]);
         assert_eq!((gone.absent, gone.removed), (vec![name], vec![name]));
-        // What nobody was told of is not taken back.
+        // An unreported shard is not reported as gone.
         let nothing = report(&mut cursor, &[added(&key, 0..1), dropped]);
         assert!(nothing.partial.is_empty() && nothing.absent.is_empty());
     }

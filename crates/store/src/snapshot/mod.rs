@@ -1,12 +1,11 @@
-//! Signals and stores as one process sees them, as bytes for another.
+//! Snapshots of signals and stores, as bytes for other processes.
 //!
-//! A [`SignalSnapshot`] has what a handle of the signal shows besides samples: length, gaps, runs and the fit of the
-//! clock, with the store's path and commit. The samples stay in the store's files, and the other process opens it there.
-//! What is appended behind the snapshot's end never matters to it, also where the fit of the clock changes. If samples
-//! below the end were replaced, opening is refused ([`SnapshotError::Moved`]): a snapshot shows what it showed, or nothing.
+//! A [`SignalSnapshot`] has what a handle shows besides samples: length, gaps, runs and the fit of the clock, with the
+//! store's path and commit. The other process opens the samples in the store. Later appends do not affect it, even if
+//! they change the fit. If samples below its end were replaced, opening fails ([`SnapshotError::Moved`]).
 //!
-//! The encoding is a version and postcard. Stamps and events are those of the store when the snapshot is opened, up to
-//! its end: they may be many, and no time depends on them.
+//! Encoding: a version byte and postcard. Stamps and events may be many and no time depends on them, so they are read
+//! from the store on opening, up to the snapshot's end.
 
 mod pinned;
 mod store_snapshot;
@@ -35,7 +34,7 @@ pub use store_snapshot::StoreSnapshot;
 /// First byte of an encoded snapshot.
 const VERSION: u8 = 1;
 
-/// Which store at which commit.
+/// A store at one commit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoreCommit {
     /// Absolute path, as bytes.
@@ -57,7 +56,7 @@ impl StoreCommit {
         Path::new(OsStr::from_bytes(&self.path))
     }
 
-    /// Opens the store for reading; `what` was taken of it.
+    /// Opens the store for reading; `what` describes the snapshot.
     fn open(&self, what: impl Fn() -> String) -> Result<Store, StoreError> {
         Store::open(self.path(), Mode::Read).map_err(|error| match error {
             StoreError::NotAStore { path, reason } => SnapshotError::NoStore {
@@ -70,7 +69,7 @@ impl StoreCommit {
         })
     }
 
-    /// Checks that a store is the one that a snapshot was taken of, and that it has reached its commit.
+    /// Checks that a store is the snapshot's and has reached its commit.
     fn check(&self, store: &Store, what: impl Fn() -> String) -> Result<(), StoreError> {
         let backend = &store.shared().backend;
         let (uuid, expected) = (backend.uuid()?, Uuid::from_u128(self.uuid));
@@ -98,7 +97,7 @@ impl StoreCommit {
     }
 }
 
-/// What a handle of a signal shows, besides samples, stamps and events.
+/// What a handle shows besides samples, stamps and events.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SignalRecord {
     id: SignalId,
@@ -129,12 +128,12 @@ impl SignalRecord {
         }
     }
 
-    /// The signal, in messages.
+    /// Name of the signal in messages.
     fn subject(&self) -> String {
         format!("signal {:?}", self.name)
     }
 
-    /// Checks what was decoded.
+    /// Validates decoded values.
     fn check(&self) -> Result<(), StoreError> {
         let is_sound = self.meta.is_plausible() && self.end >= 0;
         let clock = |table: &TableRows| {
@@ -161,7 +160,7 @@ impl SignalRecord {
         SignalState::from_tables(self.id, &self.name, self.meta.clone(), self.end, &tables)
     }
 
-    /// The state for a handle where `now` is what the store has; `sequence`: of the snapshot, for errors.
+    /// The handle's state over the store's current state `now`; `sequence`: of the snapshot, for errors.
     fn over(&self, now: &SignalState, sequence: u64) -> Result<SignalState, StoreError> {
         let moved = |change: String| SnapshotError::Moved {
             signal: self.name.clone(),
@@ -184,7 +183,7 @@ impl SignalRecord {
         }
         let mut state = self.state()?;
         if self.data.has_content_of_first(&now.data, shards) {
-            // The same samples; where they lie may have changed, as by sealing.
+            // Same samples, possibly stored differently, as after sealing.
             state.data = now.data.clone();
             Arc::make_mut(&mut state.meta)
                 .codec
@@ -232,13 +231,13 @@ impl SignalRecord {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SignalSnapshot {
     origin: StoreCommit,
-    /// Whether changes of the signal waited for a commit.
+    /// Changes of the signal were uncommitted.
     uncommitted: bool,
     shown: SignalRecord,
 }
 
 impl SignalSnapshot {
-    /// The snapshot as bytes.
+    /// Encodes the snapshot.
     ///
     /// # Errors
     /// [`SnapshotError::Unreadable`] if it cannot be encoded.
@@ -246,7 +245,7 @@ impl SignalSnapshot {
         encode(self)
     }
 
-    /// Reads [`to_bytes`](Self::to_bytes).
+    /// Decodes [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
     /// [`SnapshotError::Unreadable`], [`StoreError::DamagedTable`].
@@ -262,13 +261,12 @@ impl SignalSnapshot {
         self.origin.path()
     }
 
-    /// The commit that the store had reached.
+    /// Commit of the store.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.origin.sequence
     }
 
-    /// Name of the signal.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.shown.name
@@ -280,22 +278,22 @@ impl SignalSnapshot {
         self.shown.end
     }
 
-    /// Opens the store for reading, for [`Store::signal_at`].
+    /// Opens the store for reading, for use with [`Store::signal_at`].
     ///
     /// # Errors
-    /// [`SnapshotError::NoStore`], and those of [`Store::open`].
+    /// [`SnapshotError::NoStore`], and as [`Store::open`].
     pub fn open_store(&self) -> Result<Store, StoreError> {
         self.origin.open(|| self.shown.subject())
     }
 
-    /// The snapshot, whose store is looked for at another path.
+    /// Sets another path of the store.
     #[must_use]
     pub fn at_path(mut self, path: &Path) -> Self {
         self.origin.path = path.as_os_str().as_bytes().to_vec();
         self
     }
 
-    /// Opens the store, and the signal in it.
+    /// Opens the store and the signal.
     ///
     /// # Errors
     /// As [`open_store`](Self::open_store) and [`Store::signal_at`].
@@ -305,7 +303,7 @@ impl SignalSnapshot {
 }
 
 impl Signal {
-    /// What this handle shows, for another process, or for this one later.
+    /// Snapshot of what this handle shows.
     ///
     /// # Errors
     /// [`SnapshotError::Scratch`], [`StoreError::Closed`].
@@ -325,11 +323,11 @@ impl Signal {
 }
 
 impl Store {
-    /// The signal as a snapshot of this store shows it, whatever was appended since.
+    /// The signal as a snapshot of this store shows it, without later appends.
     ///
     /// # Errors
-    /// [`SnapshotError::OtherStore`], [`SnapshotError::OlderCommit`]; [`SnapshotError::Uncommitted`] unless this store is
-    /// the writer; [`SnapshotError::Moved`] if samples below its end were replaced, or the signal is gone.
+    /// [`SnapshotError::OtherStore`], [`SnapshotError::OlderCommit`]; [`SnapshotError::Uncommitted`] unless this store
+    /// is the writer; [`SnapshotError::Moved`] if samples below its end were replaced, or the signal was removed.
     pub fn signal_at(&self, snapshot: &SignalSnapshot) -> Result<Signal, StoreError> {
         let SignalSnapshot { origin, shown, .. } = snapshot;
         origin.check(self, || shown.subject())?;
@@ -349,7 +347,7 @@ impl Store {
     }
 }
 
-/// That a signal is not in the store any more.
+/// The error for a removed signal.
 fn gone(shown: &SignalRecord, sequence: u64) -> StoreError {
     SnapshotError::Moved {
         signal: shown.name.clone(),

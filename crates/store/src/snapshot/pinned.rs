@@ -1,4 +1,4 @@
-//! The signals that a store opened from a snapshot shows until it is refreshed.
+//! The signals that a store opened from a snapshot shows until a refresh.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,7 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 use crate::store::lock;
 
-/// Signals of a [`StoreSnapshot`](super::StoreSnapshot), each of which is compared with what the store has when it is
-/// first asked for.
+/// Signals of a [`StoreSnapshot`](super::StoreSnapshot), each compared with the store's on first use.
 pub(crate) struct PinnedStore {
     pub(crate) sequence: u64,
     names: BTreeMap<String, SignalId>,
@@ -29,18 +28,17 @@ impl PinnedStore {
         }
     }
 
-    /// All signals with their names in name order.
+    /// All signals by name.
     pub(crate) fn catalogue(&self) -> Vec<(SignalId, String)> {
         let names = self.names.iter();
         names.map(|(name, id)| (*id, name.clone())).collect()
     }
 
-    /// The signal with this name.
     pub(crate) fn find(&self, name: &str) -> Option<SignalId> {
         self.names.get(name).copied()
     }
 
-    /// The state of a signal, if it is one of the snapshot; `newest` gives the one that the store has.
+    /// The state of a signal of the snapshot; `newest` gives the store's.
     pub(crate) fn state(
         &self,
         id: SignalId,
@@ -56,7 +54,7 @@ impl PinnedStore {
         });
         let kept = |state: Arc<SignalState>| {
             let mut states = lock(&self.states);
-            // Handles of one state are told apart from those of another by its address.
+            // Handles compare states by address.
             states.entry(id).or_insert(state).clone()
         };
         Some(opened.map(kept))

@@ -1,4 +1,4 @@
-//! A store as a reader sees it: all of its signals.
+//! Snapshots of a store with all its signals.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::error::{SnapshotError, StoreError};
 use crate::options::Mode;
 use crate::store::Store;
 
-/// Names a store in messages.
+/// Name in messages.
 const WHAT: &str = "a store";
 
-/// A store open for reading as it shows itself, for another process: the snapshots of all its signals.
+/// Snapshot of a store open for reading, for another process: the snapshots of all its signals.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoreSnapshot {
     origin: StoreCommit,
@@ -20,7 +20,7 @@ pub struct StoreSnapshot {
 }
 
 impl StoreSnapshot {
-    /// The snapshot as bytes.
+    /// Encodes the snapshot.
     ///
     /// # Errors
     /// [`SnapshotError::Unreadable`] if it cannot be encoded.
@@ -28,7 +28,7 @@ impl StoreSnapshot {
         encode(self)
     }
 
-    /// Reads [`to_bytes`](Self::to_bytes).
+    /// Decodes [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
     /// [`SnapshotError::Unreadable`].
@@ -42,11 +42,11 @@ impl StoreSnapshot {
         self.origin.path()
     }
 
-    /// Opens the store for reading. It shows the signals of the snapshot until it is refreshed; each is compared with what
-    /// the store has when it is looked up.
+    /// Opens the store for reading. It shows the snapshot's signals until refreshed; each is compared with the store's
+    /// when looked up.
     ///
     /// # Errors
-    /// Those of [`Store::open`], [`SnapshotError::OtherStore`], [`SnapshotError::OlderCommit`].
+    /// As [`Store::open`], [`SnapshotError::OtherStore`], [`SnapshotError::OlderCommit`].
     pub fn open(self) -> Result<Store, StoreError> {
         let store = self.origin.open(|| WHAT.into())?;
         self.origin.check(&store, || WHAT.into())?;
@@ -58,8 +58,7 @@ impl StoreSnapshot {
 }
 
 impl Store {
-    /// What this store, which is open for reading, shows, for another process. Loads what it has not loaded yet of its
-    /// signals.
+    /// Snapshot of what this store, open for reading, shows. Loads all its signals.
     ///
     /// # Errors
     /// [`SnapshotError::Writer`], [`StoreError::Closed`], damage.
@@ -82,7 +81,7 @@ impl Store {
             for (id, _) in catalogue {
                 match shared.backend.state(id) {
                     Ok(state) => signals.push(SignalRecord::of(&state)),
-                    // To load one may need a later commit, which may have removed it.
+                    // Loading one may read a later commit, which may have removed it.
                     Err(StoreError::SignalRemoved { .. })
                         if shared.backend.sequence()? != origin.sequence => {}
                     Err(error) => return Err(error),

@@ -1,33 +1,33 @@
-//! Corrections of a signal's clock: the points that a user compared it by, as rows of int64 and back.
+//! Table of clock corrections, with conversion of the points to and from rows of int64.
 
 use std::sync::Arc;
 
 use super::tables::BadRow;
 use crate::op::{CorrectionPointRow, CorrectionRow};
 
-/// Numbers in a row of the table: one row for each point, with what is true of its correction repeated.
+/// Numbers per row. One row per point repeats the properties of its correction.
 pub(super) const COLUMNS: usize = 17;
 
-/// Corrections of a signal's clock, removed ones too, sorted by id.
+/// Clock corrections of a signal, including removed ones, sorted by id.
 #[derive(Debug, Clone, Default)]
 pub struct CorrectionTable {
     rows: Arc<Vec<Arc<CorrectionRow>>>,
 }
 
 impl CorrectionTable {
-    /// Number of corrections, removed ones too.
+    /// Number of corrections, including removed ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there never was one.
+    /// Whether none was ever made.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// All corrections, removed ones too, in the order in which they were made.
+    /// All corrections, including removed ones, in order of creation.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<CorrectionRow>> + '_ {
         self.rows.iter()
     }
@@ -39,7 +39,7 @@ impl CorrectionTable {
         self.rows.get(at)
     }
 
-    /// Those that are in force: not removed.
+    /// Those in force: not removed.
     pub fn active(&self) -> impl DoubleEndedIterator<Item = &Arc<CorrectionRow>> + '_ {
         self.iter().filter(|row| !row.is_removed)
     }
@@ -50,7 +50,7 @@ impl CorrectionTable {
         self.rows.last().map_or(0, |last| last.id.saturating_add(1))
     }
 
-    /// Points of all of them.
+    /// Number of points of all corrections.
     #[must_use]
     pub fn point_count(&self) -> usize {
         self.iter().map(|row| row.points.len()).sum()

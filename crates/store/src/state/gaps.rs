@@ -1,29 +1,29 @@
-//! Which indices hold no samples.
+//! Table of gaps: indices without samples.
 //!
 //! A sorted sequence of disjoint, non-touching, non-empty ranges. Changes have set semantics (`set_gap`, `set_valid`),
-//! so that replaying them is harmless. Look-ups are binary searches; sums of missing samples use stored aggregates.
+//! so they can be replayed. Lookups are binary searches; sums of missing samples use stored aggregates.
 
 use std::ops::Range;
 
 use super::seq::{Row, Seq};
 
-/// A stretch of the index axis without samples.
+/// A range of indices without samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gap {
     /// First missing index.
     pub start: i64,
-    /// Missing samples, above zero. An address-space length: never a duration.
+    /// Number of missing samples, above zero. Never a duration.
     pub length: i64,
 }
 
 impl Gap {
-    /// Index after the last missing one.
+    /// One past the last missing index.
     #[must_use]
     pub fn end(self) -> i64 {
         self.start + self.length
     }
 
-    /// The gap as a half-open range of indices.
+    /// As a range of indices.
     #[must_use]
     pub fn range(self) -> Range<i64> {
         self.start..self.end()
@@ -55,13 +55,13 @@ impl GapTable {
         self.gaps.is_empty()
     }
 
-    /// The gap at `position` in index order.
+    /// The gap at `position` by index.
     #[must_use]
     pub fn get(&self, position: usize) -> Option<Gap> {
         self.gaps.get(position).copied()
     }
 
-    /// All gaps in index order.
+    /// All gaps by index.
     pub fn iter(&self) -> impl Iterator<Item = Gap> + '_ {
         self.gaps.iter().copied()
     }
@@ -71,7 +71,7 @@ impl GapTable {
         self.gaps.range(range).copied()
     }
 
-    /// Positions of the gaps that have an index in `range`.
+    /// Positions of the gaps with an index in `range`.
     #[must_use]
     pub fn overlapping(&self, range: Range<i64>) -> Range<usize> {
         if range.start >= range.end {
@@ -101,7 +101,7 @@ impl GapTable {
             .map(|gap| cut(*gap, &range))
     }
 
-    /// The gap that holds `index`, if it lies in one. O(log n).
+    /// The gap that contains `index`. O(log n).
     #[must_use]
     pub fn at(&self, index: i64) -> Option<Gap> {
         let first = self.gaps.partition_point(|gap| gap.end() <= index);
@@ -111,7 +111,7 @@ impl GapTable {
             .filter(|gap| gap.start <= index)
     }
 
-    /// Missing samples in all.
+    /// Number of missing samples.
     #[must_use]
     pub fn missing(&self) -> i64 {
         self.gaps.total()
@@ -135,17 +135,17 @@ impl GapTable {
         self.gaps.aggregate_before(position) + part
     }
 
-    /// Makes `range` a gap.
+    /// Marks `range` as a gap.
     pub fn set_gap(&mut self, range: Range<i64>) {
         if range.start >= range.end {
             return;
         }
-        // The common case: a gap at the growing end.
+        // Common case: a gap at the growing end.
         if self.gaps.last().is_none_or(|gap| gap.end() < range.start) {
             self.gaps.push(gap(range.start, range.end));
             return;
         }
-        // Touching gaps merge, hence the strict comparisons.
+        // Strict comparisons, so that touching gaps merge.
         let first = self.gaps.partition_point(|gap| gap.end() < range.start);
         let end = self.gaps.partition_point(|gap| gap.start <= range.end);
         let (mut from, mut to) = (range.start, range.end);
@@ -156,7 +156,7 @@ impl GapTable {
         self.gaps.splice(first..end.max(first), [gap(from, to)]);
     }
 
-    /// Makes `range` hold samples.
+    /// Marks `range` as valid.
     pub fn set_valid(&mut self, range: Range<i64>) {
         let hit = self.overlapping(range.clone());
         if hit.is_empty() {
@@ -173,7 +173,7 @@ impl GapTable {
         self.gaps.splice(hit, left.into_iter().chain(right));
     }
 
-    /// The rows of a table of start and length.
+    /// Rows of start and length.
     #[must_use]
     pub fn rows(&self) -> Vec<i64> {
         self.iter()
@@ -181,10 +181,10 @@ impl GapTable {
             .collect()
     }
 
-    /// Reads the rows of a table, refusing anything but sorted, disjoint, non-empty ranges in `0..end`.
+    /// Reads rows of a table, which must be sorted, disjoint, non-empty ranges in `0..end`.
     ///
     /// # Errors
-    /// The first bad row and what is impossible about it.
+    /// The first invalid row and the reason.
     pub fn from_rows(rows: &[i64], end: i64) -> Result<Self, (usize, &'static str)> {
         let mut previous = -1i64;
         for (row, pair) in rows.chunks_exact(2).enumerate() {
@@ -249,7 +249,7 @@ mod tests {
         })
     }
 
-    /// Maximal stretches of `true`.
+    /// Maximal ranges of `true`.
     fn stretches(missing: &[bool]) -> Vec<Gap> {
         let mut out = Vec::new();
         let mut start = None;

@@ -1,8 +1,8 @@
-//! What a signal *is*, besides its samples: metadata, length, gaps, runs, stamps, fit and events. Pure, no I/O.
+//! State of a signal besides samples: metadata, length, gaps, runs, stamps, fit and events. Pure, no I/O.
 //!
-//! A [`SignalState`] changes by [`SignalState::apply`] only, which has set semantics and is total: whatever the
-//! operation, nothing panics, and what makes no sense is ignored. Cloning it is cheap (a few reference counts), so a
-//! reader's snapshot of a signal with 1,000,000 gaps costs nothing, and the writer pays for what it then changes.
+//! A [`SignalState`] changes only by [`SignalState::apply`], which has set semantics and is total: it never panics and
+//! ignores invalid operations. Cloning copies a few pointers, so a snapshot of a signal with 1,000,000 gaps costs
+//! nothing, and the writer pays only for later changes.
 
 mod corrections;
 mod gaps;
@@ -23,7 +23,7 @@ use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 use crate::version::DataVersion;
 
-/// Which tables changed since [`SignalState::mark_saved`].
+/// Tables changed since [`SignalState::mark_saved`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Changed {
     gaps: bool,
@@ -47,19 +47,19 @@ pub struct SignalState {
     pub end: i64,
     /// Indices without samples.
     pub gaps: GapTable,
-    /// Clocks.
+    /// Clocks, one per run.
     pub runs: RunTable,
     /// Stamps as the source gave them.
     pub points: PointTable,
-    /// The fitted relation of index to civil time.
+    /// Fit from index to civil time.
     pub fit: FitTable,
     /// Provenance, discontinuities, annotations.
     pub events: EventTable,
-    /// Comparisons of its clock with better ones.
+    /// Clock corrections.
     pub corrections: CorrectionTable,
-    /// Which bytes the samples are.
+    /// Version of the sample data.
     pub data: Arc<DataVersion>,
-    /// Counts changes: two states of one signal with the same number are the same.
+    /// Counts changes: states of one signal with equal numbers are equal.
     pub seq: u64,
     changed: Changed,
 }
@@ -85,7 +85,7 @@ impl SignalState {
         }
     }
 
-    /// Makes `op` true of this state. Operations on other signals, on samples only, or that make no sense are ignored.
+    /// Applies `op`. Ignores operations on other signals, on samples only, and invalid ones.
     pub fn apply(&mut self, op: &Op) {
         if op.signal() != self.id {
             return;
@@ -107,7 +107,7 @@ impl SignalState {
             }
             Op::Gap { start, end, .. } => {
                 if 0 <= *start && start < end {
-                    // A gap behind the end takes nothing away.
+                    // A gap past the end removes nothing.
                     if *start < self.end {
                         let (length, taken) =
                             (self.meta.shard_samples(), *start..*end.min(&self.end));
@@ -160,7 +160,7 @@ impl SignalState {
                 synced,
                 ..
             } => Arc::make_mut(&mut self.data).set_mark(*shard, *mark, *synced),
-            // Whether the signal exists is the catalogue's business; samples, checksums and files are the engine's.
+            // The catalogue handles existence; the engine, samples, checksums and files.
             Op::Remove { .. }
             | Op::Samples { .. }
             | Op::Crc { .. }
@@ -169,7 +169,7 @@ impl SignalState {
         }
     }
 
-    /// Samples that exist: the index axis without gaps.
+    /// Number of samples, without gaps.
     #[must_use]
     pub fn sample_count(&self) -> i64 {
         self.end - self.gaps.missing_within(0..self.end)

@@ -1,4 +1,4 @@
-//! Runs, stamps, fitted pieces and events: sorted tables with the look-ups that they need.
+//! Sorted tables of runs, stamps, fitted pieces and events.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::op::{EventRow, PieceRow, PointRow, RunRow};
 impl Row for RunRow {}
 impl Row for PointRow {}
 
-/// Runs, sorted by id and, because a new run begins at the end of the index axis, by start too.
+/// Runs, sorted by id and thereby by start, because a new run begins at the end of the index axis.
 #[derive(Debug, Clone, Default)]
 pub struct RunTable {
     rows: Seq<RunRow>,
@@ -22,7 +22,7 @@ impl RunTable {
         self.rows.len()
     }
 
-    /// Whether there are none: nothing was appended yet.
+    /// Whether nothing was appended yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -34,12 +34,12 @@ impl RunTable {
         self.rows.get(position).copied()
     }
 
-    /// All runs in index order.
+    /// All runs by index.
     pub fn iter(&self) -> impl Iterator<Item = RunRow> + '_ {
         self.rows.iter().copied()
     }
 
-    /// The latest run, to which appended samples belong.
+    /// The latest run, which appended samples extend.
     #[must_use]
     pub fn last(&self) -> Option<RunRow> {
         self.rows.last().copied()
@@ -52,14 +52,14 @@ impl RunTable {
         self.rows.get(position).copied().filter(|run| run.id == id)
     }
 
-    /// The run that holds `index`; the nearest one if `index` lies outside all.
+    /// The run that holds `index`, else the nearest one.
     #[must_use]
     pub fn at(&self, index: i64) -> Option<RunRow> {
         let after = self.rows.partition_point(|run| run.start <= index);
         self.get(after.saturating_sub(1))
     }
 
-    /// Runs that have an index in `range`, not cut.
+    /// Runs with an index in `range`, uncut.
     pub fn overlapping(&self, range: Range<i64>) -> impl Iterator<Item = RunRow> + '_ {
         let first = self.rows.partition_point(|run| run.end <= range.start);
         let end = self.rows.partition_point(|run| run.start < range.end);
@@ -127,7 +127,7 @@ impl PointTable {
             .filter(|row| (row.run, row.index) == (run, index))
     }
 
-    /// The last stamp of a run at an index or before it. O(log n).
+    /// The last stamp of a run up to an index. O(log n).
     #[must_use]
     pub fn last_until(&self, run: u32, index: i64) -> Option<PointRow> {
         let behind = self
@@ -166,7 +166,7 @@ impl PointTable {
     }
 }
 
-/// A piece and the run that it belongs to.
+/// A piece with its run.
 #[derive(Debug, Clone, Copy)]
 struct RunPiece {
     run: u32,
@@ -188,7 +188,7 @@ impl FitTable {
         self.rows.len()
     }
 
-    /// Whether there are none: the signal has no civil time yet.
+    /// Whether there are none, so that the signal has no civil time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -213,7 +213,7 @@ impl FitTable {
         self.rows.partition_point(|row| row.run <= run) - first
     }
 
-    /// The piece at `position` among those of one run. O(log n).
+    /// The piece of a run at `position`. O(log n).
     #[must_use]
     pub fn nth_of_run(&self, run: u32, position: usize) -> Option<PieceRow> {
         let first = self.rows.partition_point(|row| row.run < run);
@@ -249,9 +249,9 @@ impl FitTable {
 impl Row for Arc<EventRow> {
     const NONE: i64 = i64::MIN;
 
-    /// The largest end so far tells where events that reach into a range can begin.
+    /// The largest end so far bounds the starts of events that reach into a range.
     fn measure(&self) -> i64 {
-        // An instant counts as touching its own index.
+        // An instant touches its own index.
         self.end.max(self.start.saturating_add(1))
     }
 
@@ -260,7 +260,7 @@ impl Row for Arc<EventRow> {
     }
 }
 
-/// Where the event with `id` is: its start.
+/// Key of an event: its id, with its start.
 #[derive(Debug, Clone, Copy)]
 struct EventKey {
     id: u64,
@@ -274,7 +274,7 @@ impl Row for EventKey {}
 pub struct EventTable {
     rows: Seq<Arc<EventRow>>,
     keys: Seq<EventKey>,
-    /// Above every id ever used, so that none is used again.
+    /// Above every id ever used.
     next: u64,
 }
 
@@ -296,7 +296,7 @@ impl EventTable {
         self.rows.iter()
     }
 
-    /// Events with an index in `range`, by start; an instant lies at its index, and an empty range has none.
+    /// Events with an index in `range`, by start. An instant is at its index; an empty range has none.
     pub fn within(&self, range: Range<i64>) -> impl Iterator<Item = &Arc<EventRow>> + '_ {
         let first = self.rows.first_above(range.start);
         let end = match range.is_empty() {

@@ -1,30 +1,30 @@
-//! A persistent sorted sequence: the one container behind all of a signal's tables.
+//! A persistent sorted sequence, the container of a signal's tables.
 //!
-//! Rows live in chunks of at most [`CHUNK`] behind `Arc`s; a small directory, behind an `Arc` too, holds per chunk its
-//! first position and an aggregate of all rows before it. Cloning copies one pointer; the first change after it copies
-//! the directory (1,000,000 rows: some 2,000 entries) and the chunks that it touches. Appending is O(1) amortised,
-//! look-up by key O(log n), a change in the middle O(chunk + directory).
+//! Rows are in chunks of at most [`CHUNK`] behind `Arc`s. A directory, also behind an `Arc`, holds per chunk its first
+//! position and an aggregate of all earlier rows. Cloning copies one pointer; the first change afterwards copies the
+//! directory (1,000,000 rows: some 2,000 entries) and the affected chunks. Append: O(1) amortised; lookup by key: O(log
+//! n); change in the middle: O(chunk + directory).
 //!
-//! Invariants: no chunk is empty or longer than `CHUNK`; `first` is the number of rows in earlier chunks, `before` the
-//! aggregate over them, `own` over the chunk's rows; `len` and `total` are those of all rows. Order is the caller's: `splice` must keep rows sorted by their key.
+//! Invariants: no chunk is empty or longer than `CHUNK`; `first` is the number of rows in earlier chunks, `before`
+//! their aggregate, `own` that of the chunk's rows; `len` and `total` cover all rows. The caller keeps rows sorted by
+//! their key in `splice`.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most rows in a chunk.
 const CHUNK: usize = 512;
 
-/// A row: what is aggregated over rows, a monoid over `i64`.
+/// A row, with an aggregate that is a monoid over `i64`.
 pub(crate) trait Row: Clone {
     /// Aggregate of no rows.
     const NONE: i64 = 0;
 
-    /// The row's own part.
+    /// Aggregate of this row.
     fn measure(&self) -> i64 {
         0
     }
 
-    /// The aggregate of two adjacent stretches; associative.
+    /// Aggregate of two adjacent ranges; associative.
     fn join(a: i64, b: i64) -> i64 {
         a + b
     }
@@ -32,11 +32,9 @@ pub(crate) trait Row: Clone {
 
 #[derive(Debug, Clone)]
 struct Entry<T> {
-    /// Rows in chunks before this one.
     first: usize,
-    /// Aggregate of the rows in chunks before this one.
     before: i64,
-    /// Aggregate of the rows in this one.
+    /// Aggregate of the rows in this chunk.
     own: i64,
     rows: Arc<Vec<T>>,
 }
@@ -51,13 +49,12 @@ impl<T: Row> Entry<T> {
         }
     }
 
-    /// Position and aggregate behind this chunk.
+    /// Position and aggregate after this chunk.
     fn after(&self) -> (usize, i64) {
         (self.first + self.rows.len(), T::join(self.before, self.own))
     }
 }
 
-/// The sequence.
 #[derive(Debug, Clone)]
 pub(crate) struct Seq<T> {
     entries: Arc<Vec<Entry<T>>>,
@@ -99,22 +96,18 @@ fn aggregate<T: Row>(rows: &[T]) -> i64 {
 }
 
 impl<T: Row> Seq<T> {
-    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Aggregate of all rows.
     pub(crate) fn total(&self) -> i64 {
         self.total
     }
 
-    /// The row at `position`.
     pub(crate) fn get(&self, position: usize) -> Option<&T> {
         if position >= self.len {
             return None;
@@ -123,12 +116,10 @@ impl<T: Row> Seq<T> {
         entry.rows.get(position - entry.first)
     }
 
-    /// The last row.
     pub(crate) fn last(&self) -> Option<&T> {
         self.entries.last()?.rows.last()
     }
 
-    /// Rows from `position` on.
     pub(crate) fn iter_from(&self, position: usize) -> impl Iterator<Item = &T> + '_ {
         let chunk = self.chunk_of(position);
         let skip = match self.entries.get(chunk) {
@@ -141,12 +132,11 @@ impl<T: Row> Seq<T> {
             .skip(skip)
     }
 
-    /// All rows.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> + '_ {
         self.entries.iter().flat_map(|entry| entry.rows.iter())
     }
 
-    /// Rows of a range of positions, forwards and backwards.
+    /// Rows of a range of positions; double-ended.
     pub(crate) fn range(&self, range: Range<usize>) -> impl Iterator<Item = &T> + '_ {
         let count = range.end.saturating_sub(range.start);
         self.iter_from(range.start).take(count)
@@ -154,7 +144,7 @@ impl<T: Row> Seq<T> {
 
     /// Number of leading rows for which `before` holds; rows must be partitioned by it.
     pub(crate) fn partition_point(&self, mut before: impl FnMut(&T) -> bool) -> usize {
-        // The chunk to look into is the last whose first row is on the left.
+        // Search the last chunk whose first row satisfies it.
         let after = self
             .entries
             .partition_point(|entry| entry.rows.first().is_some_and(&mut before));
@@ -179,7 +169,7 @@ impl<T: Row> Seq<T> {
         )
     }
 
-    /// First position whose inclusive aggregate is above `bound`, for aggregates that never fall; `len` if none.
+    /// First position whose inclusive aggregate exceeds `bound`, for non-decreasing aggregates; otherwise `len`.
     pub(crate) fn first_above(&self, bound: i64) -> usize {
         let chunk = self
             .entries
@@ -198,7 +188,6 @@ impl<T: Row> Seq<T> {
         entry.first + entry.rows.len()
     }
 
-    /// Adds a row at the end.
     pub(crate) fn push(&mut self, row: T) {
         let measure = row.measure();
         let entries = Arc::make_mut(&mut self.entries);
@@ -226,7 +215,7 @@ impl<T: Row> Seq<T> {
         let mut rows = self.entries[head].rows[..start - self.entries[head].first].to_vec();
         rows.extend(with);
         rows.extend_from_slice(&self.entries[tail].rows[end - self.entries[tail].first..]);
-        // Chunks that removals made small are joined to their neighbour, or the directory would outgrow the rows.
+        // Merge chunks that removals made small, or the directory would outgrow the rows.
         if rows.len() < CHUNK / 4 && head > 0 {
             head -= 1;
             rows.splice(0..0, self.entries[head].rows.iter().cloned());
@@ -259,7 +248,7 @@ impl<T: Row> Seq<T> {
         Arc::make_mut(&mut self.entries).push(entry);
     }
 
-    /// Index of the chunk that holds `position`; the number of chunks if there is none.
+    /// Index of the chunk with `position`; the number of chunks if none.
     fn chunk_of(&self, position: usize) -> usize {
         if position >= self.len {
             return self.entries.len();
@@ -270,7 +259,7 @@ impl<T: Row> Seq<T> {
     }
 }
 
-/// Pushes onto a vector that a snapshot may share, then copying it with room to grow.
+/// Pushes onto a vector; one shared with a snapshot is copied with room to grow.
 fn push_shared<T: Clone>(rows: &mut Arc<Vec<T>>, row: T) {
     if let Some(own) = Arc::get_mut(rows) {
         own.push(row);

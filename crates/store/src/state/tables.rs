@@ -1,4 +1,4 @@
-//! A signal's state as int64 tables, the form in which it lies on disk, and back, checked.
+//! Encodes a signal's state as int64 tables, as on disk, and decodes and validates them.
 
 use std::collections::HashSet;
 
@@ -19,24 +19,24 @@ pub const POINTS: &str = "timebase/points";
 pub const FIT: &str = "timebase/fit";
 /// Folder of the table of events: id, start, end, `text_offset`, `text_length`.
 pub const EVENTS: &str = "events/table";
-/// Folder of the table of clock corrections, one row for each point: correction, run (-1: all), removed, method, shape
-/// (0: chosen by the fit, 1: line, 2: pieces), `wander_ppt`, `from_time` (0: `from` is an index), from, `from_frac`,
-/// `civil_ns`, `civil_frac`, `uncertainty_ns` (-1: none stated), `uncertainty_frac`, `to_signal` (-1: civil time), to,
-/// `to_frac`, outlier. A signal without corrections has none.
+/// Folder of the table of clock corrections, one row per point: correction, run (-1: all), removed, method, shape (0:
+/// chosen by the fit, 1: line, 2: pieces), `wander_ppt`, `from_time` (0: `from` is an index), from, `from_frac`,
+/// `civil_ns`, `civil_frac`, `uncertainty_ns` (-1: not given), `uncertainty_frac`, `to_signal` (-1: civil time), to,
+/// `to_frac`, outlier. Absent without corrections.
 pub const CORRECTIONS: &str = "timebase/corrections";
-/// All tables. Their order is that of their numbers in a log.
+/// All tables. Their positions are their numbers in a log.
 pub const TABLES: [&str; 6] = [GAPS, RUNS, POINTS, FIT, EVENTS, CORRECTIONS];
 
 /// One table: `rows.len()` is a multiple of `columns`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Folder under the signal's own.
+    /// Folder in the signal's own.
     pub name: &'static str,
-    /// Numbers in a row.
+    /// Numbers per row.
     pub columns: usize,
-    /// The numbers, row after row.
+    /// Row after row.
     pub rows: Vec<i64>,
-    /// UTF-8 JSON that rows point into; only events have any.
+    /// UTF-8 JSON that rows refer to; only for events.
     pub text: Vec<u8>,
 }
 
@@ -65,7 +65,7 @@ impl Table {
     }
 }
 
-/// A bad row and what is impossible about it.
+/// Index of an invalid row, and the reason.
 pub(super) type BadRow = (usize, &'static str);
 
 impl SignalState {
@@ -96,7 +96,7 @@ impl SignalState {
         })
     }
 
-    /// Gaps, runs, the fit and its corrections: the tables that say where samples lie in time.
+    /// Tables that relate samples to time: gaps, runs, the fit and its corrections.
     #[must_use]
     pub(crate) fn tables_of_clock(&self) -> Vec<Table> {
         let mut tables = self.tables_of(Changed {
@@ -106,23 +106,23 @@ impl SignalState {
             corrections: true,
             ..Changed::default()
         });
-        // Absent where there are none, as it was before there could be any.
+        // Absent if empty, as in earlier versions.
         tables.retain(|table| table.name != CORRECTIONS || !table.rows.is_empty());
         tables
     }
 
-    /// The tables that changed since [`mark_saved`](Self::mark_saved).
+    /// Tables changed since [`mark_saved`](Self::mark_saved).
     #[must_use]
     pub fn changed_tables(&self) -> Vec<Table> {
         self.tables_of(self.changed)
     }
 
-    /// Forgets which tables changed: they are on disk now.
+    /// Marks all tables as saved.
     pub fn mark_saved(&mut self) {
         self.changed = Changed::default();
     }
 
-    /// Takes every table as changed: those on disk are from elsewhere.
+    /// Marks all tables as changed.
     pub fn mark_unsaved(&mut self) {
         self.changed = Changed {
             gaps: true,
@@ -161,10 +161,10 @@ impl SignalState {
         tables
     }
 
-    /// The state that tables describe; a table that is not given is empty.
+    /// The state in tables; a missing table is empty.
     ///
     /// # Errors
-    /// [`StoreError::DamagedTable`] naming table, row and what is impossible about it.
+    /// [`StoreError::DamagedTable`] with table, row and reason.
     pub fn from_tables(
         id: SignalId,
         name: &str,
@@ -297,7 +297,7 @@ fn fit_rows(fit: &FitTable) -> Vec<i64> {
                 p.end,
                 p.civil_ns,
                 i64::from(p.civil_frac),
-                // The bits of a u64: a slope needs more than 63 of them in no real recording.
+                // As u64 bits: no slope of a real recording needs more than 63.
                 p.num.cast_signed(),
                 p.den.cast_signed(),
                 p.uncertainty_ps.cast_signed(),
@@ -335,7 +335,7 @@ fn read_fit(rows: &[i64]) -> Result<FitTable, BadRow> {
     Ok(FitTable::from_sorted(out))
 }
 
-/// Start of the row that only says which ids were used: the highest was removed again.
+/// Start of the row that keeps the highest id used when its event was removed.
 const TOMBSTONE: i64 = -1;
 
 fn event_rows(events: &EventTable) -> (Vec<i64>, Vec<u8>) {
@@ -360,7 +360,7 @@ fn event_rows(events: &EventTable) -> (Vec<i64>, Vec<u8>) {
     (rows, text)
 }
 
-/// Fields as JSON; text that is none (it was checked before it came here) as a string.
+/// Fields as JSON; invalid text, which was validated before, as a string.
 fn parse(fields: &str) -> serde_json::Value {
     serde_json::from_str(fields).unwrap_or_else(|_| serde_json::Value::String(fields.into()))
 }
