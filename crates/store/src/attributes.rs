@@ -1,8 +1,8 @@
-//! The store's own user attributes.
+//! User attributes of a store.
 //!
-//! They lie beside ours in the root `zarr.json`, where every Zarr program looks for them, and nowhere else: they are
-//! changed at once, by replacing that file, and are no part of a commit. Those of a signal are part of its metadata and
-//! of commits, see [`SignalWriter::set_attributes`](crate::SignalWriter::set_attributes).
+//! They are in the root `zarr.json` next to ours, where every Zarr program looks, and nowhere else. They change at
+//! once, by replacing that file, not by commits. Attributes of a signal are part of its metadata and of commits, see
+//! [`SignalWriter::set_attributes`](crate::SignalWriter::set_attributes).
 
 use std::io;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use crate::media::{Site, limits};
 use crate::options::attributes_text;
 use crate::store::Store;
 
-/// The key under which our own attributes are.
+/// Key of our own attributes.
 const OURS: &str = "isochrony";
 
-/// The attribute that holds plans saved as views, by name: to readers they are signals, so no signal takes their names.
+/// The attribute with saved plans by name. Readers see them as signals, so signals cannot have their names.
 const VIEWS: &str = "isochrony_views";
 
 impl Store {
@@ -35,12 +35,12 @@ impl Store {
             .read_attributes()?
             .ok_or_else(missing)
             .at("read", &path)?;
-        // Unlike `remove`, this keeps the others in the order in which they were set.
+        // Unlike `remove`, keeps the order of the others.
         attributes.retain(|key, _| key != OURS);
         Ok(attributes)
     }
 
-    /// All attributes of the store, ours among them; `None` if there is no file.
+    /// All attributes of the store, ours included; `None` if there is no file.
     pub(crate) fn read_attributes(&self) -> Result<Option<Map<String, Value>>, StoreError> {
         let path = self.metadata_path()?;
         let media = self.shared().backend.media();
@@ -58,8 +58,8 @@ impl Store {
     /// Replaces the user attributes of the store, at once.
     ///
     /// # Errors
-    /// [`StoreError::InvalidAttributes`], [`StoreError::ReadOnly`], [`StoreError::Io`], and [`StoreError::DamagedFile`] if
-    /// those that there are cannot be read: a repair keeps what is there.
+    /// [`StoreError::InvalidAttributes`], [`StoreError::ReadOnly`], [`StoreError::Io`], and [`StoreError::DamagedFile`]
+    /// if the existing ones are unreadable: a repair keeps the file.
     pub fn set_attributes(&self, attributes: &Map<String, Value>) -> Result<(), StoreError> {
         let shared = self.shared();
         let engine = shared.backend.engine_in_place("set attributes")?;
@@ -81,7 +81,7 @@ impl Store {
         synced.at("sync", folder)
     }
 
-    /// Refuses the name of a saved view to a signal.
+    /// Fails for the name of a saved plan.
     pub(crate) fn refuse_view(&self, name: &str) -> Result<(), StoreError> {
         let path = self.metadata_path()?;
         let bytes = self
@@ -98,7 +98,7 @@ impl Store {
     }
 
     fn metadata_path(&self) -> Result<PathBuf, StoreError> {
-        // Asked for the error of a closed store.
+        // Fails if the store is closed.
         self.sequence()?;
         Ok(self.path().join("zarr.json"))
     }

@@ -1,4 +1,4 @@
-//! One face over the two ways a store is open: as its one writer, or as one of many live readers.
+//! Access to an open store: as its only writer or as one of many live readers.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -31,13 +31,13 @@ pub(crate) struct Backend {
     path: PathBuf,
     access: Access,
     closed: AtomicBool,
-    /// Samples of a scratch signal that lie in memory.
+    /// Scratch samples in memory.
     pub(crate) held: Held,
-    /// Where copies of those go that lie in its files.
+    /// Destination of copies of scratch samples in files.
     pub(crate) copies: Copies,
-    /// What is shown instead of the newest commit, until a refresh.
+    /// Shown instead of the newest commit until a refresh.
     pinned: RwLock<Option<Arc<PinnedStore>>>,
-    /// What reads where this process was forked off the one that opened the store.
+    /// Reader for processes forked from the one that opened the store.
     forked: Forked,
 }
 
@@ -54,7 +54,7 @@ macro_rules! either {
     }};
 }
 
-/// As `either`, where the writer's part needs nothing but the lock of a signal.
+/// As `either`, if the writer needs only the lock of a signal.
 macro_rules! either_of {
     ($self:ident, $id:expr, $action:expr, $engine:ident => $body:expr) => {{
         $self.check_open($action)?;
@@ -67,7 +67,7 @@ macro_rules! either_of {
     }};
 }
 
-/// As `either`, where the writer's part needs the files that are open for reading, too.
+/// As `either`, if the writer also needs the files open for reading.
 macro_rules! either_of_samples {
     ($self:ident, $engine:ident => $body:expr) => {{
         $self.check_open("read samples")?;
@@ -118,7 +118,7 @@ impl Backend {
     }
 
     pub(crate) fn is_writable(&self) -> bool {
-        // A forked child of the writer must not touch the files, views included.
+        // A forked child of the writer must not change files, not even views.
         matches!(&self.access, Access::Writer(engine) if engine.check_process("write").is_ok())
     }
 
@@ -126,7 +126,7 @@ impl Backend {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The reader of a process that was forked off the one that opened the store; `None` in that one.
+    /// The reader of a forked process; `None` in the process that opened the store.
     fn own_reader(&self) -> Result<Option<&Reader>, StoreError> {
         match self.forked.is_here() {
             true => self.forked.reader(&self.path, &self.media()),
@@ -144,7 +144,7 @@ impl Backend {
         Ok(())
     }
 
-    /// The engine, for `action`, which changes something: never in a process that was forked off the writer.
+    /// The engine for `action`, a change; fails in a process forked from the writer.
     pub(crate) fn engine(&self, action: &'static str) -> Result<&Engine, StoreError> {
         self.check_open(action)?;
         match &self.access {
@@ -163,14 +163,14 @@ impl Backend {
         }
     }
 
-    /// The engine, for an action that changes names of files: first of all the store must still be in its place.
+    /// The engine for an action that renames files; fails if the store is no longer in place.
     pub(crate) fn engine_in_place(&self, action: &'static str) -> Result<&Engine, StoreError> {
         let engine = self.engine(action)?;
         vanished::check(&**engine.media(), &self.path, action)?;
         Ok(engine)
     }
 
-    /// Says of a failure that the store has vanished, if it has.
+    /// Replaces an error by `StoreVanished` if the store has vanished.
     pub(crate) fn explain<T>(
         &self,
         action: &'static str,
@@ -207,7 +207,7 @@ impl Backend {
         pinned.unwrap_or_else(newest)
     }
 
-    /// As [`state`](Self::state), without what an open writer has not committed; None if it created the signal since.
+    /// As [`state`](Self::state), without uncommitted changes; `None` if the signal was created by one.
     pub(crate) fn committed_state(
         &self,
         id: SignalId,
@@ -221,13 +221,13 @@ impl Backend {
         }
     }
 
-    /// As [`state`](Self::state), whatever snapshot is shown.
+    /// As [`state`](Self::state), ignoring a shown snapshot.
     pub(crate) fn newest_state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
         let state = either_of!(self, id, "read a signal", x => x.state(id));
         self.explain("read a signal", state)
     }
 
-    /// Bytes of samples that lie in one shard, as a state of the signal shows them.
+    /// Bytes of samples in one shard, as a state of the signal shows them.
     pub(crate) fn read(
         &self,
         shown: &SignalState,
@@ -254,7 +254,7 @@ impl Backend {
         if copies {
             let state = either_of!(self, id, "read samples", x => x.state(id))?;
             if state.gaps.first_within(range).is_some() {
-                // It was given back since the selection was made, perhaps in the midst of the copy.
+                // Released since the selection, perhaps during the copy.
                 return Err(StoreError::ScratchFree {
                     start,
                     end: start.saturating_add_unsigned(count as u64),
@@ -265,7 +265,7 @@ impl Backend {
         read
     }
 
-    /// A copy of samples that lie in one shard, which is mapped: read, since that costs less than the mapping's faults.
+    /// Copies samples in one mapped shard by reading, which is cheaper than page faults.
     fn copied(
         &self,
         state: &SignalState,
@@ -305,7 +305,6 @@ impl Backend {
         either_of!(self, id, "read samples", x => x.shard_samples(id))
     }
 
-    /// The medium that the store lies on.
     pub(crate) fn media(&self) -> Arc<dyn Media> {
         match &self.access {
             Access::Writer(engine) => Arc::clone(engine.media()),
@@ -313,12 +312,12 @@ impl Backend {
         }
     }
 
-    /// File of a shard of `data`.
+    /// Path of a shard of `data`.
     pub(crate) fn data_shard_path(&self, id: SignalId, shard: u64) -> Result<PathBuf, StoreError> {
         either_of!(self, id, "look up a shard", x => x.data_shard_path(id, shard))
     }
 
-    /// The open file of a shard that was read from, to be read by other ways; None if it is not flat, or need not be all.
+    /// The open file of a shard that was read; `None` if not flat, or possibly incomplete.
     pub(crate) fn shard_file(
         &self,
         state: &SignalState,
@@ -330,7 +329,7 @@ impl Backend {
         Ok(either_of_samples!(self, x => x.shard_file(state, shard)))
     }
 
-    /// The shards that are open for reading in this process.
+    /// Shards open for reading in this process.
     pub(crate) fn sources(&self) -> Result<&Sources, StoreError> {
         Ok(match (&self.access, self.own_reader()?) {
             (_, Some(reader)) => reader.sources(),
@@ -339,28 +338,27 @@ impl Backend {
         })
     }
 
-    /// Checksum of a full chunk, as committed.
+    /// Committed checksum of a full chunk.
     pub(crate) fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
         let crc = either_of!(self, id, "look up a checksum", x => x.chunk_crc(id, chunk));
         self.explain("look up a checksum", crc)
     }
 
-    /// What the files of a signal's tables are as of the last checkpoint; `None` if the log does not say.
+    /// Stamps of a signal's tables at the last checkpoint; `None` if unknown to the log.
     pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
         either_of!(self, id, "look up a table", x => x.table_stamps(id))
     }
 
-    /// Checksum of the samples between the last border of chunks and the index given with it.
+    /// Checksum of the samples after the last full chunk, and its end.
     pub(crate) fn tail_crc(&self, id: SignalId) -> Result<Option<(i64, u32)>, StoreError> {
         either_of!(self, id, "look up a checksum", x => x.tail_crc(id))
     }
 
-    /// The signal's folder.
     pub(crate) fn signal_path(&self, id: SignalId) -> Result<PathBuf, StoreError> {
         either_of!(self, id, "look up a signal", x => x.signal_path(id))
     }
 
-    /// Whether a signal's tables lie in no files.
+    /// Whether a signal's tables have no files.
     pub(crate) fn is_compact(&self, id: SignalId) -> Result<bool, StoreError> {
         either_of!(self, id, "look up a signal", x => x.is_compact(id))
     }
@@ -378,7 +376,7 @@ impl Backend {
         self.newest_sequence()
     }
 
-    /// As [`sequence`](Self::sequence), whatever snapshot is shown.
+    /// As [`sequence`](Self::sequence), ignoring a shown snapshot.
     pub(crate) fn newest_sequence(&self) -> Result<u64, StoreError> {
         Ok(either!(self, "read the sequence number", x => x.sequence()))
     }
@@ -409,7 +407,7 @@ impl Backend {
         }
     }
 
-    /// As [`refresh`](Self::refresh), but only if a cheap look says that there may be something.
+    /// As [`refresh`](Self::refresh), if a cheap check finds a possible change.
     pub(crate) fn refresh_if_moved(&self) -> Result<(), StoreError> {
         let own = self.own_reader()?;
         match &self.access {
@@ -422,7 +420,7 @@ impl Backend {
         }
     }
 
-    /// Takes in what was committed, if a cheap look says that there may be something, and goes on to show what is pinned.
+    /// Reads new commits, if a cheap check finds a possible change, and keeps showing a pinned snapshot.
     pub(crate) fn take_in_commits(&self) -> Result<(), StoreError> {
         self.check_open("read a snapshot")?;
         let own = self.own_reader()?;
@@ -435,7 +433,7 @@ impl Backend {
         }
     }
 
-    /// Whether a process has it open for writing.
+    /// Whether a process has the store open for writing.
     pub(crate) fn is_written(&self) -> Result<bool, StoreError> {
         match &self.access {
             Access::Writer(_) => Ok(!self.is_closed()),

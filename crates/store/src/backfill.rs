@@ -1,7 +1,7 @@
-//! Late samples: they fill the gap that they fit, or become a run of their own behind the end.
+//! Stores late samples: in the gap that they fit, or in a run of their own at the end.
 //!
-//! Samples fit a gap if, by their stamp, they lie in it in time, within the tolerance that gap detection uses, and if
-//! it has index enough. Filled, they get a piece of the run's fit of their own, unless the run's line crosses the gap.
+//! Samples fit a gap if their stamp places them within it, up to the tolerance of gap detection, and it has enough
+//! indices. Unless the run's line crosses the gap, they get their own piece of its fit.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,24 +18,24 @@ use crate::op::{Op, PointRow, RunReason, RunRow};
 use crate::signal::Signal;
 use crate::state::{Gap, SignalState};
 
-/// Where late samples went.
+/// Where late samples were stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Backfilled {
-    /// Into a gap: `[index, index + samples)` holds them now, the rest of it stays a gap.
+    /// In a gap: at `[index, index + samples)`; the rest stays a gap.
     Filled {
         /// Index of the first sample.
         index: i64,
         /// Number of samples.
         samples: i64,
-        /// The run that the gap is part of.
+        /// Run of the gap.
         run: RunId,
     },
-    /// Behind the end.
+    /// At the end.
     Appended(Appended),
 }
 
-/// Where each stamp is: finds duplicates at the cost of a look-up.
+/// Index from stamps to positions, for cheap detection of duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct StampIndex {
     places: HashMap<(i64, u32), Vec<i64>>,
@@ -55,7 +55,7 @@ impl StampIndex {
 }
 
 impl SignalWriter {
-    /// Whether these very samples with this very stamp are stored already: where.
+    /// Range of these samples if they are already stored with this stamp.
     ///
     /// # Errors
     /// [`StoreError::PartialSample`], [`StoreError::ReadOnly`], [`StoreError::Io`].
@@ -77,16 +77,14 @@ impl SignalWriter {
         Ok(None)
     }
 
-    /// Stores samples that come late, by their stamp: into the gap that they fit (within the tolerance of gap
-    /// detection), else behind the end as a run, which the next late samples continue if they follow on. Samples that
-    /// are not late at all are appended.
+    /// Stores late samples by their stamp: in the gap that they fit (within the tolerance of gap detection), else as a
+    /// run at the end, which contiguous later ones continue. Appends samples that are not late.
     ///
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at).
     pub fn backfill(&self, bytes: &[u8], stamp: &Stamp) -> Result<Backfilled, StoreError> {
         self.change("backfill", |state, writer, change| {
-            // In here, or another thread may fill the same gap meanwhile.
-            // Stamps are of the recorder's own clock.
+            // Locked, since another thread could fill the same gap. Stamps are by the recorder's own clock.
             let signal = self.signal()?.as_recorded();
             let samples = sample_count(state, bytes)?;
             let Some(expected) = expected(state, writer)? else {
@@ -128,7 +126,7 @@ fn same_bytes(signal: &Signal, range: &Range<i64>, bytes: &[u8]) -> Result<bool,
     Ok(rest.is_empty())
 }
 
-/// A gap that late samples fit, and where in it.
+/// The gap that late samples fit, and the position in it.
 struct Fill {
     run: RunRow,
     gap: Gap,
@@ -140,9 +138,9 @@ struct Late<'a> {
     bytes: &'a [u8],
     samples: i64,
     stamp: &'a Stamp,
-    /// How long the samples take.
+    /// Duration of the samples.
     duration: Fixed,
-    /// Disagreement that is no gap and no step.
+    /// Deviation that is neither a gap nor a step.
     tolerance: Fixed,
 }
 
@@ -164,7 +162,7 @@ impl<'a> Late<'a> {
         })
     }
 
-    /// Middle of the interval that the stamp states.
+    /// Middle of the stamp's interval.
     fn middle(&self) -> Fixed {
         let half = Fixed::from_bits(self.stamp.resolution.to_bits() / 2);
         self.stamp
@@ -181,7 +179,7 @@ impl<'a> Late<'a> {
             if run.start == run.end || state.fit.of_run(run.id).next().is_none() {
                 continue;
             }
-            // Where the stamp lies on the run's axis, and the gaps about there.
+            // Position of the stamp on the run's axis, and gaps near it.
             let near = self.signal.index_in_run(&run, self.middle())?;
             let around =
                 near.saturating_sub(slack).max(run.start)..near.saturating_add(slack).min(run.end);
@@ -208,7 +206,7 @@ impl<'a> Late<'a> {
         };
         let (left, right) = (times.start, times.end);
         let minus = |a: Fixed, b: Fixed| a.checked_sub(b).unwrap_or(Fixed::MAX);
-        // How long after the gap's start the samples begin, and how long before its end they end.
+        // Time from the gap's start to the samples, and from their end to the gap's.
         let before = minus(self.middle(), left);
         let after = minus(minus(right, self.middle()), self.duration);
         let least = Fixed::ZERO
@@ -270,13 +268,13 @@ impl<'a> Late<'a> {
         })
     }
 
-    /// The run's pieces with one for the filled indices; `None` if a line crosses the gap already.
+    /// The run's pieces with one for the filled indices; `None` if a line already crosses the gap.
     fn with_piece(&self, fill: &Fill, mut pieces: Vec<Piece>) -> Option<Vec<Piece>> {
         let at = pieces.partition_point(|piece| piece.index <= fill.index);
         let left = *pieces.get(at.checked_sub(1)?)?;
         let end = fill.index + self.samples;
         let left_end = left.end.filter(|left_end| *left_end < end)?;
-        // Time must not fall within a run: the exact ends of the neighbours' lines are the bounds.
+        // Time must not decrease within a run: bound it by the exact ends of the neighbours' lines.
         let earliest = left.civil_at(Fixed::from_int(left_end)).ok()?;
         let next = pieces.get(at).map(|piece| piece.civil);
         let mut piece = Piece {
@@ -296,12 +294,12 @@ impl<'a> Late<'a> {
             None => Fixed::MAX,
         };
         if latest < earliest {
-            // More samples than time: they share what there is.
+            // More samples than time: spread them over what there is.
             let room = next?.checked_sub(earliest)?.floor();
             piece.num = u64::try_from(room).ok().filter(|num| *num > 0)?;
             piece.den = self.samples.unsigned_abs();
         } else {
-            // Following on exactly beats the middle of what the stamp allows.
+            // Prefer exact contiguity to the middle of the stamp's interval.
             let until = self.stamp.civil.checked_add(self.stamp.resolution)?;
             let allowed = |time: &Fixed| self.stamp.civil <= *time && *time < until;
             let left = Some(earliest).filter(|_| fill.index == fill.gap.start);
@@ -312,12 +310,12 @@ impl<'a> Late<'a> {
                 .unwrap_or_else(|| self.middle().clamp(earliest, latest));
         }
         pieces.insert(at, piece);
-        // Whatever is wrong with it, times interpolated across the gap beat a signal without time.
+        // If the result is invalid, times interpolated across the gap are better than none.
         isochrony_time::Empirical::from_runs(pieces.clone()).ok()?;
         Some(pieces)
     }
 
-    /// Behind the end: on with the late run there if the samples follow on it, else as a new one.
+    /// Appends at the end: continues the late run there if contiguous, else begins one.
     fn append(
         &self,
         writer: &mut WriterState,
@@ -367,7 +365,7 @@ impl<'a> Late<'a> {
         })
     }
 
-    /// Whether samples are stored of the time that these take.
+    /// Whether samples of the same time are stored.
     fn overlaps_samples(&self) -> Result<bool, StoreError> {
         let start = self.middle();
         let end = start.checked_add(self.duration).unwrap_or(start);

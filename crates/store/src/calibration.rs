@@ -1,4 +1,4 @@
-//! The machine model for signals: calibrating with a scratch store, and estimates of scans of a signal.
+//! The machine model for signals: calibration with a scratch store, and estimates of scans.
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ use crate::signal::Signal;
 use crate::signal_source::ranges;
 use crate::store::Store;
 
-/// Measures this machine and the disk of a folder; `done` is told how many scans of how many are done.
+/// Measures this machine and the disk of a folder. `done` is called with the number of scans done and in total.
 ///
 /// # Errors
-/// [`StoreError::RefusedCalibration`], [`StoreError::DiskFull`] before anything is written, [`StoreError::Interrupted`],
-/// or what the system says.
+/// [`StoreError::RefusedCalibration`], [`StoreError::DiskFull`] before anything is written,
+/// [`StoreError::Interrupted`], or an I/O error.
 pub fn calibrate(
     wanted: &CalibrationOptions,
     done: impl FnMut(u32, u32),
@@ -30,11 +30,11 @@ pub fn calibrate(
     Ok(machine::calibrate(wanted, &ScratchStore, done)?)
 }
 
-/// Scans a signal once: each piece is asked for, then summarised. None if the strategy does not apply here; `state` is what
-/// the caller knows about where the samples are.
+/// Times one scan of a signal: each piece is requested, then summarised. `None` if the strategy does not apply;
+/// `state`: where the samples are, as known to the caller.
 ///
 /// # Errors
-/// Those of reading, or [`StoreError::Interrupted`].
+/// Errors of reading, or [`StoreError::Interrupted`].
 pub fn time_scan(
     signal: &Signal,
     strategy: Strategy,
@@ -49,23 +49,23 @@ pub fn time_scan(
     Ok(scan.time(strategy, state)?)
 }
 
-/// What to expect of scanning parts of a signal on this machine. Reads no samples.
+/// Estimates scanning parts of a signal on this machine, without reading samples.
 #[must_use]
 pub fn estimate(signal: &Signal, parts: &[Stretch]) -> ScanEstimate {
     ScanEstimate::of(&signal.source(), &ranges(parts))
 }
 
-/// The strategy predicted best for parts of a signal; `mmap` where nothing is predicted, or little is read.
+/// The best predicted strategy for parts of a signal; `mmap` without a prediction or for little data.
 #[must_use]
 pub fn choose(signal: &Signal, parts: &[Stretch]) -> Strategy {
     ScanEstimate::choose(&signal.source(), &ranges(parts))
 }
 
-/// Name of the scratch store, and of the signal in it.
+/// Name of the scratch store, and of its signal.
 const STORE: &str = "a.iso";
 const SIGNAL: &str = "scratch";
 
-/// A store with one signal, which calibrations scan.
+/// A store with one signal, scanned by calibrations.
 struct ScratchStore;
 
 impl ScratchRecording for ScratchStore {
@@ -95,7 +95,7 @@ fn write(path: &Path, bytes: u64) -> Result<(), StoreError> {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            // Normal numbers also if the bytes are taken for float32 or float64.
+            // Normal numbers even if read as float32 or float64.
             (state >> 52) as i16 + 0x4000
         })
         .collect();

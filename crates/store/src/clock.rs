@@ -1,7 +1,6 @@
-//! Between a signal's stored rows and the types of the time crate.
+//! Conversions between a signal's stored rows and types of the time crate.
 //!
-//! A fitted piece whose end is open reaches to the end of its run: rows of pieces need not change when samples that
-//! follow on are appended.
+//! A fitted piece with an open end extends to the end of its run, so contiguous appends do not change its row.
 
 use isochrony_time::{
     Clock, ClockConfig, Empirical, Fixed, Piece, Point, PointUse, RunId, Stamp, TimeError,
@@ -69,7 +68,7 @@ pub(crate) fn piece_row(piece: &Piece) -> Result<PieceRow, TimeError> {
     })
 }
 
-/// The piece as stored: open if it is.
+/// The piece of a row, open if the row is.
 pub(crate) fn piece(run: u32, row: &PieceRow) -> Piece {
     Piece {
         run: RunId(run),
@@ -83,7 +82,7 @@ pub(crate) fn piece(run: u32, row: &PieceRow) -> Piece {
     }
 }
 
-/// The relation of a signal's indices to civil time as its stamps tell it; `None` if there is none yet.
+/// The metric from indices to civil time by stamps, uncorrected; `None` if there is none yet.
 pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreError> {
     let mut pieces: Vec<Piece> = Vec::with_capacity(state.fit.len());
     for (id, row) in state.fit.iter() {
@@ -93,7 +92,7 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
             let end = run.map_or(state.end, |run| run.end);
             piece.end = (end > piece.index).then_some(end);
         }
-        // What a run holds before its first stamp is on the same line; it is not the run's before it to extrapolate.
+        // Samples of a run before its first stamp are on the same line, not on that of the run before.
         let first = pieces.last().is_none_or(|before| before.run != piece.run);
         if let Some(run) = run.filter(|run| first && run.start < piece.index) {
             piece.civil = piece.civil_at(Fixed::from_int(run.start))?;
@@ -101,7 +100,7 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
         }
         pieces.push(piece);
     }
-    // A piece that holds no sample yet (a run just begun) may stay open as the last one only.
+    // Only the last piece may be open without samples (a run just begun).
     let count = pieces.len();
     let mut position = 0;
     pieces.retain(|piece| {
@@ -114,12 +113,12 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
     Ok(Some(Empirical::from_runs(pieces)?))
 }
 
-/// Periods of disagreement that mean nothing where no clock has learned how its stamps scatter, in halves: as many as
-/// the clock itself allows its first stamps.
+/// Deviation, in half periods, that is insignificant before a clock has learned the scatter of its stamps: what the
+/// clock allows its first stamps.
 const UNLEARNED_HALVES: i64 = 5;
 
-/// Disagreement of a stamp with a line that is neither gap nor step, where the line is only stated or the stamp comes
-/// late: the signal's `gap_slip`, else 2.5 periods; never less than the stamp's resolution.
+/// Deviation of a stamp that is neither gap nor step, where a line is only stated or the stamp is late: the signal's
+/// `gap_slip`, else 2.5 periods; at least the stamp's resolution.
 pub(crate) fn unlearned_slip(meta: &SignalMeta, stamp: &Stamp) -> Result<Fixed, StoreError> {
     let slip = match meta.clock.gap_slip_ns {
         Some(ns) => Fixed::from_int(ns),
@@ -131,7 +130,7 @@ pub(crate) fn unlearned_slip(meta: &SignalMeta, stamp: &Stamp) -> Result<Fixed, 
     Ok(slip.max(stamp.resolution))
 }
 
-/// The clock of a stored run, from its own stamps only: what it alone says about its rate. `None` without stamps.
+/// The clock of a stored run from its own stamps only; `None` without stamps.
 pub(crate) fn of_run(state: &SignalState, run: &RunRow) -> Result<Option<Clock>, StoreError> {
     let points: Vec<Point> = state.points.of_run(run.id).map(|row| point(&row)).collect();
     if points.is_empty() {
@@ -147,8 +146,7 @@ pub(crate) fn of_run(state: &SignalState, run: &RunRow) -> Result<Option<Clock>,
     Ok(Some(clock))
 }
 
-/// The clock to go on with in `run`, which has learned from every earlier stamp of runs that `takes` admits. `None` if
-/// there is no stamp at all.
+/// The clock to continue with in `run`, trained on earlier stamps of runs that `takes` accepts; `None` without stamps.
 pub(crate) fn resume(
     state: &SignalState,
     run: &RunRow,
@@ -161,7 +159,7 @@ pub(crate) fn resume(
         let rows = state.fit.of_run(earlier.id);
         pieces.extend(rows.map(|row| {
             let mut piece = piece(earlier.id, &row);
-            // The clock knows one open piece only, the last.
+            // A clock has one open piece, the last.
             if earlier.id != run.id {
                 piece.end = piece.end.or(Some(earlier.end));
             }
@@ -176,7 +174,7 @@ pub(crate) fn resume(
     Ok(Some(clock))
 }
 
-/// Index up to which the clock of a run has counted: its end, or where time jumps at the gap that ends it.
+/// Index up to which a run's clock has counted: its end, or where time jumps at the gap that ends it.
 fn stamped_end(state: &SignalState, run: &RunRow) -> i64 {
     let count = state.fit.count_of_run(run.id);
     match state.fit.last_of_run(run.id) {

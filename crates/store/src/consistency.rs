@@ -1,8 +1,8 @@
-//! Whether the tables of a signal can be of one signal.
+//! Checks the tables of a signal against each other.
 //!
-//! Each table is checked by itself when it is read (sorted, no overlap, known reasons). Here they are compared with the
-//! signal's end and with one another, which is possible only once the log is replayed: until then one may be newer than
-//! the other. What is refused here no sequence of appends, gaps, fills and stamps gives.
+//! Each table is validated when read (sorted, no overlap, known reasons). Here they are compared with the signal's end
+//! and each other, which requires a replayed log: before, one table may be newer than another. No sequence of appends,
+//! gaps, fills and stamps gives what is refused here.
 
 mod stamps;
 #[cfg(test)]
@@ -15,20 +15,19 @@ use crate::corrections;
 use crate::error::StoreError;
 use crate::state::{CORRECTIONS, FIT, GAPS, POINTS, RUNS, SignalState};
 
-/// Highest number of a use of a stamp.
+/// Highest number of a stamp's use.
 const LAST_USE: u8 = 3;
 
-/// Something that cannot be, which only verification looks for: it costs a look at every stamp.
+/// An inconsistency that only verification looks for, because it costs a pass over all stamps.
 pub(crate) struct Contradiction {
     pub(crate) table: &'static str,
-    /// What is wrong, with got and expected.
+    /// Description, with got and expected.
     pub(crate) what: String,
-    /// The samples concerned.
+    /// Affected samples.
     pub(crate) range: Range<i64>,
 }
 
-/// Checks the tables of a state against its end and one another, and the fit against the first and last stamp of each of
-/// its pieces.
+/// Checks a state's tables against its end and each other, and the fit against the first and last stamp of each piece.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`].
@@ -40,7 +39,7 @@ pub(crate) fn check(state: &SignalState) -> Result<(), StoreError> {
     stamps::check_ends(state)
 }
 
-/// The same of a state whose stamps are not there.
+/// As [`check`], for a state whose stamps are not loaded.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`].
@@ -50,15 +49,15 @@ pub(crate) fn check_without_stamps(state: &SignalState) -> Result<(), StoreError
     fit(state)
 }
 
-/// Looks for what [`check`] does not: samples of a signal without any run, pieces of the fit that lie further from any
-/// of their stamps than they state, and corrections of the clock that make no metric.
+/// Finds what [`check`] does not: samples without any run, pieces of the fit farther from their stamps than they state,
+/// and unfittable corrections of the clock.
 pub(crate) fn contradiction(state: &SignalState) -> Option<Contradiction> {
     without_run(state)
         .or_else(|| stamps::far_from_fit(state))
         .or_else(|| impossible_correction(state))
 }
 
-/// A correction in force by which no time can be told. One that a newer version made is not judged.
+/// A correction in force that gives no times. One of a newer version is not judged.
 fn impossible_correction(state: &SignalState) -> Option<Contradiction> {
     match corrections::empirical(state) {
         Err(StoreError::Time(error)) => Some(Contradiction {
@@ -170,7 +169,7 @@ fn fit(state: &SignalState) -> Result<(), StoreError> {
             return wrong("the piece ends before it starts");
         }
     }
-    // Order, overlap, slopes, and that time does not run backwards within a run.
+    // Order, overlap, slopes, and non-decreasing time within a run.
     match clock::empirical(state) {
         Ok(_) => Ok(()),
         Err(_) => Err(damaged(

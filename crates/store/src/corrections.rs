@@ -1,11 +1,11 @@
-//! Corrections of a signal's clock after it was recorded: points at which it was compared with a better one.
+//! Clock corrections of recorded signals: points where the signal's clock was compared with a better one.
 //!
-//! A correction maps civil time as the signal's own clock recorded it to true civil time. Samples, stamps and the fit of
-//! the stamps stay; what converts indices to times applies the correction on top. What is appended later is placed by the
-//! recorder's own clock, as before ([`Signal::as_recorded`]), and its times are corrected with the rest.
+//! A correction maps civil time by the signal's own clock to true civil time. Samples, stamps and their fit stay
+//! unchanged; conversions from index to time apply the correction on top. Later appends are still placed by the
+//! recorder's own clock ([`Signal::as_recorded`]), and their times are corrected like the others.
 //!
-//! The points are stored as given, and their fit is made anew whenever a signal is loaded and asked for times. Removing a
-//! correction takes it out of force and keeps its points; of several in force for a run, the latest counts.
+//! Points are stored as given; the fit is recomputed when a loaded signal is first asked for times. A removed
+//! correction keeps its points. If several are in force for a run, the latest applies.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,42 +21,42 @@ use crate::op::{CorrectionPointRow, CorrectionRow, Op, RunReason, SignalId};
 use crate::signal::Signal;
 use crate::state::{CORRECTIONS, SignalState};
 
-/// The rules by which points are fitted. A change that gives other times needs another number.
+/// Version of the rules by which points are fitted. A change that alters times needs a new number.
 pub const METHOD: u8 = 1;
 
-/// Parts of a rate in which its wander is stored.
+/// Wander is stored in parts of the rate, of this size.
 const WANDER_PARTS: f64 = 1e12;
 
-/// Where a signal's own clock was.
+/// A position on the signal's own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedAt {
-    /// At a sample, or between two.
+    /// A sample, or between two.
     Index(Fixed),
-    /// At a civil time, ns since 1970, as this clock told it.
+    /// A civil time by this clock, ns since 1970.
     Time(Fixed),
 }
 
 /// One comparison of a signal's clock with a better one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockComparison {
-    /// Where the signal's clock was.
+    /// Position on the signal's clock.
     pub at: RecordedAt,
-    /// The true time, ns since 1970.
+    /// True time, ns since 1970.
     pub civil: Fixed,
-    /// Half-width around `civil` that holds the true time, ns; `None`: as the points scatter.
+    /// Half-width around `civil` that contains the true time, ns; `None`: estimated from the scatter of the points.
     pub uncertainty: Option<Fixed>,
-    /// Where the better clock was in its own unit, an index of another signal; `None`: it tells civil time.
+    /// Position on the better clock as an index of another signal; `None`: it gives civil time.
     pub to: Option<Fixed>,
 }
 
-/// How to correct a clock.
+/// Options of a clock correction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CorrectionOptions {
-    /// The run to correct; `None`: all, which must be of one clock.
+    /// Run to correct; `None`: all, which must share a clock.
     pub run: Option<RunId>,
-    /// How points are fitted.
+    /// Fit of the points.
     pub fit: PointFitOptions,
-    /// The signal whose indices [`ClockComparison::to`] counts.
+    /// Signal whose indices [`ClockComparison::to`] counts.
     pub to: Option<SignalId>,
 }
 
@@ -74,7 +74,7 @@ impl ClockCorrection {
         self.row.id
     }
 
-    /// The run that it corrects; `None`: all.
+    /// Corrected run; `None`: all.
     #[must_use]
     pub fn run(&self) -> Option<RunId> {
         self.row.run.map(RunId)
@@ -86,19 +86,19 @@ impl ClockCorrection {
         self.row.is_removed
     }
 
-    /// The signal whose indices the points were given in; `None`: civil time.
+    /// Signal whose indices the points were given in; `None`: civil time.
     #[must_use]
     pub fn to(&self) -> Option<SignalId> {
         self.row.to.map(SignalId)
     }
 
-    /// From recorded civil time to the true one, and how well it fits; positions are those of the points.
+    /// Fit from recorded to true civil time; its positions are those of the points.
     #[must_use]
     pub fn fit(&self) -> &PointFit {
         &self.fit
     }
 
-    /// The points, as given.
+    /// The points as given.
     pub fn comparisons(&self) -> impl ExactSizeIterator<Item = ClockComparison> + '_ {
         let is_to_signal = self.row.to.is_some();
         self.row.points.iter().map(move |point| {
@@ -117,10 +117,10 @@ impl ClockCorrection {
 }
 
 impl Signal {
-    /// All corrections of the clock, removed ones too, in the order in which they were made.
+    /// All corrections of the clock, including removed ones, in order of creation.
     ///
     /// # Errors
-    /// [`StoreError::Time`], [`StoreError::NewerFormat`] for one that a newer version fitted.
+    /// [`StoreError::Time`]; [`StoreError::NewerFormat`] if a newer version fitted one.
     pub fn clock_corrections(&self) -> Result<Vec<ClockCorrection>, StoreError> {
         let state = self.state();
         let Some(recorded) = clock::empirical(state)? else {
@@ -134,7 +134,7 @@ impl Signal {
         all.collect()
     }
 
-    /// Whether any correction of the clock is in force.
+    /// Whether a correction is in force.
     #[must_use]
     pub fn is_corrected(&self) -> bool {
         self.state().corrections.active().next().is_some()
@@ -142,8 +142,8 @@ impl Signal {
 }
 
 impl SignalWriter {
-    /// Corrects the clock by points at which it was compared with a better one. No sample changes, and
-    /// [`remove_clock_correction`](Self::remove_clock_correction) takes it back.
+    /// Corrects the clock by comparisons with a better one. No sample changes; undo with
+    /// [`remove_clock_correction`](Self::remove_clock_correction).
     ///
     /// ```
     /// use isochrony_store::{ClockComparison, CorrectionOptions, CreateOptions, Mode, RecordedAt, Store};
@@ -173,8 +173,8 @@ impl SignalWriter {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::NoCivilTime`]; [`StoreError::InvalidOption`] for a signal of several clocks without a run, and for a
-    /// point outside the run; [`StoreError::Time`] as of [`PointFit::new`], and for a run that there is not;
+    /// [`StoreError::NoCivilTime`]; [`StoreError::InvalidOption`] for a signal of several clocks without a run, and for
+    /// a point outside the run; [`StoreError::Time`] as for [`PointFit::new`], and for an unknown run;
     /// [`StoreError::ReadOnly`].
     pub fn correct_clock(
         &self,
@@ -220,11 +220,11 @@ impl SignalWriter {
         })
     }
 
-    /// Takes a correction of the clock out of force: times are as if it had never been made. Its points stay stored.
-    /// Removing one that is removed already does nothing.
+    /// Removes a correction of the clock: times are as if it had never been made. Its points stay stored. Removing it
+    /// twice is allowed.
     ///
     /// # Errors
-    /// [`StoreError::InvalidOption`] for an id that no correction has, [`StoreError::ReadOnly`].
+    /// [`StoreError::InvalidOption`] for an unknown id, [`StoreError::ReadOnly`].
     pub fn remove_clock_correction(&self, id: u32) -> Result<(), StoreError> {
         self.change("remove a clock correction", |state, _, change| {
             let row = state.corrections.by_id(id);
@@ -249,7 +249,7 @@ impl SignalWriter {
     }
 }
 
-/// The relation of a signal's indices to civil time, corrected; `None` if there is none yet.
+/// The corrected metric from a signal's indices to civil time; `None` if there is none yet.
 pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreError> {
     let Some(recorded) = clock::empirical(state)? else {
         return Ok(None);
@@ -309,7 +309,7 @@ fn fit(
     };
     let fit = PointFit::new(&pairs, &options)?;
     if !fit.metric().rises() {
-        // Time as two clocks tell it never runs against each other.
+        // Two clocks never run in opposite directions.
         let last = pairs.len() - 1;
         return Err(TimeError::NotMonotone {
             before: 0,
@@ -323,7 +323,7 @@ fn fit(
     Ok(fit)
 }
 
-/// Refuses a correction of several clocks at once, and a point of another run than the corrected one.
+/// Fails for a correction of several clocks at once, and for a point outside the corrected run.
 fn check_run(
     state: &SignalState,
     points: &[ClockComparison],

@@ -1,12 +1,10 @@
-//! Reading shards that cannot be mapped: sealed ones, and those that another program wrote.
+//! Reads shards that cannot be mapped: sealed and foreign ones.
 //!
-//! Inner chunks are decoded and kept, up to 128 MiB for a store, in the order of their last use; 32 MiB more stay as memory to
-//! decode into. Those of sealed signals
-//! are decoded in place by their compressor's library; what other programs wrote, by `zarrs`. A sealed signal is read as
-//! its own `data/zarr.json` says; a flat one by what its metadata says, because whoever replaced a shard of it had to
-//! keep to that.
+//! Per store up to 128 MiB of decoded chunks are cached by last use; 32 MiB more are reused as buffers. Chunks of
+//! sealed signals are decoded in place by the compressor's library, foreign ones by `zarrs`. A sealed signal is
+//! described by its `data/zarr.json`, a flat one by its metadata, which any replacement of its shards has to follow.
 //!
-//! Chunks are decoded without any lock: threads that scan a sealed signal decode different chunks at the same time.
+//! Decoding holds no lock, so threads decode different chunks of a signal in parallel.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -45,16 +43,16 @@ mod frames;
 mod shards;
 mod storage;
 
-/// The array `data` of a signal, as somebody wants to read it.
+/// The array `data` of a signal to read.
 pub(crate) struct ArraySource<'a> {
     pub(crate) folder: &'a ArrayFolder,
-    /// What its shards must say of themselves, if it is sealed.
+    /// Expected identity of its shards, if sealed.
     pub(crate) version: FileVersion,
-    /// How its shards are read through the cache of this host, if they are.
+    /// For reading its shards through this host's cache.
     pub(crate) caching: Option<&'a dyn Fn() -> Option<SealedCaching>>,
 }
 
-/// One signal's `data`, with the shard indices read so far.
+/// Decoder of one signal's `data`, with cached shard indices.
 struct Decoder {
     path: PathBuf,
     folder: Arc<ArrayStorage>,
@@ -62,9 +60,9 @@ struct Decoder {
     indices: ArrayShardedReadableExtCache,
     sample_bytes: usize,
     chunk_bytes: usize,
-    /// What chunks are compressed with; None if they are not.
+    /// Compression of chunks; `None` if another program's.
     frames: Option<Frames>,
-    /// Whether a chunk that is left out is one of zeros.
+    /// Missing chunks are zeros.
     fills_zeros: bool,
 }
 
@@ -82,7 +80,7 @@ impl Decoder {
             reason,
         };
         let metadata = if meta.codec.is_empty() {
-            // Longer than any signal: samples appended later are within it.
+            // Longer than any signal, so later appends are included.
             zarr::data_array(meta, 1 << 60)
         } else {
             let path = data.join("zarr.json");
@@ -96,7 +94,7 @@ impl Decoder {
                 serde_json::from_slice(&bytes).map_err(|error| refuse(error.to_string()))?;
             let expected = zarr::data_identity(id, source.version);
             let got = &value["attributes"]["isochrony"];
-            // Earlier versions left none.
+            // Absent in earlier versions.
             if !got.is_null() && *got != expected {
                 return Err(StoreError::WrongShard {
                     path,
@@ -139,7 +137,7 @@ impl Decoder {
         })
     }
 
-    /// An inner chunk, padded with the fill value where the array ends within it. `room`: memory to use again.
+    /// An inner chunk, padded with the fill value at the end of the array. `room`: a buffer to reuse.
     fn chunk(
         &self,
         chunk: u64,
@@ -147,9 +145,9 @@ impl Decoder {
         decompressor: &mut Decompressor,
     ) -> Result<Buffer, StoreError> {
         self.decode(chunk, room, decompressor).map_err(|error| {
-            // Should somebody restore the file, it is opened anew.
+            // A restored file must be opened again.
             self.folder.shards.forget(self.folder.id);
-            // What kept the file from being read says more than what `zarrs` makes of it.
+            // The I/O error is more specific than that of `zarrs`.
             lock(&self.folder.fault).take().unwrap_or(error)
         })
     }
@@ -165,7 +163,7 @@ impl Decoder {
             reason,
         };
         if let Some(frames) = self.frames {
-            // The size of a decoded chunk is known: what claims another one is damage, and nothing is allocated for it.
+            // The decoded size is known: another size is damage, and nothing is allocated for it.
             let wrong = |reason: String| refuse(format!("chunk {chunk}: {reason}"));
             let shard = self.folder.sealed(chunk / SHARD_CHUNKS)?;
             match shard.place_of(chunk % SHARD_CHUNKS).map_err(wrong)? {
@@ -212,12 +210,12 @@ impl Decoder {
     }
 }
 
-/// Decoding for all signals of a store.
+/// Decoders of all signals of a store.
 pub(crate) struct Decoders {
     open: Mutex<HashMap<SignalId, Arc<Decoder>>>,
     shards: Arc<Recent<SealedShard>>,
     chunks: Mutex<Chunks>,
-    /// Those that no thread uses now; there are as many as threads ever decoded at a time.
+    /// Idle decompressors; at most as many as threads that decoded at once.
     decompressors: Mutex<Vec<Decompressor>>,
 }
 
@@ -225,7 +223,7 @@ impl Default for Decoders {
     fn default() -> Self {
         Self {
             open: Mutex::default(),
-            // Half as many as flat ones, which a store also has open.
+            // Half the limit for flat files, which the store keeps open too.
             shards: Arc::new(Recent::new(open_file_limit() / 2)),
             chunks: Mutex::default(),
             decompressors: Mutex::default(),
@@ -244,7 +242,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Decoders {
-    /// Bytes of samples `[start, start + count)` of a signal. Within one inner chunk they are a view of it.
+    /// Bytes of samples `[start, start + count)` of a signal; a view of a chunk if within one.
     pub(crate) fn read(
         &self,
         media: &Arc<dyn Media>,
@@ -258,11 +256,11 @@ impl Decoders {
         self.samples(&decoder, start, count)
     }
 
-    /// The same of a sealed signal whose array was read before, as a state shows it, without looking for its files.
-    /// `None` if there is none such, or it cannot be read: whoever looks for the files tells why.
+    /// Likewise for a sealed signal with an open array, without looking up its files. `None` if it is not open or
+    /// fails; the lookup then finds the reason.
     ///
     /// # Errors
-    /// What a server says, or that the work was called off.
+    /// A server's error or an interrupt.
     pub(crate) fn read_again(
         &self,
         state: &SignalState,
@@ -347,7 +345,7 @@ impl Decoders {
             }
             chunks.take_room(decoder.chunk_bytes)
         };
-        // Two readers may decode one chunk at the same time; neither waits for the other.
+        // Readers may decode the same chunk twice rather than wait.
         let mut decompressor = lock(&self.decompressors).pop().unwrap_or_default();
         let decoded = decoder.chunk(chunk, room, &mut decompressor);
         lock(&self.decompressors).push(decompressor);
@@ -356,13 +354,13 @@ impl Decoders {
         Ok(buffer)
     }
 
-    /// Forgets all files; what was decoded stays right.
+    /// Closes all files; decoded chunks stay valid.
     pub(crate) fn forget_files(&self) {
         lock(&self.open).clear();
         self.shards.clear();
     }
 
-    /// Forgets a signal: its files were replaced or moved.
+    /// Drops a signal after its files were replaced or moved.
     pub(crate) fn forget(&self, id: SignalId) {
         lock(&self.open).remove(&id);
         self.shards.forget(id);

@@ -1,4 +1,4 @@
-//! What can go wrong with a store: what happened, where, and how to mend it.
+//! Errors of stores: what happened, where, and how to fix it.
 
 mod code;
 mod snapshot;
@@ -13,63 +13,61 @@ use crate::sample_format::SampleFormat;
 
 pub use snapshot::SnapshotError;
 
-/// An error of this crate. Paths are as given, ranges half open, in samples.
+/// An error of this crate. Paths are as given; ranges are half open, in samples.
 #[allow(missing_docs)] // Fields whose names and messages tell all that there is to say.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    // --- stores ---
-    /// The path holds no store.
+    /// Not a store.
     #[error("no store at {}: {reason}; check the path, or open with mode \"a\" to create one", path.display())]
     NotAStore {
         path: PathBuf,
         /// What was found instead.
         reason: String,
     },
-    /// A store (or anything else) is where a new one should be.
+    /// A store or something else exists where a new store should be created.
     #[error("{} exists already; open it with mode \"r+\" or \"a\", or choose another path", path.display())]
     StoreExists { path: PathBuf },
-    /// Something was to be changed through a store opened for reading.
+    /// A change through a store opened for reading.
     #[error("cannot {action}: the store at {} is open for reading; open it with mode \"r+\"", path.display())]
     ReadOnly { path: PathBuf, action: &'static str },
     /// The store was closed.
     #[error("cannot {action}: the store at {} was closed; open it again", path.display())]
     Closed { path: PathBuf, action: &'static str },
-    /// The operating system refused something.
+    /// The operating system reported an error.
     #[error("cannot {action} {}: {source}{}", path.display(), io_hint(source))]
     Io {
-        /// What was tried: `"read"`, `"create"`.
+        /// `"read"`, `"create"`.
         action: &'static str,
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 
-    /// A store that is not on this machine cannot be reached, or is not as it was.
+    /// A remote store cannot be reached, or has changed.
     #[error("cannot {action} {}: {error}", path.display())]
     Remote {
-        /// What was tried: `"read"`, `"list"`.
+        /// `"read"`, `"list"`.
         action: &'static str,
         path: PathBuf,
-        /// Whether something is missing or was replaced, as of a file.
+        /// Whether something is missing or was replaced, as for a file.
         kind: std::io::ErrorKind,
         error: crate::media::RemoteError,
     },
-    /// Something was to be changed in a store that is not on this machine.
+    /// A change of a remote store.
     #[error("cannot {action} {}: stores at URLs are read-only; write to a store on a disk and copy it there", path.display())]
     RemoteReadOnly { path: PathBuf, action: &'static str },
 
-    // --- names ---
-    /// A name that a signal cannot have.
+    /// A name that signals cannot have.
     #[error("signal name {name:?} is refused: component {component:?} {rule}; choose another name")]
     InvalidName {
         name: String,
-        /// The part at fault.
+        /// The invalid component.
         component: String,
-        /// The rule that it breaks, as a verb phrase.
+        /// The rule it breaks, as a verb phrase.
         rule: &'static str,
     },
-    /// There is no such signal.
+    /// No signal has this name.
     #[error("no signal {name:?} in the store{hint}; list the names, or search with a pattern")]
     NoSuchSignal {
         name: String,
@@ -79,29 +77,29 @@ pub enum StoreError {
     /// The name is taken.
     #[error("signal {name:?} exists already; open it, remove it, or pass overwrite")]
     SignalExists { name: String },
-    /// The name is that of a saved view.
+    /// The name belongs to a saved plan.
     #[error(
         "signal {name:?} is refused: the store has a saved plan of that name; choose another, or forget that plan first"
     )]
     NameOfView { name: String },
-    /// One signal would lie inside another.
+    /// A signal would lie inside another.
     #[error(
         "signal {name:?} cannot be beside {other:?}: a signal cannot contain another; choose a name that is no prefix of the other"
     )]
     SignalInsideSignal {
         name: String,
-        /// The signal that exists.
+        /// The existing signal.
         other: String,
     },
     /// The signal was removed since this handle was made.
     #[error("signal {name:?} was removed from the store; look it up again")]
     SignalRemoved { name: String },
-    /// Another signal has the name since this handle was made.
+    /// Another signal has taken the name since this handle was made.
     #[error(
         "signal {name:?} was overwritten since this handle was opened; `refresh()` the store and look it up again to read the new one"
     )]
     SignalOverwritten { name: String },
-    /// A pattern that is no glob.
+    /// An invalid glob pattern.
     #[error(
         "pattern {pattern:?} is refused: {reason}; use *, ? and [a-z] inside a component and ** for any number of components"
     )]
@@ -110,23 +108,22 @@ pub enum StoreError {
         reason: &'static str,
     },
 
-    /// A selection of signals that selects none.
+    /// A selection that matches no signal.
     #[error(
         "none of the {count} signals of {} fits the patterns; list their names, or give no pattern to copy all", path.display()
     )]
     NoMatchingSignals { path: PathBuf, count: usize },
 
-    // --- ranges and selections ---
-    /// A range whose end is before its start.
+    /// A range that ends before it starts.
     #[error("range {start}..{end} of signal {signal:?} ends before it starts; swap the two")]
     InvalidRange {
         signal: String,
         /// First index or time, as text.
         start: String,
-        /// Index or time after the last, as text.
+        /// Index or time past the last, as text.
         end: String,
     },
-    /// An index range that reaches outside the signal.
+    /// An index range that exceeds the signal.
     #[error(
         "samples {start}..{end} were asked for, but signal {signal:?} holds {have_start}..{have_end}; ask within it"
     )]
@@ -137,7 +134,7 @@ pub enum StoreError {
         have_start: i64,
         have_end: i64,
     },
-    /// One contiguous array was asked for, but the selection covers a gap.
+    /// One contiguous array was requested, but the selection covers a gap.
     #[error(
         "the selection from signal {signal:?} covers a gap of {length} sample{} at index {start}{civil}; iterate over its segments, or ask for values with a fill",
         if *length == 1 { "" } else { "s" }
@@ -149,7 +146,7 @@ pub enum StoreError {
         /// Empty, or the gap's civil time as `" (2010-...)"`.
         civil: String,
     },
-    /// One contiguous array was asked for, but the selection spans a clock step.
+    /// One contiguous array was requested, but the selection spans a clock step.
     #[error(
         "the selection from signal {signal:?} spans a clock step at index {index} (run {before} to run {after}); iterate over its segments"
     )]
@@ -162,40 +159,39 @@ pub enum StoreError {
         /// Run of the later part.
         after: u32,
     },
-    /// The signal has no relation to civil time yet.
+    /// The signal has no relation to civil time.
     #[error(
         "signal {signal:?} has no civil time here: no start was stated and no stamp was given; create it with a start, or append with stamps"
     )]
     NoCivilTime { signal: String },
-    /// An event id that the signal does not have.
+    /// The signal has no event with this id.
     #[error("signal {signal:?} has no event {event}; list its events")]
     NoSuchEvent { signal: String, event: u64 },
 
-    // --- writing ---
-    /// Samples of another type than the signal's.
+    /// Samples of a dtype other than the signal's.
     #[error("signal {signal:?} holds {expected} samples, got {got}; convert them first")]
     DTypeMismatch {
         signal: String,
         expected: SampleFormat,
         got: DType,
     },
-    /// Bytes that are no whole number of samples.
+    /// Not a whole number of samples.
     #[error("{bytes} bytes are no whole number of {format} samples of {size} bytes for signal {signal:?}; drop the last {rest} bytes or correct the dtype", size = format.size(), rest = bytes % format.size())]
     PartialSample {
         signal: String,
         bytes: usize,
         format: SampleFormat,
     },
-    /// A negative or absurd length.
+    /// A length that is negative or too large.
     #[error("cannot {action} {length} samples in signal {signal:?}; give between 1 and {max}")]
     InvalidLength {
         signal: String,
         action: &'static str,
         length: i64,
-        /// Most that is possible.
+        /// The largest allowed.
         max: i64,
     },
-    /// In-place writing over a gap.
+    /// An in-place write over a gap.
     #[error(
         "cannot write samples {start}..{end} of signal {signal:?} in place: {gap_start}..{gap_end} is a gap; fill it with a backfill, or write the parts around it"
     )]
@@ -206,16 +202,16 @@ pub enum StoreError {
         gap_start: i64,
         gap_end: i64,
     },
-    /// User attributes that are no JSON object.
+    /// User attributes that are not a JSON object.
     #[error(
         "attributes of {owner:?} are refused: {reason}; give a JSON object whose keys are not \"isochrony\""
     )]
     InvalidAttributes {
-        /// Signal name, or "store".
+        /// A signal's name, or "store".
         owner: String,
         reason: String,
     },
-    /// An option outside its legal range.
+    /// An option out of range.
     #[error("{option}={got} is refused for signal {signal:?}; {legal}")]
     InvalidOption {
         signal: String,
@@ -223,46 +219,45 @@ pub enum StoreError {
         got: String,
         legal: &'static str,
     },
-    /// A way to read that there is not.
+    /// An unknown I/O strategy.
     #[error("there is no I/O strategy {name:?}; choose one of {known}")]
     UnknownStrategy {
         name: String,
-        /// Names of all, with commas.
+        /// All names, comma separated.
         known: String,
     },
-    /// A calibration that cannot be made so.
+    /// An invalid calibration.
     #[error("cannot calibrate with {option} {got}; {legal}")]
     RefusedCalibration {
         option: &'static str,
         got: String,
         legal: &'static str,
     },
-    /// What is kept of this machine's costs cannot be used.
+    /// The stored machine profile cannot be used.
     #[error("the machine's profile {} cannot be used: {reason}; measure again with `isochrony calibrate`, or delete that file", path.display())]
     BadProfile {
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// More would be held in memory than is sensible.
+    /// The result would need too much memory.
     #[error(
         "{what} needs {bytes} bytes, more than {limit}; ask for a shorter span, a lower rate or fewer signals"
     )]
     TooLarge {
         what: &'static str,
         bytes: u128,
-        /// Most that is allowed.
+        /// The largest allowed.
         limit: u128,
     },
-    /// A gather over signals that cannot share one array.
+    /// Signals that cannot share one array.
     #[error("cannot gather signal {signal:?}: {reason}")]
     CannotGather {
         signal: String,
         reason: &'static str,
     },
 
-    // --- damage ---
-    /// A stored table that says something impossible.
+    /// A stored table with an impossible value.
     #[error(
         "table {table:?} of signal {signal:?} is damaged at row {row}: {reason}; restore the signal's folder from a copy (`isochrony verify` names the file): nothing else holds what the table said"
     )]
@@ -274,50 +269,49 @@ pub enum StoreError {
         reason: &'static str,
     },
 
-    /// The file of a table that had rows is gone.
+    /// The file of a table with rows is missing.
     #[error("table {table:?} of signal {signal:?} is missing: got no {}, expected one{}; copy it back from another copy of the store (`isochrony verify` names all that is gone): without it the signal is neither read nor written, since what the table held would pass for empty", path.display(), rows.map_or(String::new(), |rows| format!(" of {rows} rows")))]
     MissingTable {
         signal: String,
         table: &'static str,
         /// Where its file should be.
         path: PathBuf,
-        /// Rows that its description counts, if that is there.
+        /// Rows by its description, if that exists.
         rows: Option<u64>,
     },
 
-    /// The file of a table is another one than commits speak of: an older one, or another signal's.
+    /// A table's file is not the committed one: it is older, or another signal's.
     #[error("table {table:?} of signal {signal:?} is the wrong one: {} is {got}, expected {expected}; restore it from the copy of the store that the rest came from (`isochrony verify` names all such files): without it the signal is neither read nor written", path.display())]
     WrongTable {
         signal: String,
         table: &'static str,
         path: PathBuf,
-        /// What the file is.
+        /// Identity found.
         got: Box<str>,
-        /// What it must be.
+        /// Identity expected.
         expected: Box<str>,
     },
 
-    /// The folder of a signal is gone.
+    /// A signal's folder is missing.
     #[error("the folder of signal {signal:?} is missing: got nothing at {}; copy it back from another copy of the store (`isochrony verify` names all that is gone): without it the signal is neither read nor written", path.display())]
     MissingFolder { signal: String, path: PathBuf },
 
-    // --- the engine ---
-    /// Somebody asked for the work to stop; see [`interrupt`](crate::interrupt).
+    /// An [`interrupt`](crate::interrupt) was requested.
     #[error(
         "stopped before the end, as was asked, while it was to {action}; nothing was changed, so simply call it again"
     )]
     Interrupted {
-        /// What was going on.
+        /// The interrupted work.
         action: &'static str,
     },
-    /// Another process writes to the store.
+    /// Another process has the store open for writing.
     #[error("the store at {} is being written by {holder}; close it there, wait, or open it with mode \"r\"", path.display())]
     Locked {
         path: PathBuf,
-        /// Who: command, process, host and since when.
+        /// Its command, process, host and start time.
         holder: String,
     },
-    /// The store lies on a network file system, where live writing is not safe.
+    /// The store is on a network file system, where live writing is unsafe.
     #[error("the store at {} is on a network file system ({kind}), where locks and mappings are not reliable; write on a local disk and copy, or open it with mode \"r\"", path.display())]
     NetworkFileSystem {
         path: PathBuf,
@@ -327,14 +321,14 @@ pub enum StoreError {
     /// No space is left.
     #[error("cannot {action} {}: the disk is full; free some space and try again (the store is as last committed)", path.display())]
     DiskFull { action: &'static str, path: PathBuf },
-    /// An earlier failure left it unknown what is on disk.
+    /// An earlier failure left the state on disk unknown.
     #[error("cannot {action}: an earlier failure left the writer of {} unsure of what is on disk ({reason}); close it and open it again, which recovers all that was committed", path.display())]
     Poisoned {
         path: PathBuf,
         action: &'static str,
         reason: String,
     },
-    /// The store is used in a process that was forked from the one that opened it.
+    /// The store is used in a process forked from the one that opened it.
     #[error("cannot {action}: the store at {} was opened by process {owner}, and this is a fork of it; open the store in this process", path.display())]
     Forked {
         path: PathBuf,
@@ -342,24 +336,24 @@ pub enum StoreError {
         /// The process that opened it.
         owner: u32,
     },
-    /// A file was written by a newer version of this program.
+    /// A file was written by a newer version.
     #[error("{} has {what} {got}, and this version knows {what}s up to {supported}: a newer version wrote it; update isochrony", path.display())]
     NewerFormat {
         path: PathBuf,
-        /// What has the number: `"format"`, `"operation"`, or `"fit"` of a clock correction.
+        /// What is versioned: `"format"`, `"operation"`, or `"fit"` of a clock correction.
         what: &'static str,
         got: u64,
-        /// The newest that is understood.
+        /// The newest supported.
         supported: u64,
     },
-    /// One of the engine's own files, or a shard, does not say what it must.
+    /// A file of the engine, or a shard, has invalid content.
     #[error("{} is damaged at byte {offset}: {reason}; restore it from a copy, unless `isochrony verify` says that `--repair` mends it", path.display())]
     DamagedFile {
         path: PathBuf,
         offset: u64,
         reason: &'static str,
     },
-    /// Inside a store there is something else than regular files and folders, or not where it belongs.
+    /// A store contains something other than regular files and folders, or a misplaced one.
     #[error("cannot {action} {}: it is {found}, and a store consists of regular files and folders only; nothing of it was followed, read or written. Move it away and restore what was there from a copy of the store", path.display())]
     UnexpectedFile {
         action: &'static str,
@@ -367,32 +361,32 @@ pub enum StoreError {
         /// `"a symbolic link"`, `"a pipe"`.
         found: &'static str,
     },
-    /// A file of the store is longer than any of its kind can be.
+    /// A file of the store exceeds the limit of its kind.
     #[error("{} holds {have} bytes, and such a file has at most {limit}; nothing of it was read: restore it from a copy of the store", path.display())]
     OversizedFile {
         path: PathBuf,
         have: u64,
         limit: u64,
     },
-    /// A file of the store that this machine has no memory for.
+    /// Not enough memory for a file of the store.
     #[error("{} holds {have} bytes, and {free} bytes of this machine's memory are free; end other programs, or open the store where there is more memory. A file that should be smaller is damaged: restore it from a copy", path.display())]
     NoMemoryForFile { path: PathBuf, have: u64, free: u64 },
-    /// A shard that committed samples lie in is missing or too short.
+    /// A shard with committed samples is missing or too short.
     #[error("{} holds {have} bytes where committed samples need {need}; restore it from a copy, or run `isochrony verify --repair` to mark the lost samples as a gap", path.display())]
     MissingSamples {
         path: PathBuf,
         /// Its length; 0 if it is missing.
         have: u64,
-        /// The length that it must have.
+        /// The length it must have.
         need: u64,
     },
-    /// A shard file is not the one that commits speak of.
+    /// A shard file is not the committed one.
     #[error("{} is {got}, expected {expected}: it was copied from elsewhere, or is older than the store; restore it from the copy of the store that it belongs to", path.display())]
     WrongShard {
         path: PathBuf,
-        /// What the file says of itself.
+        /// Identity in the file.
         got: String,
-        /// What it must say.
+        /// Identity expected.
         expected: String,
     },
     /// Samples that a handle shows were replaced, and their files are gone.
@@ -404,64 +398,64 @@ pub enum StoreError {
         start: i64,
         end: i64,
     },
-    /// The log or other files tell of a commit that the redo log has no more.
+    /// The log or other files show a commit that the redo log lacks.
     #[error("the redo log {} lost a commit that was acknowledged: {} tells that it changed {}; restore the log from a copy, or run `isochrony verify --repair` to go on without what was lost", log.display(), path.display(), lost_change(signal, *start, *end))]
     LostCommit {
         signal: String,
         log: PathBuf,
-        /// The file that tells of the commit; the log itself if nothing else does.
+        /// The file that shows the commit; the log itself if nothing else does.
         path: PathBuf,
-        /// The samples that it appended; none if it only changed what was there.
+        /// The appended samples; empty if it only changed existing ones.
         start: i64,
         end: i64,
     },
-    /// A backup was to be written where something else is.
+    /// The destination of a backup holds something else.
     #[error("{} cannot take a backup of the store at {}: {reason}; choose an empty folder, or an earlier backup of this store", path.display(), store.display())]
     NotABackup {
         path: PathBuf,
         store: PathBuf,
         reason: String,
     },
-    /// A backup was interrupted, and no state of it is whole.
+    /// A backup was interrupted before any state was complete.
     #[error("the backup at {} is not complete; run the same `isochrony backup` again to finish it", path.display())]
     UnfinishedBackup { path: PathBuf },
-    /// Samples of scratch are read that nobody needed any more.
+    /// Scratch samples are read after they were released.
     #[error(
         "samples {start}:{end} of scratch{whose} are gone, since scratch is free again; copy what is to last while the function runs, such as np.array(inputs[0])"
     )]
     ScratchFree { start: i64, end: i64, whose: String },
-    /// Another program wrote a shard.
+    /// Another program wrote the shard.
     #[error("{} was rewritten by another program; read it, or run `isochrony verify --repair` before writing there", path.display())]
     ForeignShard { path: PathBuf },
-    /// A codec that signals cannot be sealed with.
+    /// A codec that cannot seal signals.
     #[error(
         "codec {codec:?} is refused; give \"zstd:LEVEL\" with level 1 to 22, or \"blosc:COMPRESSOR:LEVEL\" with blosclz, lz4, lz4hc, zlib or zstd and level 0 to 9"
     )]
     InvalidCodec { codec: String },
-    /// A compressed or foreign shard that cannot be read.
+    /// A compressed or foreign shard that cannot be decoded.
     #[error("{} cannot be decoded: {reason}; restore it from a copy, or run `isochrony verify` to see what is lost", path.display())]
     Undecodable {
         /// The array, or its metadata.
         path: PathBuf,
         reason: String,
     },
-    /// The signal is sealed, so its samples cannot grow or change.
+    /// The signal is sealed: its samples cannot change.
     #[error("cannot write to signal {signal:?}: it is sealed with {codec}; unseal it first")]
     Sealed { signal: String, codec: String },
-    /// The store was there when it was opened, and is not any more.
+    /// The store existed when it was opened and has vanished.
     #[error("cannot {action}: the store at {} has vanished while it was open ({reason}); mount its disk again or put its folder back, and open it again: what was committed is as it was", path.display())]
     StoreVanished {
-        /// Where the store was.
+        /// Where it was.
         path: PathBuf,
         action: &'static str,
-        /// What shows that it has vanished.
+        /// The evidence.
         reason: &'static str,
     },
-    /// A new store would lie in the folder of another.
+    /// A new store would lie inside another store.
     #[error("a store at {} would lie inside the store at {}, which would neither verify nor show it; choose a path outside, or create a signal of that store", path.display(), other.display())]
     StoreInsideStore {
         path: PathBuf,
-        /// The store above it.
+        /// The enclosing store.
         other: PathBuf,
     },
     /// Samples would overwrite committed ones.
@@ -472,17 +466,17 @@ pub enum StoreError {
         signal: String,
         start: i64,
         end: i64,
-        /// First index that is taken.
+        /// First occupied index.
         at: i64,
     },
-    /// A file or folder that is none of ours lies where a signal's folder would be.
+    /// A foreign file or folder is at the path of a signal's folder.
     #[error("signal {signal:?} cannot have its folder {}: something else is there; move it away or choose another name", path.display())]
     InTheWay { signal: String, path: PathBuf },
-    /// The store was left unfinished, and this process may not finish it.
+    /// The store needs recovery, which this process may not do.
     #[error("the store at {} was left unfinished by a crash; open it once with mode \"r+\" on a machine that may write to it", path.display())]
     NeedsRecovery { path: PathBuf },
 
-    /// An error of snapshots that are sent to other processes.
+    /// An error of snapshots for other processes.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// An error of time arithmetic.
@@ -493,7 +487,7 @@ pub enum StoreError {
     Segment(#[from] SegmentError),
 }
 
-/// What a lost commit changed.
+/// Describes what a lost commit changed.
 fn lost_change(signal: &str, start: i64, end: i64) -> String {
     match (signal, start == end) {
         ("", _) => "a signal that nothing else names".into(),

@@ -1,7 +1,7 @@
-//! Samples whose place is known before they are: a stretch of the axis is reserved, then filled in any order.
+//! Fills reserved ranges of a signal in any order.
 //!
-//! What is reserved and not yet filled is a gap, so a reader never takes it for samples, whatever crash comes between;
-//! filling is a gap that shrinks. Several threads may fill disjoint ranges of one signal.
+//! A reserved range is a gap until it is filled, so readers never take it for samples, even after a crash. Threads may
+//! fill disjoint ranges of a signal in parallel.
 
 use std::ops::Range;
 
@@ -18,8 +18,8 @@ use crate::state::SignalState;
 use crate::write::check_bounds;
 
 impl SignalWriter {
-    /// Makes samples of a range that is a gap so far, such as one of [`append_gap`](Self::append_gap). Seen here at once,
-    /// by others with the next commit; whole or not at all.
+    /// Writes samples into a range that is a gap, such as one of [`append_gap`](Self::append_gap). Atomic; visible to
+    /// others after the next commit.
     ///
     /// ```
     /// use isochrony_segment::DType;
@@ -37,14 +37,14 @@ impl SignalWriter {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::Occupied`]: a sample of the range is there already; [`StoreError::OutOfBounds`],
+    /// [`StoreError::Occupied`] if any sample of the range exists; [`StoreError::OutOfBounds`],
     /// [`StoreError::DTypeMismatch`], [`StoreError::ReadOnly`], [`StoreError::Sealed`], [`StoreError::Io`].
     pub fn fill<T: Sample>(&self, index: i64, samples: &[T]) -> Result<(), StoreError> {
         self.check_dtype(T::DTYPE)?;
         self.fill_bytes(index, bytemuck::cast_slice(samples))
     }
 
-    /// As [`fill`](Self::fill), from bytes in this machine's order.
+    /// As [`fill`](Self::fill), from bytes in native order.
     ///
     /// # Errors
     /// As [`fill`](Self::fill), and [`StoreError::PartialSample`].
@@ -63,8 +63,8 @@ impl SignalWriter {
 }
 
 impl SignalWriter {
-    /// Begins what the next commit has to do: samples of a range go to the disk, while others go on with the signal, which a
-    /// commit keeps waiting. Nothing is durable before that commit, which also tells what failed here.
+    /// Starts writing a range's samples to disk, so that the next commit blocks other writers for less time. Nothing is
+    /// durable before that commit, which also reports errors.
     pub fn write_back(&self, range: Range<i64>) {
         let (Ok(engine), Ok(state)) = (
             self.shared.backend.engine("write samples"),
@@ -77,7 +77,7 @@ impl SignalWriter {
         let len = (end - start).max(0).cast_unsigned().saturating_mul(size);
         let spans = Flat::data(&state.meta).spans(start.cast_unsigned().saturating_mul(size), len);
         for span in spans {
-            // Opened anew: an error that is told here is told to the commit's own file all the same.
+            // A separate handle: the commit's own file still reports an error seen here.
             let path = engine.data_shard_path(state.id, span.shard);
             let Ok(path) = path else { continue };
             let file = engine.media().open(&path, Access::Read);
@@ -88,7 +88,7 @@ impl SignalWriter {
     }
 }
 
-/// Refuses a range that is not a gap as a whole.
+/// Fails unless the whole range is a gap.
 pub(crate) fn check_vacant(state: &SignalState, range: &Range<i64>) -> Result<(), StoreError> {
     check_bounds(state, range)?;
     let (start, end) = (range.start, range.end);
@@ -109,9 +109,8 @@ pub(crate) fn check_vacant(state: &SignalState, range: &Range<i64>) -> Result<()
 }
 
 impl Signal {
-    /// Asks the system to read these samples into the page cache; gives for how many bytes it was asked. It is advice:
-    /// nothing is waited for, and what cannot be read ahead (sealed signals, other programs' shards, other systems than
-    /// Linux) is left out.
+    /// Asks the system to read these samples into the page cache, without waiting; gives the number of bytes. A hint:
+    /// does nothing for sealed signals, foreign shards, and on systems other than Linux.
     #[must_use]
     pub fn prefetch(&self, range: Range<i64>) -> u64 {
         let within = range.start.max(0)..range.end.min(self.end_index());

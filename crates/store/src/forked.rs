@@ -1,8 +1,8 @@
-//! Stores that are read on in a process that was forked off.
+//! Reads stores in forked processes.
 //!
-//! A forked process has the thread that forked it and no other. A lock that another one held at that moment, such as one
-//! that reads ahead of a scan, stays locked in it for ever. So it reads samples by a [`Reader`] of its own, opened when
-//! it is first needed, and takes no lock of its parent that might be held.
+//! A forked process has only the thread that forked it. A lock that another thread held, such as a read-ahead thread,
+//! stays locked forever. So the process reads samples by a [`Reader`] of its own, opened when first needed, and takes
+//! no lock of its parent that might be held.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -11,13 +11,13 @@ use crate::engine::Reader;
 use crate::error::StoreError;
 use crate::media::{self, Media};
 
-/// The process in which a store was opened, and the readers of those that were forked off.
+/// The process that opened a store, and readers of forked ones.
 pub(crate) struct Forked {
     opened_in: u32,
     first: Link,
 }
 
-/// A list that is never changed but at its end: who reads it waits for nobody.
+/// An append-only list: reading never blocks.
 type Link = OnceLock<Box<OwnReader>>;
 
 struct OwnReader {
@@ -27,7 +27,7 @@ struct OwnReader {
 }
 
 impl Forked {
-    /// Of a store that this process opens.
+    /// For a store that this process opens.
     pub(crate) fn new() -> Self {
         Self {
             opened_in: media::this_process(),
@@ -35,15 +35,15 @@ impl Forked {
         }
     }
 
-    /// Whether this process is another one than opened the store.
+    /// Whether this process is a fork of the one that opened the store.
     pub(crate) fn is_here(&self) -> bool {
         media::this_process() != self.opened_in
     }
 
-    /// The reader of this process, if it was forked off.
+    /// The reader of this process, if forked.
     ///
     /// # Errors
-    /// As those of opening the store for reading.
+    /// As opening the store for reading.
     pub(crate) fn reader(
         &self,
         path: &Path,
@@ -72,7 +72,7 @@ impl Forked {
                 reader,
                 next: OnceLock::new(),
             };
-            // Another thread of this process may have been faster: its reader is found above.
+            // Another thread may have been faster: its reader is found above.
             if let Err(own) = link.set(Box::new(own)) {
                 opened = Some(own.reader);
             }

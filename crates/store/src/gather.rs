@@ -1,9 +1,8 @@
-//! Several signals on one stated grid of civil time.
+//! Resamples several signals to one grid of civil time.
 //!
-//! Grid point *k* is at `span.start + k / rate`, an exact rational. It has a value of a signal where the signal has
-//! samples: for [`Method::Nearest`] up to half a sample period beyond the ends of a gap-free stretch, for
-//! [`Method::Linear`] between two samples of one; NaN elsewhere. Nothing is filtered: a grid coarser than the signal
-//! aliases.
+//! Grid point *k* is at `span.start + k / rate`, an exact rational. It has a value where the signal has samples: for
+//! [`Method::Nearest`] up to half a period beyond the ends of a gap-free range, for [`Method::Linear`] between two
+//! samples of one; otherwise NaN. Nothing is filtered: a grid coarser than the signal aliases.
 
 use std::ops::Range;
 
@@ -16,29 +15,29 @@ use crate::selection::{Stretch, write_values};
 use crate::signal::{Signal, overflow};
 use crate::store::Store;
 
-/// How a value between two samples is found.
+/// Interpolation between samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Method {
-    /// That of the nearest sample.
+    /// The nearest sample.
     #[default]
     Nearest,
-    /// On the line through the two samples around it.
+    /// The line through the two samples around.
     Linear,
 }
 
-/// Signals on one grid: row after row, `rows x columns` values in each signal's unit.
+/// Signals on one grid: `rows x columns` values, row by row, in each signal's unit.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Gathered {
-    /// Names of the signals, one per row.
+    /// Names of the signals by row.
     pub names: Vec<String>,
     /// Time of the first column, UTC ns since 1970.
     pub start: Fixed,
     /// Columns per second.
     pub rate: Rate,
-    /// Number of columns: those before the end of the span.
+    /// Number of columns: grid points before the end of the span.
     pub columns: usize,
-    /// The values; NaN where there is none.
+    /// Values; NaN where missing.
     pub values: Vec<f64>,
 }
 
@@ -51,16 +50,16 @@ impl Gathered {
     }
 }
 
-/// Samples read, and columns made, at a time: the memory used beyond the result.
+/// Samples read and columns computed per step: bounds the memory beyond the result.
 const BLOCK: i64 = 1 << 18;
 
 impl Store {
     /// Values of signals on the grid `span.start + k / rate`, `k = 0, 1, ...` before `span.end`. Where a signal's runs
-    /// overlap in time, the first stored wins.
+    /// overlap in time, the first stored applies.
     ///
     /// # Errors
     /// [`StoreError::NoSuchSignal`], [`StoreError::NoCivilTime`], [`StoreError::CannotGather`] for complex signals,
-    /// [`StoreError::InvalidRange`], [`StoreError::TooLarge`] if the memory cannot be had.
+    /// [`StoreError::InvalidRange`], [`StoreError::TooLarge`] if memory is insufficient.
     pub fn gather<S: AsRef<str>>(
         &self,
         names: &[S],
@@ -142,7 +141,7 @@ impl Grid {
             .ok_or_else(|| overflow("time of a column"))
     }
 
-    /// First column whose time is not before `time`, at most the number of columns.
+    /// First column at or after `time`, at most the number of columns.
     fn first_not_before(&self, time: Fixed) -> Result<u64, StoreError> {
         let offset = time
             .checked_sub(self.start)
@@ -176,7 +175,7 @@ fn fill_row(
         Method::Nearest => signal.half_period()?,
         Method::Linear => signal.state().meta.expected_rate().duration_ns(1)?,
     };
-    // Samples just outside the span reach into it.
+    // Samples just outside the span affect it.
     let around = grid.start.checked_sub(reach).unwrap_or(grid.start)
         ..grid.end.checked_add(reach).unwrap_or(grid.end);
     for stretch in signal.select(around)?.stretches() {
@@ -184,7 +183,7 @@ fn fill_row(
         let last = signal.time_of(stretch.range.end - 1)?.value;
         let (from, to) = match method {
             Method::Nearest => (first.checked_sub(reach), last.checked_add(reach)),
-            // The last sample itself is a value, too.
+            // The last sample itself is a value too.
             Method::Linear => (Some(first), last.checked_add(Fixed::EPSILON)),
         };
         let from = grid.first_not_before(from.unwrap_or(first))?;
@@ -203,7 +202,7 @@ fn fill_row(
     Ok(())
 }
 
-/// Values of some samples of a stretch.
+/// Values of consecutive samples.
 #[derive(Default)]
 struct Block {
     range: Range<i64>,
@@ -211,7 +210,7 @@ struct Block {
 }
 
 impl Block {
-    /// The value of a sample of `within`, reading a block that starts with it if need be.
+    /// The value of a sample of `within`, reading a block if needed.
     fn value(
         &mut self,
         signal: &Signal,
@@ -219,7 +218,7 @@ impl Block {
         index: i64,
     ) -> Result<f64, StoreError> {
         if !self.range.contains(&index) {
-            // One sample back: the next look may be at the left neighbour of this one.
+            // Start one sample earlier: the left neighbour may be needed next.
             let start = (index - 1).max(within.start);
             let range = start..within.end.min(start.saturating_add(BLOCK));
             let segment: SigSeg = signal.read(range.clone())?;
@@ -242,7 +241,7 @@ fn fill_span(
 ) -> Result<(), StoreError> {
     let range = &stretch.range;
     let last = range.end - 1;
-    // Relative to the stretch, so that f64 keeps its digits.
+    // Relative to the range, to keep f64 precision.
     let base = span
         .position
         .checked_sub(Fixed::from_int(range.start))

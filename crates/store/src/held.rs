@@ -1,7 +1,7 @@
-//! Samples of a scratch signal that lie in memory instead of its files: whole blocks, as they were given.
+//! Scratch samples held in memory instead of files, as whole blocks.
 //!
-//! A store has them only if it is that of a scratch signal, which is the only one of it. What is held is never in the
-//! files too: whoever changes it there writes it to them first.
+//! Only the store of a scratch signal, which has no other signal, holds samples. Held samples are not in the files: to
+//! change them there, write them first.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use isochrony_segment::{Buffer, SegmentError};
 
-/// Blocks by the index of their first sample; none overlaps another.
+/// Non-overlapping blocks by the index of their first sample.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     blocks: Mutex<BTreeMap<i64, (i64, Buffer)>>,
@@ -26,12 +26,12 @@ impl Held {
         self.lock().is_empty()
     }
 
-    /// Keeps the samples of a range, of which none is held.
+    /// Keeps the samples of a range, none of them held yet.
     pub(crate) fn keep(&self, range: &Range<i64>, block: Buffer) {
         self.lock().insert(range.start, (range.end, block));
     }
 
-    /// The blocks that touch a range, whole.
+    /// The whole blocks that overlap a range.
     pub(crate) fn within(&self, range: &Range<i64>) -> Vec<(Range<i64>, Buffer)> {
         let blocks = self.lock();
         overlapping(&blocks, range)
@@ -43,7 +43,7 @@ impl Held {
             .collect()
     }
 
-    /// Lets go of the samples of a range.
+    /// Releases the samples of a range.
     pub(crate) fn cut(&self, range: &Range<i64>) {
         let mut blocks = self.lock();
         for start in overlapping(&blocks, range) {
@@ -70,8 +70,8 @@ impl Held {
         }
     }
 
-    /// Bytes of samples, of which those that are not held are read by `read`; None if none of them is. What lies in one
-    /// block is not copied.
+    /// Bytes of samples, with those not held read by `read`; `None` if none is held. Samples within one block are not
+    /// copied.
     pub(crate) fn read<E: From<SegmentError>>(
         &self,
         range: &Range<i64>,
@@ -103,7 +103,7 @@ impl Held {
     }
 }
 
-/// First samples of the blocks that have a sample of a range.
+/// First samples of the blocks that overlap a range.
 fn overlapping(blocks: &BTreeMap<i64, (i64, Buffer)>, range: &Range<i64>) -> Vec<i64> {
     if range.is_empty() {
         return Vec::new();
@@ -133,7 +133,7 @@ mod tests {
         ) {
             const END: i64 = 80;
             let held = Held::default();
-            // Of each index the value that is held; what is not is read as 0xffff.
+            // The held value per index; others read as 0xffff.
             let mut model = vec![None; END as usize];
             let mut next = 0u16;
             for (start, len, keeps) in steps {

@@ -1,4 +1,4 @@
-//! What a store and its signals are, and how much room they take.
+//! Summary of a store and its signals, with disk usage.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ use crate::names::Pattern;
 use crate::signal::Signal;
 use crate::store::Store;
 
-/// Bytes on disk.
+/// Disk usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Room {
-    /// Files.
+    /// Number of files.
     pub files: u64,
     /// Sum of their lengths.
     pub bytes: u64,
-    /// Bytes that the file system keeps for them: less where files have holes.
+    /// Bytes allocated: fewer if files have holes.
     pub allocated: u64,
 }
 
@@ -32,7 +32,7 @@ impl std::ops::AddAssign for Room {
     }
 }
 
-/// One signal.
+/// Summary of a signal.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SignalInfo {
@@ -42,23 +42,23 @@ pub struct SignalInfo {
     pub dtype: DType,
     /// Nominal rate.
     pub rate: Rate,
-    /// Mean rate in Hz, and its uncertainty in ppm, of the run that knows it best, if there is civil time.
+    /// Mean rate in Hz and its uncertainty in ppm, of the run with the lowest uncertainty; `None` without civil time.
     pub true_rate: Option<(f64, f64)>,
     /// Unit of calibrated values; empty if unknown.
     pub unit: String,
-    /// Codec that it is sealed with; empty if it is not.
+    /// Sealing codec; empty if not sealed.
     pub codec: String,
     /// Length of the index axis, gaps included.
     pub end_index: i64,
-    /// Samples that exist.
+    /// Number of samples, without gaps.
     pub samples: i64,
-    /// Gaps.
+    /// Number of gaps.
     pub gaps: usize,
-    /// Clocks.
+    /// Number of runs.
     pub runs: usize,
-    /// Events.
+    /// Number of events.
     pub events: usize,
-    /// Bytes of the samples that exist, uncompressed.
+    /// Bytes of all samples, uncompressed.
     pub raw_bytes: u64,
     /// The array `data`.
     pub data: Room,
@@ -69,7 +69,7 @@ pub struct SignalInfo {
 }
 
 impl SignalInfo {
-    /// Raw bytes per byte that `data` keeps on disk; above 1 where sealing saves room. `None` without samples.
+    /// Raw bytes per allocated byte of `data`; above 1 if sealing saves space. `None` without samples.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         (self.raw_bytes > 0 && self.data.allocated > 0)
@@ -77,30 +77,30 @@ impl SignalInfo {
     }
 }
 
-/// A store.
+/// Summary of a store.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StoreInfo {
-    /// Its folder.
+    /// Folder.
     pub path: PathBuf,
-    /// Its identity.
+    /// Uuid.
     pub uuid: String,
-    /// Last commit.
+    /// Sequence number of the last commit.
     pub sequence: u64,
-    /// Its signals, by name.
+    /// Signals by name.
     pub signals: Vec<SignalInfo>,
     /// Log, lock and files under construction.
     pub engine: Room,
 }
 
 impl StoreInfo {
-    /// Bytes of all samples that exist, uncompressed.
+    /// Bytes of all samples, uncompressed.
     #[must_use]
     pub fn raw_bytes(&self) -> u64 {
         self.signals.iter().map(|signal| signal.raw_bytes).sum()
     }
 
-    /// All room that is taken.
+    /// Total disk usage.
     #[must_use]
     pub fn room(&self) -> Room {
         let mut sum = self.engine;
@@ -114,7 +114,7 @@ impl StoreInfo {
 }
 
 impl Store {
-    /// Sizes, rates, gaps and compression of the signals whose names fit `pattern` (`None`: all).
+    /// Summary of the store and the signals that match `pattern` (`None`: all).
     ///
     /// # Errors
     /// [`StoreError::InvalidPattern`], [`StoreError::Io`], [`StoreError::DamagedTable`].
@@ -151,7 +151,7 @@ fn describe(signal: &Signal, media: &dyn Media, folder: &Path) -> Result<SignalI
         room(media, &folder.join("views"))?,
     );
     let mut tables = room(media, folder)?;
-    // A writer may be at work while we count.
+    // A writer may be active during the count.
     tables.files = tables.files.saturating_sub(data.files + views.files);
     tables.bytes = tables.bytes.saturating_sub(data.bytes + views.bytes);
     tables.allocated = tables
@@ -178,7 +178,7 @@ fn describe(signal: &Signal, media: &dyn Media, folder: &Path) -> Result<SignalI
     })
 }
 
-/// All files below a folder; what vanishes while looking is not counted, nor what is no file, and a missing folder is
+/// Usage of all files in a folder tree; ignores what vanishes meanwhile and what is not a file. A missing folder is
 /// empty.
 fn room(media: &dyn Media, folder: &Path) -> Result<Room, StoreError> {
     let mut sum = Room::default();

@@ -1,9 +1,8 @@
-//! Stopping long work of this crate from another thread.
+//! Interrupts long operations of this crate from another thread.
 //!
-//! [`stoppable`] gives the work of one thread a flag. Whatever reads or writes many samples looks at it between pieces
-//! of a few MiB at most, at places where stopping leaves nothing behind: before anything is queued for a commit, never
-//! inside one. The flag belongs to the thread and not to each function's arguments, because every layer between the
-//! caller and the loop over samples would have to pass it on.
+//! [`stoppable`] sets a flag for the work of one thread. Operations on many samples check it every few MiB, only where
+//! stopping leaves nothing behind: before anything is queued for a commit, never within one. The flag is thread-local,
+//! because otherwise every layer between the caller and the loop would have to pass it on.
 
 use isochrony_runtime::{Interrupt, stoppable_waits};
 use std::cell::RefCell;
@@ -14,10 +13,10 @@ thread_local! {
     static INTERRUPT: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
 }
 
-/// Bytes of samples between two looks: a few milliseconds of work.
+/// Bytes of samples between checks: a few milliseconds of work.
 pub(crate) const PIECE: i64 = 4 << 20;
 
-/// Puts the flag back that was there before, also when the work panics.
+/// Restores the previous flag, even on a panic.
 struct Restore(Option<Interrupt>);
 
 impl Drop for Restore {
@@ -27,10 +26,10 @@ impl Drop for Restore {
     }
 }
 
-/// Does `work`, which ends soon with [`StoreError::Interrupted`] once `interrupt` is requested.
+/// Runs `work`, which ends soon with [`StoreError::Interrupted`] once `interrupt` is requested.
 ///
-/// Appending, backfilling, values and counts of a selection, gathering, sealing, unsealing and verifying look at the
-/// flag. A change that ends so has changed nothing; one that was past its last look is done as a whole.
+/// Checked by appends, backfills, values and counts of a selection, gathering, sealing, unsealing and verification. An
+/// interrupted change has changed nothing; one past its last check completes.
 ///
 /// ```
 /// let interrupt = isochrony_runtime::Interrupt::default();
@@ -43,7 +42,7 @@ pub fn stoppable<T>(interrupt: &Interrupt, work: impl FnOnce() -> T) -> T {
     stoppable_waits(move || waits.is_requested(), work)
 }
 
-/// Asks the work of this thread to stop, as a function can that the work calls; nothing outside of [`stoppable`].
+/// Requests an interrupt of this thread's work, from a function that the work calls; no effect outside [`stoppable`].
 pub fn stop() {
     INTERRUPT.with(|interrupt| {
         if let Some(interrupt) = &*interrupt.borrow() {
@@ -52,7 +51,7 @@ pub fn stop() {
     });
 }
 
-/// Whether the work of this thread was asked to stop.
+/// Fails if an interrupt of this thread's work was requested.
 pub(crate) fn look(action: &'static str) -> Result<(), StoreError> {
     let asked = INTERRUPT.with(|interrupt| {
         let interrupt = interrupt.borrow();

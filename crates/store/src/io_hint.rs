@@ -1,4 +1,4 @@
-//! How to mend what the operating system refuses.
+//! Hints on how to fix errors of the operating system.
 
 use std::io::{Error, ErrorKind};
 
@@ -40,7 +40,7 @@ pub(crate) fn io_hint(error: &Error) -> &'static str {
             "; the store must lie on one file system: mount nothing inside it"
         }
         ErrorKind::Unsupported => "; the file system cannot do this: choose a local disk",
-        // EMFILE and ENFILE, EIO: the library has no names for them.
+        // EMFILE and ENFILE, EIO: not in `ErrorKind`.
         _ => match error.raw_os_error() {
             Some(23 | 24) => {
                 "; too many files are open: close some, or raise the limit with `ulimit -n`"

@@ -1,8 +1,8 @@
-//! How samples of scratch are read by those who do not own it: as copies, and only for a while.
+//! Leases: reads of scratch samples by others, as copies and for a limited time.
 //!
-//! Scratch is given back to the disk when the tasklets of a run need it no more, and what is mapped then turns into zeros.
-//! So while runs use a scratch signal what lies in its files is copied into blocks that belong to who reads; what lies in
-//! memory is counted anyway. A [`Lease`] is the time in which an input may be read at all.
+//! Scratch is released when the tasklets of a run no longer need it, and its mappings then turn into zeros. So during
+//! runs, samples in files are copied into blocks of the reader; samples in memory are reference-counted. A [`Lease`]
+//! bounds the time in which an input may be read.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,23 +13,23 @@ use isochrony_segment::{Buffer, SegmentError};
 
 use crate::error::StoreError;
 
-/// Where memory for copies of samples comes from, and goes back to.
+/// Allocates and recycles blocks for copies of samples.
 pub trait Blocks: Send + Sync {
-    /// A block of so many bytes that nobody else refers to; what it holds is of no matter.
+    /// An unshared block of `len` bytes with undefined content.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
     fn take(&self, len: usize) -> Result<Buffer, SegmentError>;
 
-    /// A block that others may still look into: once they do not, it may be taken again.
+    /// Returns a block, which may be reused once no reader holds it.
     fn give(&self, block: Buffer);
 }
 
-/// Where copies of a scratch signal's samples go, once there are to be copies.
+/// Destination of copies of scratch samples, once copies are needed.
 #[derive(Default)]
 pub(crate) struct Copies {
     by: RwLock<Option<Weak<dyn Blocks>>>,
-    /// As `by`, for those who need not know more.
+    /// Fast check of whether `by` is set.
     asked: AtomicBool,
 }
 
@@ -44,7 +44,7 @@ impl Copies {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// A block that `fill` has filled.
+    /// A block filled by `fill`.
     pub(crate) fn filled(
         &self,
         len: usize,
@@ -65,14 +65,14 @@ impl Copies {
     }
 }
 
-/// For how long somebody may read a range of scratch. What was read before it ended is right for ever.
+/// The time in which a reader may read a range of scratch. What was read before the end stays valid.
 pub struct Lease {
     reader: String,
     is_over: AtomicBool,
 }
 
 impl Lease {
-    /// A lease that begins; `reader` is for messages.
+    /// Starts a lease; `reader` is for messages.
     #[must_use]
     pub fn new(reader: impl Into<String>) -> Arc<Self> {
         Arc::new(Self {
@@ -81,12 +81,12 @@ impl Lease {
         })
     }
 
-    /// Ends it: only then may the samples be given back.
+    /// Ends the lease; then the samples may be released.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
-    /// Runs `read` within the lease: what it gives was read before the lease ended.
+    /// Runs `read` within the lease.
     pub(crate) fn within<T>(
         &self,
         range: &Range<i64>,
@@ -94,7 +94,7 @@ impl Lease {
     ) -> Result<T, StoreError> {
         self.check(range)?;
         let outcome = read();
-        // If it ended meanwhile, it may have read, or missed, what was free already.
+        // If the lease ended during the read, the result may be wrong.
         self.check(range)?;
         outcome
     }

@@ -1,10 +1,10 @@
-//! Signals on disk: a Zarr v3 store with commits, gaps, exact time and zero-copy reading.
+//! Signals on disk: a Zarr v3 store with commits, gaps, exact time and zero-copy reads.
 //!
-//! A [`Store`] holds signals by name. A [`Signal`] is one of them as it was at one moment; a [`Selection`] of it, by a
-//! range in any timebase, knows its gap-free segments and its gaps and reads nothing before it is asked to. A
-//! [`SignalWriter`] appends samples, with or without stamps, and gaps, and [`Store::commit`] makes all of it durable.
+//! A [`Store`] holds signals by name. A [`Signal`] is one of them at one moment. A [`Selection`] of it, by a range in
+//! any timebase, knows its segments and gaps and reads samples on demand. A [`SignalWriter`] appends samples, with or
+//! without stamps, and gaps; [`Store::commit`] makes them durable.
 //!
-//! Bytes on disk, invariants and what a crash at any moment leaves are in the pages of `docs/design`.
+//! On-disk format, invariants and crash analysis: `docs/design`.
 
 mod append;
 mod attributes;
@@ -55,8 +55,8 @@ pub mod version;
 pub mod views;
 mod write;
 
-/// What this machine costs: measured by [`calibrate`](machine::calibrate), kept in a [`Profile`](machine::Profile), and
-/// what follows for scans of signals.
+/// Machine model: costs measured by [`calibrate`](machine::calibrate), kept in a [`Profile`](machine::Profile), and
+/// estimates of scans.
 pub mod machine {
     pub use crate::calibration::{calibrate, choose, estimate, time_scan};
     pub use isochrony_io::machine::{

@@ -1,4 +1,4 @@
-//! What is known of a signal besides its samples: type, rate, calibration, geometry, attributes.
+//! Metadata of a signal: type, rate, calibration, geometry, attributes.
 
 use isochrony_time::Rate;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::sample_format::SampleFormat;
 /// A signal's metadata. Field order is part of the log format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SignalMeta {
-    /// How samples are stored.
+    /// Stored format of samples.
     pub format: SampleFormat,
     /// Nominal sample rate.
     pub rate: Rate,
@@ -22,7 +22,7 @@ pub struct SignalMeta {
     pub shard_chunks: u64,
     /// Sealing codec of `data` ("zstd", "blosc"); empty for the flat layout.
     pub codec: String,
-    /// Settings of the clock estimate and of gap detection, kept so that later imports continue alike.
+    /// Clock estimation and gap detection, kept for consistent later imports.
     pub clock: ClockSettings,
     /// User attributes: a JSON object as text.
     pub attributes: String,
@@ -30,11 +30,11 @@ pub struct SignalMeta {
 
 /// Most bytes of an inner chunk and of a shard: more than any option gives, less than exhausts a machine.
 const MOST_BYTES: (u64, u64) = (1 << 28, 1 << 40);
-/// Most inner chunks of a shard, each of which has 16 bytes in the shard's index.
+/// Most inner chunks per shard, at 16 bytes each in its index.
 const MOST_CHUNKS: u64 = 1 << 20;
 
 impl SignalMeta {
-    /// Whether the geometry can be a signal's. What is read from files is checked by it before anything is allocated.
+    /// Whether the geometry is possible. Values from files are checked before anything is allocated.
     #[must_use]
     pub fn is_plausible(&self) -> bool {
         let chunk = self.chunk_samples.checked_mul(self.format.size() as u64);
@@ -44,13 +44,13 @@ impl SignalMeta {
             && shard.is_some_and(|bytes| bytes <= MOST_BYTES.1)
     }
 
-    /// The rate that the clock is expected to have before its stamps tell.
+    /// Expected rate of the clock before it has stamps.
     #[must_use]
     pub fn expected_rate(&self) -> Rate {
         self.clock.initial_rate.unwrap_or(self.rate)
     }
 
-    /// Samples of a full shard of the flat layout.
+    /// Samples per full shard of the flat layout.
     #[must_use]
     pub fn shard_samples(&self) -> i64 {
         let samples = (self.chunk_samples.max(1)).saturating_mul(self.shard_chunks.max(1));
@@ -62,19 +62,19 @@ impl SignalMeta {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct ClockSettings {
-    /// Weight of the running estimate of the rate.
+    /// Weight of the past in the running rate estimate.
     pub alpha: f64,
-    /// Tolerance between predicted and stamped time in ns; `None`: from the stamps themselves.
+    /// Tolerance between predicted and stamped time in ns; `None`: derived from the stamps.
     pub gap_slip_ns: Option<i64>,
-    /// Gaps longer than this take one inner chunk of index.
+    /// Longer gaps take one inner chunk of indices.
     pub max_gap_ns: i64,
-    /// A better guess of the rate than the nominal one, where there is one.
+    /// A better estimate than the nominal rate.
     pub initial_rate: Option<Rate>,
 }
 
-/// The settings in the log. A postcard struct cannot grow, since what follows it would be read as its new field; so
-/// the initial rate, of which the first logs know nothing, lies in further variants of the slip. The first two are
-/// encoded as the `Option<i64>` that those logs have in its place.
+/// The settings in the log. A postcard struct cannot grow, because following data would be read as the new field. So
+/// the initial rate, unknown to the first logs, is in further variants of the slip; the first two encode like the
+/// `Option<i64>` of those logs.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     alpha: f64,
@@ -82,7 +82,7 @@ struct Stored {
     max_gap_ns: i64,
 }
 
-/// Order of variants is part of the log format.
+/// The order of variants is part of the log format.
 #[derive(Serialize, Deserialize)]
 enum Slip {
     FromStamps,
@@ -127,7 +127,7 @@ impl From<Stored> for ClockSettings {
 mod tests {
     use super::*;
 
-    /// The settings as logs had them before there was an initial rate.
+    /// The settings in logs before the initial rate existed.
     #[derive(Serialize)]
     struct Before {
         alpha: f64,

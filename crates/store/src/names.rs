@@ -1,20 +1,20 @@
-//! Names of signals: which are legal, and patterns that find them.
+//! Valid names of signals, and patterns that match them.
 //!
-//! A name is a path below the store: components joined by `/`. Each component becomes a folder, so whatever would
-//! leave the store, hide in it or meet its own folders is refused here, once, for every caller.
+//! A name is a path in the store: components joined by `/`, each a folder. Names that would leave the store, be hidden,
+//! or conflict with its own folders are refused here for all callers.
 
 use crate::error::StoreError;
 
-/// Names of the folders that a signal has: no component may be one of them.
+/// Folders in a signal's folder: not allowed as components.
 pub const RESERVED: [&str; 7] = ["data", "crc", "gaps", "runs", "events", "timebase", "views"];
 
-/// Longest component in bytes that every file system takes.
+/// Longest component in bytes on every file system.
 const LONGEST: usize = 255;
 
 /// Checks a signal's name.
 ///
 /// # Errors
-/// [`StoreError::InvalidName`] with the component and the rule that it breaks.
+/// [`StoreError::InvalidName`] with the component and the violated rule.
 pub fn check_name(name: &str) -> Result<(), StoreError> {
     for component in name.split('/') {
         if let Some(rule) = broken_rule(component) {
@@ -52,7 +52,7 @@ fn broken_rule(component: &str) -> Option<&'static str> {
     }
 }
 
-/// The name nearest to `wanted`, for an error's hint: fewest edits, at most a third of it.
+/// The name nearest to `wanted`, for hints: fewest edits, at most a third of its length.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
         .take(10_000)
@@ -77,7 +77,7 @@ fn edits(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// A glob over name components: `*`, `?`, `[a-z]` and `[!a-z]` inside one, `**` for any number of whole ones.
+/// A glob over name components: `*`, `?`, `[a-z]` and `[!a-z]` within one, `**` for any number of components.
 ///
 /// ```
 /// let pattern = isochrony_store::Pattern::new("stn_*/pressure")?;
@@ -93,7 +93,7 @@ pub struct Pattern {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Component {
-    /// `**`: any number of components, none included.
+    /// `**`: any number of components, including none.
     Any,
     One(Vec<Token>),
 }
@@ -112,7 +112,7 @@ enum Token {
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
     /// [`StoreError::InvalidPattern`].
@@ -138,13 +138,13 @@ impl Pattern {
         })
     }
 
-    /// As it was given.
+    /// The text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the whole of `name` fits.
+    /// Whether it matches all of `name`.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         let parts: Vec<Vec<char>> = name.split('/').map(|p| p.chars().collect()).collect();
@@ -170,8 +170,8 @@ fn token_fits(token: &Token, c: &char) -> bool {
     }
 }
 
-/// Whether `items` fit `pattern`, some of whose elements stand for any number of items: at most pattern x items
-/// steps, since only the latest such element need ever be tried again.
+/// Matches `items` with `pattern`, some of whose elements stand for any number of items. At most pattern x items steps,
+/// since only the latest such element needs to be retried.
 fn wildcard<P, T>(
     pattern: &[P],
     items: &[T],

@@ -1,12 +1,11 @@
-//! Redo operations: what a commit record holds.
+//! Redo operations: the content of commit records.
 //!
-//! Every operation has *set semantics*: it says what one keyed piece of state is after it, never how it changed.
-//! Replaying all operations of a log generation in order, over any mixture of older and newer tables of that
-//! generation, therefore always gives the state after the last one. Recovery, live readers and checkpoints rely on
-//! this and on nothing else.
+//! Every operation has *set semantics*: it states one keyed piece of state, never a change to it. So replaying a whole
+//! log generation in order over any mixture of that generation's older and newer tables gives the final state.
+//! Recovery, live readers and checkpoints rely on this alone.
 //!
-//! The encoding is postcard. The order of variants and of fields below is load-bearing: it *is* the file format.
-//! New variants go at the end; a changed one needs a new format version.
+//! Encoded with postcard. The order of variants and fields is load-bearing: it *is* the file format. Add new variants
+//! at the end; changing one needs a new format version.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,96 +13,96 @@ use crate::layout::mark::WriteMark;
 use crate::meta::SignalMeta;
 use crate::version::DataVersion;
 
-/// Identifies a signal for the life of its store; never reused, unlike its name.
+/// Identifies a signal for the life of its store. Never reused, unlike its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SignalId(pub u64);
 
-/// One redo operation. Index ranges are half open, in samples on the signal's index axis.
+/// One redo operation. Index ranges are half open, in samples.
 #[allow(missing_docs)] // Each variant's sentence names its fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Op {
-    /// The signal exists, under this name, with this metadata and no samples (if it did not exist before).
+    /// Creates the signal with this name and metadata and no samples, unless it exists.
     Create {
         id: SignalId,
         name: String,
         meta: Box<SignalMeta>,
     },
-    /// The signal does not exist; its directory goes.
+    /// Removes the signal and its directory.
     Remove { id: SignalId },
-    /// The signal's name, and so its directory, is `to`.
+    /// Sets the signal's name, and so its directory, to `to`.
     Rename { id: SignalId, to: String },
-    /// Metadata that may change after creation (unit, calibration, user attributes).
+    /// Sets the metadata that may change after creation (unit, calibration, user attributes).
     Meta { id: SignalId, meta: Box<SignalMeta> },
-    /// Bytes of samples from `index` on are these (small appends and fills travel inside the record).
+    /// Sets the bytes of samples from `index` on. Only small appends and fills travel inside the record.
     Samples {
         id: SignalId,
         index: i64,
         #[serde(with = "raw_bytes")]
         bytes: Vec<u8>,
     },
-    /// The index axis ends at `end`.
+    /// Sets the end of the index axis.
     End { id: SignalId, end: i64 },
-    /// `[start, end)` holds samples.
+    /// Marks `[start, end)` as valid.
     Valid { id: SignalId, start: i64, end: i64 },
-    /// `[start, end)` is a gap.
+    /// Marks `[start, end)` as a gap.
     Gap { id: SignalId, start: i64, end: i64 },
-    /// Inner chunk `chunk` of `data` has this crc32c (gap samples taken as zero). Where the signal's `End` so far cuts the
-    /// chunk short: what the chunk holds up to that end has it.
+    /// Sets the crc32c of inner chunk `chunk` of `data`, gap samples taken as zero. If the signal's current `End` cuts
+    /// the chunk short, only samples up to that end count.
     Crc { id: SignalId, chunk: u64, crc: u32 },
-    /// The run with `run.id` is this.
+    /// Sets the run with `run.id`.
     Run { id: SignalId, run: RunRow },
-    /// The stamp of run and index is this.
+    /// Sets the stamp of this run and index.
     Point { id: SignalId, point: PointRow },
-    /// The fit of `run` from sample `from` on consists of these pieces; earlier pieces stay.
+    /// Sets the pieces of the fit of `run` from sample `from` on; earlier pieces stay.
     Fit {
         id: SignalId,
         run: u32,
         from: i64,
         pieces: Vec<PieceRow>,
     },
-    /// The event with `event.id` is this.
+    /// Sets the event with `event.id`.
     Event { id: SignalId, event: EventRow },
-    /// There is no event with this id.
+    /// Removes the event.
     EventRemove { id: SignalId, event: u64 },
-    /// Shard file `shard` of `data` is the file `tmp` (a name inside the engine's `tmp/`), synced before.
+    /// Replaces shard file `shard` of `data` by the file `tmp` in the engine's `tmp/`, synced before.
     ReplaceShard {
         id: SignalId,
         shard: u64,
         tmp: String,
     },
-    /// The array `data` is the directory `tmp` (inside the engine's `tmp/`), synced before; `codec` names its sealing
-    /// ("zstd", "blosc") or is empty for the flat layout.
+    /// Replaces the array `data` by the directory `tmp` in the engine's `tmp/`, synced before. `codec`: the codec it is
+    /// sealed with ("zstd", "blosc"); empty for the flat layout.
     ReplaceData {
         id: SignalId,
         tmp: String,
         codec: String,
     },
-    /// The files of `data` say this of themselves, and these samples were replaced or taken away. In the base of a log,
-    /// and behind the creation of a signal.
+    /// States what the files of `data` say of themselves, and which samples were replaced or removed. Only in the base
+    /// of a log and after `Create`.
     Data {
         id: SignalId,
         data: Box<DataVersion>,
     },
-    /// The files of the signal's tables are these, and those that are not listed do not exist. In the base of a log only.
+    /// States the files of the signal's tables; those not listed do not exist. Only in the base of a log.
     Tables {
         id: SignalId,
         tables: Vec<TableStamp>,
     },
-    /// The signal is compact: the rows of its tables, but for that of gaps, are these and lie in no file. In the base of a
-    /// log only.
+    /// Marks the signal as compact and gives the rows of its tables except that of gaps; they have no files. Only in
+    /// the base of a log.
     SmallTables {
         id: SignalId,
         tables: Vec<TableRows>,
     },
-    /// The file of shard `shard` of `data` has this write mark, or that of a later commit. `synced`: it was durable before
-    /// the record. Otherwise the record holds the samples, and recovery leaves the mark again once it has written them.
+    /// States the least write mark of the file of shard `shard` of `data`. `synced`: the mark was durable before the
+    /// record. Otherwise the record holds the samples, and recovery writes the mark again after them.
     WriteMark {
         id: SignalId,
         shard: u64,
         mark: WriteMark,
         synced: bool,
     },
-    /// The correction of the clock with `correction.id` is this.
+    /// Sets the clock correction with `correction.id`.
     Correction {
         id: SignalId,
         correction: Box<CorrectionRow>,
@@ -113,29 +112,29 @@ pub enum Op {
 /// The rows of a table that has no file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableRows {
-    /// Which table: its place in [`TABLES`](crate::state::TABLES).
+    /// Index of the table in [`TABLES`](crate::state::TABLES).
     pub table: u8,
-    /// Its numbers, row after row.
+    /// Numbers, row after row.
     pub rows: Vec<i64>,
-    /// The text that they point into.
+    /// Text that the rows refer to.
     #[serde(with = "raw_bytes")]
     pub text: Vec<u8>,
 }
 
-/// What the file of a table is, as of a checkpoint.
+/// Identity of a table's file as of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableStamp {
-    /// Which table: its place in [`TABLES`](crate::state::TABLES).
+    /// Index of the table in [`TABLES`](crate::state::TABLES).
     pub table: u8,
-    /// The last commit that it contains.
+    /// Last commit that it contains.
     pub sequence: u64,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Checksum of its rows and what belongs to them.
+    /// Checksum of rows and attachment.
     pub crc: u32,
 }
 
-/// One clock between two clock steps; may contain gaps. `[start, end)` on the index axis.
+/// One clock between two clock steps, `[start, end)` on the index axis; may contain gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRow {
     /// Unique in the signal, never reused.
@@ -144,7 +143,7 @@ pub struct RunRow {
     pub start: i64,
     /// One past the last index.
     pub end: i64,
-    /// Why the run began.
+    /// Why it began.
     pub reason: RunReason,
 }
 
@@ -152,26 +151,26 @@ pub struct RunRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RunReason {
-    /// It is the signal's first.
+    /// First run of the signal.
     First,
     /// The clock stepped back.
     BackwardStep,
-    /// Samples overlap in time with stored ones.
+    /// Samples overlap stored ones in time.
     Overlap,
     /// Late samples that fit no gap.
     Late,
-    /// The user or the importer asked for one.
+    /// Requested by the user or the importer.
     Requested,
     /// A one-second overlap that the source flagged as a leap second.
     LeapSecond,
-    /// It goes on with the clock of an earlier run, behind which late samples were stored.
+    /// Continues the clock of an earlier run after late samples were stored.
     Resumed,
 }
 
 /// A stamp as the source gave it: sample `index` was taken in `[civil, civil + resolution)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointRow {
-    /// The run that it belongs to.
+    /// Run of the sample.
     pub run: u32,
     /// Sample index.
     pub index: i64,
@@ -183,7 +182,7 @@ pub struct PointRow {
     pub resolution_ns: i64,
     /// Resolution, fraction in units of 2^-32 ns.
     pub resolution_frac: u32,
-    /// How the fit treats it (`isochrony_time::PointUse` as a number).
+    /// How the fit treats it, an `isochrony_time::PointUse` as a number.
     pub usage: u8,
 }
 
@@ -204,11 +203,11 @@ pub struct PieceRow {
     pub den: u64,
     /// Uncertainty in picoseconds, rounded up.
     pub uncertainty_ps: u64,
-    /// Root mean square distance of the piece's points from it in picoseconds, rounded up.
+    /// Root mean square distance of the piece's points in picoseconds, rounded up.
     pub residual_ps: u64,
 }
 
-/// Something that happened in a signal: import provenance, a discontinuity, a user's annotation.
+/// An event in a signal: import provenance, a discontinuity, a user's annotation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRow {
     /// Unique in the signal, never reused.
@@ -223,48 +222,48 @@ pub struct EventRow {
     pub fields: String,
 }
 
-/// A comparison of a signal's clock with a better one, as the user gave it.
+/// A comparison of a signal's clock with a better one, as given by the user.
 ///
-/// The fit follows from it whenever the signal is loaded, so `method` names the rules of the fit.
+/// The fit is recomputed when the signal is loaded, so `method` names the rules of the fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CorrectionRow {
     /// Unique in the signal, never reused.
     pub id: u32,
-    /// The run that it corrects; `None`: all.
+    /// Corrected run; `None`: all.
     pub run: Option<u32>,
-    /// Whether it was removed: it is kept for its points only.
+    /// Removed: kept for its points only.
     pub is_removed: bool,
     /// Rules of the fit: [`METHOD`](crate::corrections::METHOD).
     pub method: u8,
-    /// Shape that was asked for: 0 none, 1 a line, 2 pieces.
+    /// Requested shape: 0 none, 1 a line, 2 pieces.
     pub shape: u8,
-    /// How far the rate may wander, in 10^-12 of it.
+    /// Wander of the rate, in 10^-12 of it.
     pub wander_ppt: u64,
-    /// The signal of this store whose indices the points were given in; `None`: civil time.
+    /// Signal of this store whose indices the points were given in; `None`: civil time.
     pub to: Option<u64>,
-    /// The points, in the order given.
+    /// Points in the order given.
     pub points: Vec<CorrectionPointRow>,
 }
 
-/// One point of a comparison. Pairs are a whole part and a fraction in units of 2^-32.
+/// One point of a comparison. Pairs: a whole part and a fraction in units of 2^-32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CorrectionPointRow {
-    /// Whether `from` is a time as the signal's clock recorded it, in ns since 1970; else it is an index.
+    /// `from` is a civil time by the signal's clock, ns since 1970; otherwise an index.
     pub from_time: bool,
-    /// Where the signal's clock was.
+    /// Position on the signal's clock.
     pub from: (i64, u32),
-    /// The true time, ns since 1970.
+    /// True time, ns since 1970.
     pub civil: (i64, u32),
-    /// Half-width around `civil`, ns; `None`: as the points scatter.
+    /// Half-width around `civil`, ns; `None`: estimated from the scatter of the points.
     pub uncertainty: Option<(i64, u32)>,
-    /// Where the other clock was, in its own unit: an index of the other signal, else the same as `civil`.
+    /// Position on the other clock in its own unit: an index of the other signal, else equal to `civil`.
     pub to: (i64, u32),
-    /// Whether the fit left it out.
+    /// Left out of the fit.
     pub is_outlier: bool,
 }
 
 impl Op {
-    /// The signal that the operation is about.
+    /// The signal that the operation applies to.
     #[must_use]
     pub fn signal(&self) -> SignalId {
         match self {
@@ -292,7 +291,7 @@ impl Op {
         }
     }
 
-    /// Name in `tmp/` of the file or folder that takes the place of another.
+    /// Name in `tmp/` of the replacing file or folder.
     pub(crate) fn replacement(&self) -> Option<&str> {
         match self {
             Self::ReplaceShard { tmp, .. } | Self::ReplaceData { tmp, .. } => Some(tmp),
@@ -301,7 +300,7 @@ impl Op {
     }
 }
 
-/// Bytes as one piece: the same encoding as a list of them, without a call per byte.
+/// Serialises bytes at once: the encoding of a byte list, without a call per byte.
 mod raw_bytes {
     use std::fmt;
 

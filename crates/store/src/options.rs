@@ -1,4 +1,4 @@
-//! What a store may be opened for, and what a new signal is.
+//! Modes of opening a store, and options of new signals.
 
 use isochrony_segment::Calibration;
 use isochrony_time::{ClockConfig, Fixed, Rate};
@@ -10,25 +10,25 @@ use crate::media::limits;
 use crate::meta::{ClockSettings, SignalMeta};
 use crate::sample_format::SampleFormat;
 
-/// What a store is opened for.
+/// Mode of opening a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Reading, also while another process writes. Python's `"r"`.
     #[default]
     Read,
-    /// Reading and writing; the store must exist. Python's `"r+"`.
+    /// Reading and writing an existing store. Python's `"r+"`.
     ReadWrite,
-    /// Reading and writing; the store is created if missing. Python's `"a"`.
+    /// Reading and writing; created if missing. Python's `"a"`.
     Append,
-    /// Reading and writing; refused if anything is there. Python's `"x"`.
+    /// Reading and writing; must not exist. Python's `"x"`.
     Create,
 }
 
-/// What a new signal is. Fields not set keep the defaults of [`CreateOptions::new`].
+/// Options of a new signal, with defaults from [`CreateOptions::new`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CreateOptions {
-    /// How samples are stored.
+    /// Stored format of samples.
     pub format: SampleFormat,
     /// Nominal rate.
     pub rate: Rate,
@@ -36,20 +36,20 @@ pub struct CreateOptions {
     pub unit: String,
     /// Scale (finite, not zero) and offset (finite): value = count * scale + offset.
     pub calibration: Option<(f64, f64)>,
-    /// Civil time of the first sample, UTC ns since 1970, taken as exact.
+    /// Civil time of the first sample, UTC ns since 1970, exact.
     pub start: Option<Fixed>,
-    /// Weight of the past in the running estimate of the rate, in (0, 1].
+    /// Weight of past samples in the running rate estimate, in (0, 1].
     pub alpha: f64,
-    /// Largest disagreement between predicted and stamped time that is no gap, ns; `None`: from the stamps.
+    /// Largest deviation of stamps from predicted time that is not a gap, ns; `None`: derived from the stamps.
     pub gap_slip_ns: Option<i64>,
-    /// Longest gap that takes its full length on the index axis, ns.
+    /// Longest gap with its full length on the index axis, ns.
     pub max_gap_ns: i64,
-    /// What the clock really runs at, if better known than by `rate`, which other programs are told; at least half
-    /// and at most twice it. Times before the first stamps, gaps and steps follow it until stamps tell more.
+    /// The clock's actual rate, if known better than by `rate`, which other programs are shown; between half and twice
+    /// `rate`. Times before the first stamps, gaps and steps use it until stamps give a better one.
     pub initial_rate: Option<Rate>,
     /// User attributes.
     pub attributes: Map<String, Value>,
-    /// Replace a signal of this name.
+    /// Replace an existing signal.
     pub overwrite: bool,
 }
 
@@ -57,7 +57,8 @@ pub struct CreateOptions {
 const MAX_GAP_NS: i64 = 30 * 86_400 * 1_000_000_000;
 
 impl CreateOptions {
-    /// Samples of a format, or of a dtype that is stored as read, nominally `rate` of them a second; uncalibrated, no start, default clock estimation.
+    /// Samples of a format, or of a dtype stored unconverted, with `rate` per second; uncalibrated, without a start,
+    /// default clock estimation.
     #[must_use]
     pub fn new(format: impl Into<SampleFormat>, rate: Rate) -> Self {
         let clock = ClockConfig::new(rate);
@@ -76,7 +77,7 @@ impl CreateOptions {
         }
     }
 
-    /// The metadata of such a signal, checked.
+    /// The validated metadata.
     pub(crate) fn meta(&self, signal: &str) -> Result<SignalMeta, StoreError> {
         let refuse = |option, got: String, legal| StoreError::InvalidOption {
             signal: signal.into(),
@@ -126,7 +127,7 @@ impl CreateOptions {
     }
 }
 
-/// Whether neither rate is more than twice the other: what differs more was meant in another unit.
+/// Whether neither rate is more than twice the other: a larger difference suggests another unit.
 fn is_near(one: Rate, other: Rate) -> bool {
     let cross = |a: Rate, b: Rate| u128::from(a.num()) * u128::from(b.den());
     let (one, other) = (cross(one, other), cross(other, one));
@@ -136,8 +137,8 @@ fn is_near(one: Rate, other: Rate) -> bool {
 /// Inner chunks per shard: index and header fit one block.
 const SHARD_CHUNKS: u64 = crate::layout::flat::SHORT_INDEX_CHUNKS;
 
-/// Samples per inner chunk: a power of two that fills 64 KiB to 1 MiB, the most that take no longer than 64 s to
-/// come in, so that slow signals stay small and fast ones have few chunks.
+/// Samples per inner chunk: the largest power of two between 64 KiB and 1 MiB that arrives within 64 s, so that slow
+/// signals stay small and fast ones have few chunks.
 fn chunk_samples(format: SampleFormat, rate: Rate) -> u64 {
     let size = format.size() as u64;
     let (least, most) = ((64 << 10) / size, (1 << 20) / size);
@@ -150,7 +151,7 @@ fn chunk_samples(format: SampleFormat, rate: Rate) -> u64 {
     samples
 }
 
-/// User attributes as they are stored.
+/// User attributes as stored.
 pub(crate) fn attributes_text(
     owner: &str,
     attributes: &Map<String, Value>,
@@ -165,7 +166,7 @@ pub(crate) fn attributes_text(
         owner: owner.into(),
         reason,
     };
-    // As they will stand in a `zarr.json`, which is read up to a limit.
+    // Reading a `zarr.json` is limited in size.
     let described = zarr::to_bytes(&zarr::group(attributes.clone()));
     let (have, most) = (described.len() as u64, limits::METADATA - OWN_METADATA);
     if have > most {
@@ -176,7 +177,7 @@ pub(crate) fn attributes_text(
     serde_json::to_string(attributes).map_err(|error| refuse(error.to_string()))
 }
 
-/// Bytes of a `zarr.json` that are kept for what is not the user's.
+/// Bytes of a `zarr.json` reserved for other than user attributes.
 const OWN_METADATA: u64 = 64 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reading parts of signals by an I/O strategy.
+//! Reads parts of signals by an I/O strategy.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,11 +12,11 @@ use crate::selection::Stretch;
 use crate::signal::Signal;
 use crate::signal_source::ranges;
 
-/// What the tasks to come read, in the order in which they will begin; an empty list is a task, too.
+/// Parts that future tasks read, in the order in which they begin; an empty list is a task too.
 pub type Tasks = Box<dyn Iterator<Item = Vec<Stretch>> + Send>;
 
 impl Signal {
-    /// How parts of this signal would be read by a strategy, as far as can be told without reading them.
+    /// How a strategy would read parts of this signal, as far as known without reading.
     #[must_use]
     pub fn foresee_reading(&self, parts: &[Stretch], asked: Strategy) -> Reading {
         Reading::foresee(&self.source(), &ranges(parts), asked)
@@ -39,8 +39,8 @@ impl Signal {
 pub struct Readers(Arc<isochrony_io::ScanReaders>);
 
 impl Readers {
-    /// For parts of a signal, in pieces of at most `piece` samples and a short end of a stretch between gaps; `at_once` readers
-    /// at a time do the tasks, which are numbered from 0 on in the order in which they are foreseen.
+    /// For parts of a signal, in pieces of at most `piece` samples and a shorter one before a gap. `at_once` readers
+    /// run in parallel on tasks numbered from 0 in the foreseen order.
     ///
     /// # Errors
     /// [`StoreError::Io`] if a thread cannot be started.
@@ -59,8 +59,8 @@ impl Readers {
         Ok(Arc::new(Self(readers)))
     }
 
-    /// The reader of a task: of one that was foreseen, perhaps with some of it read already, or of any other parts. Fewer
-    /// tasks may be done than were foreseen, or some of them again.
+    /// A reader of a foreseen task, perhaps partly read already, or of any other parts. Tasks may be skipped or
+    /// repeated.
     #[must_use]
     pub fn begin(self: &Arc<Self>, task: u64, parts: &[Stretch]) -> SignalReader {
         SignalReader(self.0.begin(task, &ranges(parts)))
@@ -73,7 +73,7 @@ impl fmt::Debug for Readers {
     }
 }
 
-/// Reads parts of a signal in pieces, by a strategy; the samples are the same by each.
+/// Reads parts of a signal in pieces, by a strategy. All strategies give the same samples.
 ///
 /// ```no_run
 /// use isochrony_store::{Mode, SignalReader, Store, Strategy};
@@ -88,9 +88,8 @@ impl fmt::Debug for Readers {
 pub struct SignalReader(isochrony_io::PieceReader);
 
 impl SignalReader {
-    /// A reader of parts of a signal, which will be asked for the pieces of each stretch between gaps, in order, of at most
-    /// `piece` samples and a short end ([`next_piece`](Self::next_piece)). Other ranges may be asked for, only nothing is read
-    /// ahead for them.
+    /// A reader of parts of a signal. It expects requests for the pieces of each gap-free range in order, of at most
+    /// `piece` samples and a shorter last one ([`next_piece`](Self::next_piece)); other ranges are not read ahead.
     ///
     /// # Errors
     /// [`StoreError::Io`] if a thread cannot be started.
@@ -105,22 +104,22 @@ impl SignalReader {
         Ok(Self(reader))
     }
 
-    /// How it reads.
+    /// The strategy in use.
     #[must_use]
     pub fn reading(&self) -> &Reading {
         self.0.reading()
     }
 
-    /// The next piece of what is left of a stretch.
+    /// The next piece of the rest of a range.
     #[must_use]
     pub fn next_piece(&self, rest: &Range<i64>) -> Range<i64> {
         self.0.next_piece(rest)
     }
 
-    /// The samples of a gap-free range within one run.
+    /// The samples of a contiguous range within one run.
     ///
     /// # Errors
-    /// [`StoreError::MissingSamples`], [`StoreError::DamagedFile`], [`StoreError::Closed`], or what the system says.
+    /// [`StoreError::MissingSamples`], [`StoreError::DamagedFile`], [`StoreError::Closed`], or an I/O error.
     pub fn read(&mut self, range: Range<i64>) -> Result<SigSeg, StoreError> {
         Ok(self.0.read(range)?)
     }

@@ -1,9 +1,9 @@
-//! How samples of a signal are stored, where that is not how they are read.
+//! Formats of stored samples that differ from the samples as read.
 //!
-//! Nearly all signals store what is read of them. Receivers of radio deliver complex numbers as pairs of int16, which
-//! are stored as they come, half as large as complex64: an array of int16 with a last axis of two. Whatever reads
-//! samples gets complex64, which holds all of them exactly. The conversion has one place ([`SampleFormat::decoded`])
-//! and is done chunk by chunk, as the decoding of sealed signals is.
+//! Nearly all signals store samples as they are read. Radio receivers deliver complex numbers as pairs of int16. These
+//! are stored unconverted, half as large as complex64, as an int16 array with a last axis of two, and read as
+//! complex64, which is exact. The conversion ([`SampleFormat::decoded`]) is done per chunk, like the decoding of sealed
+//! signals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,17 +11,17 @@ use std::str::FromStr;
 use isochrony_segment::{Buffer, BufferMut, ByteOrder, Complex32, DType, SegmentError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Type of stored samples.
+/// Format of stored samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SampleFormat {
     /// Stored as read.
     Plain(DType),
-    /// Pairs of int16, real and imaginary part, that are read as complex64.
+    /// Pairs of int16, real and imaginary part, read as complex64.
     ComplexInt16,
 }
 
 impl SampleFormat {
-    /// Name in files and messages: NumPy's, and "complex_int16".
+    /// Name in files and messages: NumPy's, or "complex_int16".
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl SampleFormat {
         }
     }
 
-    /// Type of the samples that are read.
+    /// Type of samples as read.
     #[must_use]
     pub const fn dtype(self) -> DType {
         match self {
@@ -39,7 +39,7 @@ impl SampleFormat {
         }
     }
 
-    /// Bytes of a stored sample.
+    /// Bytes per stored sample.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -48,7 +48,7 @@ impl SampleFormat {
         }
     }
 
-    /// Bytes of one stored number, the unit of byte swapping.
+    /// Bytes per stored number, the unit of byte swapping.
     #[must_use]
     pub const fn component_size(self) -> usize {
         match self {
@@ -57,14 +57,14 @@ impl SampleFormat {
         }
     }
 
-    /// Whether stored bytes are what is read.
+    /// Whether reading needs no conversion.
     #[must_use]
     pub const fn is_plain(self) -> bool {
         matches!(self, Self::Plain(_))
     }
 
-    /// Whether samples of a type can be written as they are: those of the stored type, and for pairs their parts,
-    /// interleaved.
+    /// Whether samples of a type can be written unconverted: those of the stored type, and for pairs also their
+    /// interleaved parts.
     #[must_use]
     pub fn takes(self, dtype: DType) -> bool {
         match self {
@@ -73,7 +73,7 @@ impl SampleFormat {
         }
     }
 
-    /// Shape of an array of so many stored samples.
+    /// Array shape for a number of stored samples.
     pub(crate) fn shape(self, samples: u64) -> Vec<u64> {
         match self {
             Self::Plain(_) => vec![samples],
@@ -81,7 +81,7 @@ impl SampleFormat {
         }
     }
 
-    /// The chunk of an array that has a number, by dimension: only the first is divided.
+    /// Index of an array chunk by dimension; only the first dimension is divided.
     pub(crate) fn place(self, chunk: u64) -> Vec<u64> {
         match self {
             Self::Plain(_) => vec![chunk],
@@ -89,7 +89,7 @@ impl SampleFormat {
         }
     }
 
-    /// Stored samples as those of [`dtype`](Self::dtype), without a copy where nothing is to convert.
+    /// Converts stored samples to [`dtype`](Self::dtype), without a copy if none is needed.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -97,7 +97,7 @@ impl SampleFormat {
         Ok(self.decoded_copy(stored.bytes())?.unwrap_or(stored))
     }
 
-    /// As [`decoded`](Self::decoded), of bytes that belong to somebody else; `None` if they are what is read.
+    /// As [`decoded`](Self::decoded), from borrowed bytes; `None` if no conversion is needed.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -112,11 +112,11 @@ impl SampleFormat {
         }
     }
 
-    /// A spelling of NumPy's ([`DType::parse`]) or a name of pairs of int16, and its byte order: "complex_int16" and what
-    /// recordings of radio call them, "ci16", "ci16_le", "ci16_be", "cs16", "sc16".
+    /// Parses a NumPy name ([`DType::parse`]), or a name of int16 pairs with byte order: "complex_int16" or a radio
+    /// format, "ci16", "ci16_le", "ci16_be", "cs16", "sc16".
     ///
     /// # Errors
-    /// Those of [`DType::parse`]; [`SegmentError::UnsupportedComplex`] for names of other complex numbers, such as "ci8".
+    /// As [`DType::parse`]; [`SegmentError::UnsupportedComplex`] for other complex formats, such as "ci8".
     ///
     /// ```
     /// use isochrony_segment::{ByteOrder, DType};
@@ -144,7 +144,7 @@ impl SampleFormat {
     }
 }
 
-/// Whether a name that is none of ours is one of complex numbers elsewhere: "ci8", "cs8", "sc8", "cf32_le", "complex32".
+/// Whether an unknown name is a complex format elsewhere: "ci8", "cs8", "sc8", "cf32_le", "complex32".
 fn is_complex_name(name: &str) -> bool {
     let name = name.trim_start_matches(['<', '>', '=']);
     let rest = ["complex_int", "complex", "ci", "cs", "cu", "cf", "sc", "c"]
@@ -176,13 +176,13 @@ impl fmt::Display for SampleFormat {
 impl FromStr for SampleFormat {
     type Err = SegmentError;
 
-    /// As [`parse`](Self::parse), whatever the byte order.
+    /// As [`parse`](Self::parse), ignoring the byte order.
     fn from_str(text: &str) -> Result<Self, SegmentError> {
         Ok(Self::parse(text)?.0)
     }
 }
 
-/// In compact files, beside the numbers of [`DType`], which count from 0.
+/// Number in compact files, next to those of [`DType`], which count from 0.
 const COMPLEX_INT16_NUMBER: u8 = 128;
 
 impl Serialize for SampleFormat {
@@ -242,7 +242,7 @@ mod tests {
             let text = serde_json::to_string(&format).unwrap();
             assert_eq!(serde_json::from_str::<SampleFormat>(&text).unwrap(), format);
         }
-        // Formats are where types were before there were any.
+        // Formats replace dtypes in files with the same encoding.
         for dtype in DType::ALL {
             let compact = postcard::to_allocvec(&dtype).unwrap();
             assert_eq!(

@@ -1,9 +1,8 @@
-//! Temporary signals.
+//! Scratch signals: temporary, never committed.
 //!
-//! A scratch signal is the only one of a store of its own, which lies in the `tmp/` of the store that it was asked of (in
-//! the system's temporary folder if that is open for reading only). It is never committed and its folder is removed when
-//! the last handle is dropped; what a crash leaves behind, recovery removes (in the system's folder, the next scratch
-//! signal there).
+//! Each is the only signal of a store of its own in the `tmp/` of its parent store, or in the system's temporary folder
+//! if the parent is read-only. Dropping the last handle removes the folder. After a crash, recovery of the parent
+//! removes it; in the system's folder, the next scratch signal does.
 
 use std::fs::File;
 use std::ops::{Deref, Range};
@@ -30,32 +29,31 @@ use crate::op::Op;
 use crate::options::{CreateOptions, Mode};
 use crate::store::{Shared, Store};
 
-/// A temporary signal: written and read as any other, zero-copy too, but never listed nor committed.
+/// A temporary signal: reads and writes like others, zero-copy too, but is never listed or committed.
 ///
-/// [`SignalWriter::write`] changes its samples where they lie: segments taken before show the new ones.
+/// [`SignalWriter::write`] changes samples in place: existing segments show the new ones.
 #[derive(Clone)]
 pub struct Scratch {
     writer: SignalWriter,
     held: Arc<TemporaryStore>,
 }
 
-/// Name of the signal in its store.
 const NAME: &str = "scratch";
 
 struct TemporaryStore {
     store: Store,
     folder: PathBuf,
-    /// The process that made it.
+    /// Process that created it.
     owner: u32,
 }
 
 impl Drop for TemporaryStore {
     fn drop(&mut self) {
         if self.owner != std::process::id() {
-            // A forked child ends, and its parent goes on with the folder.
+            // A forked child exits while its parent still uses the folder.
             return;
         }
-        // Best effort: recovery of the surrounding store empties `tmp/` too.
+        // Best effort: recovery of the parent store empties `tmp/` too.
         let _ = self.store.close();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -85,15 +83,15 @@ impl Scratch {
         })
     }
 
-    /// Where its files lie.
+    /// Folder of its files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.held.folder
     }
 
-    /// Makes a range a gap and gives its blocks back to the disk, where the file system can do that: those that the gap
-    /// then covers as a whole, and so also one that the range shares with a neighbour that was released before. Segments
-    /// taken before then show zeros there. Gives the bytes that were given back.
+    /// Turns a range into a gap and punches out the blocks that the gap then covers completely, if the file system can.
+    /// A block shared with a range released earlier is included. Existing segments then show zeros there. Gives the
+    /// bytes freed.
     ///
     /// # Errors
     /// As [`SignalWriter::mark_invalid`], and [`StoreError::Io`].
@@ -102,9 +100,8 @@ impl Scratch {
         Ok(given_back)
     }
 
-    /// As [`fill_bytes`](SignalWriter::fill_bytes), but the samples stay in memory, where they are: nothing is copied,
-    /// whoever reads them looks into the same block. They leave it when the range is released, or written to the file
-    /// when some of them are changed.
+    /// As [`fill_bytes`](SignalWriter::fill_bytes), but keeps the samples in memory: readers share `block`. The samples
+    /// leave memory when the range is released, or move to the file when some are changed.
     ///
     /// # Errors
     /// As [`fill_bytes`](SignalWriter::fill_bytes).
@@ -117,7 +114,7 @@ impl Scratch {
             let range = index..checked_end(index, samples)?;
             check_vacant(state, &range)?;
             if !range.is_empty() {
-                // Before anybody is told that there are samples.
+                // Before the samples become visible.
                 backend.held.keep(&range, block.clone());
                 let (id, start, end) = (state.id, range.start, range.end);
                 change.ops.push(Op::Valid { id, start, end });
@@ -131,20 +128,20 @@ impl Scratch {
         outcome
     }
 
-    /// From here on whoever reads samples that lie in its files gets copies, in memory of `blocks` as long as that is there:
-    /// what is mapped turns into zeros when it is released.
+    /// From now on samples in files are read as copies, in memory of `blocks` if available: mapped ones turn into zeros
+    /// when released.
     pub fn copy_into(&self, blocks: &Arc<dyn Blocks>) {
         self.writer.shared.backend.copies.ask(blocks);
     }
 
-    /// What scratch signals may well take of this machine's memory now: a quarter of what programs can still have.
+    /// Memory that scratch signals may use now: a quarter of what is available to programs.
     #[must_use]
     pub fn free_memory() -> u64 {
         free_memory() / 4
     }
 
-    /// As [`release`](Self::release); gives the blocks, too, that were held in memory and lay in the range as a whole, to
-    /// be used again once nobody looks into them.
+    /// As [`release`](Self::release); also gives the memory blocks that lay entirely in the range, for reuse when no
+    /// reader holds them.
     ///
     /// # Errors
     /// As [`release`](Self::release).
@@ -165,10 +162,10 @@ impl Scratch {
         ))
     }
 
-    /// Punches what a range has in files.
+    /// Punches a range out of the files.
     fn give_back(&self, range: Range<i64>) -> Result<u64, StoreError> {
         let engine = self.writer.shared.backend.engine("release samples")?;
-        // With the writer's lock, so that nobody fills what is a gap until its blocks are gone.
+        // Holds the writer's lock, so that the gap cannot be filled before its blocks are freed.
         self.writer.change("release samples", |state, _, _| {
             let mut given_back = 0;
             for gap in state.gaps.positions(state.gaps.overlapping(range.clone())) {
@@ -190,7 +187,7 @@ impl Scratch {
     }
 }
 
-/// The whole blocks of a gap that hold a sample of a range within it: by shard, as bytes of its file.
+/// The whole blocks of a gap that hold samples of a range within it: shard and bytes of its file.
 fn covered(
     meta: &SignalMeta,
     gap: Range<i64>,
@@ -221,7 +218,7 @@ fn covered(
     })
 }
 
-/// Bytes of a block of common file systems.
+/// Block size of common file systems.
 const BLOCK: u64 = 4096;
 
 impl Deref for Scratch {
@@ -241,11 +238,10 @@ fn system_folder() -> PathBuf {
     std::env::temp_dir().join(name)
 }
 
-/// Younger ones may be about to be made.
+/// Younger folders may still be in creation.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// Removes scratch signals whose process ended without doing so: nobody holds their lock. Process numbers would not do:
-/// containers share folders, not numbers.
+/// Removes scratch signals that no process has locked. Process ids would not do: containers share folders, not ids.
 fn remove_abandoned(temporary: &Path) {
     let Ok(found) = std::fs::read_dir(temporary) else {
         return;
@@ -265,7 +261,7 @@ fn remove_abandoned(temporary: &Path) {
             && crate::layout::lock_file(&path).exists()
             && is_held(&*media::disk().rooted(&path), &path).is_ok_and(|held| !held)
         {
-            // Best effort: the next one tries again.
+            // Best effort: the next scratch signal tries again.
             let _ = std::fs::remove_dir_all(&path);
         }
     }
@@ -298,11 +294,11 @@ mod tests {
         let held = scratch.signal().unwrap().read(20..30).unwrap();
         let looked = held.buffers().next().unwrap().as_ptr();
         assert_eq!(looked, third.as_ptr(), "it was copied");
-        // Across blocks of memory and of a file; then changed, which brings what is touched to the file.
+        // Spans memory and file blocks; changing samples moves them to the file.
         scratch.write(8, &[-8, -9, -10]).unwrap();
         assert_eq!(counting(&scratch, 5..12), [5, 6, 7, -8, -9, -10, 11]);
         assert_eq!(first.samples::<i32>().unwrap()[8], 8, "a view changed");
-        // Half of a block is no block that could be used again.
+        // Part of a block cannot be reused.
         let (_, blocks) = scratch.take_back(25..30).unwrap();
         assert!(blocks.is_empty());
         assert_eq!(

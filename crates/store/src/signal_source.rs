@@ -1,4 +1,4 @@
-//! Signals as the sources that I/O strategies read: which bytes of which shard files hold which samples.
+//! Signals as sources for I/O strategies: maps samples to bytes of shard files.
 
 use std::fs::File;
 use std::io;
@@ -40,7 +40,7 @@ impl From<IoError> for StoreError {
             },
             IoError::BadProfile { path, reason } => Self::BadProfile { path, reason },
             IoError::Segment(error) => Self::Segment(error),
-            // Signals are the only sources here, and their errors are ours.
+            // Signals are the only sources here, and their errors are of this crate.
             IoError::Source(error) => match error.downcast::<Self>() {
                 Ok(own) => *own,
                 Err(other) => failed(io::Error::other(other), "read", Path::new("")),
@@ -59,7 +59,7 @@ impl Signal {
         })
     }
 
-    /// A look-up of where samples lie on their disk.
+    /// Looks up where samples are on disk.
     ///
     /// ```
     /// use isochrony_segment::DType;
@@ -117,7 +117,7 @@ impl SampleSource for SignalSource {
     }
 
     fn opens_ahead(&self) -> bool {
-        // Through a cache, opening a shard fetches a piece of it, and the next shard is perhaps another host's.
+        // Through a cache, opening a shard fetches a piece of it, and another host may read the next shard.
         self.is_remote() && !reads_through_cache(&self.signal)
     }
 
@@ -176,13 +176,12 @@ impl SampleSource for SignalSource {
     }
 }
 
-/// Bytes of shards of a remote medium whose beginnings are asked for ahead, and how many shards that is at least and at
-/// most.
+/// Bytes of remote shards whose heads are prefetched, and the least and most number of such shards.
 const BYTES_AHEAD: u64 = 64 << 20;
 const SHARDS_AHEAD: (u64, u64) = (2, 8);
 
-/// Opens the shards of a signal; remembers the last one. The store keeps it open while it is among those used last: there
-/// may be more scans than a process may have files open.
+/// Opens the shards of a signal and remembers the last one. The store keeps recently used shards open: there may be
+/// more scans than file descriptors.
 #[derive(Debug)]
 struct SignalShards {
     signal: Signal,
@@ -190,7 +189,7 @@ struct SignalShards {
     last: Option<(u64, Option<LastShard>)>,
 }
 
-/// A shard that was open, and may have been closed since.
+/// The last shard, possibly closed since.
 #[derive(Debug)]
 struct LastShard {
     file: Weak<dyn MediaFile>,
@@ -229,7 +228,7 @@ impl SignalShards {
         }
         let (id, size) = (self.signal.id(), self.signal.format().size() as u64);
         let start = self.flat.shard_layout().array_byte(span);
-        // Opens the shard and looks at its index; whoever reads the samples sees whether they are there.
+        // Opening checks the index; reading checks that the samples exist.
         let state = self.signal.state();
         let is_open = media.is_remote() && backend.shard_file(state, span.shard)?.is_some();
         if !is_open {
@@ -251,8 +250,8 @@ impl SignalShards {
         Ok(found)
     }
 
-    /// Of a remote medium, asks for what opening these shards will read: one after another they would each wait for
-    /// several requests.
+    /// On a remote medium, prefetches what opening these shards will read: each would otherwise wait for several
+    /// requests.
     fn prefetch_heads(&self, media: &dyn Media, first: u64) -> Result<(), StoreError> {
         if !media.is_remote() {
             return Ok(());
@@ -278,7 +277,7 @@ fn reads_through_cache(signal: &Signal) -> bool {
     sources.is_ok_and(|sources| sources.cache().is_some())
 }
 
-/// A shard whose payload can be read as it lies.
+/// A shard whose payload can be read directly.
 #[derive(Debug)]
 struct FlatShard {
     file: Arc<dyn MediaFile>,

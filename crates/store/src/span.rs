@@ -1,4 +1,4 @@
-//! Stretches of a signal, stated in any timebase.
+//! Ranges of a signal in any timebase.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use isochrony_time::{Fixed, Graph, TimebaseId};
 use crate::error::StoreError;
 use crate::signal::Signal;
 
-/// A half-open stretch in the timebase of the caller's choice.
+/// A half-open range in a timebase of the caller's choice.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Span<'a> {
-    /// Indices of the signal itself.
+    /// Indices of the signal.
     Index(Range<i64>),
     /// Civil time, UTC nanoseconds since 1970.
     Civil(Range<Fixed>),
-    /// Indices of another signal; both must know civil time.
+    /// Indices of another signal; both need civil time.
     Of(&'a Signal, Range<i64>),
     /// A range in any timebase that `graph` joins to civil time.
     In(&'a Graph, isochrony_time::Range),
@@ -33,7 +33,7 @@ impl From<Range<Fixed>> for Span<'_> {
     }
 }
 
-/// A stretch in one of the two timebases that selections work in.
+/// A range in one of the two timebases of selections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Resolved {
     Index(Range<i64>),
@@ -41,7 +41,7 @@ pub(crate) enum Resolved {
 }
 
 impl Span<'_> {
-    /// The same stretch in the indices of `signal` or in civil time.
+    /// Converts it to indices of `signal` or civil time.
     pub(crate) fn resolve(self, signal: &Signal) -> Result<Resolved, StoreError> {
         let resolved = match self {
             Span::Index(range) => Resolved::Index(range),
@@ -49,7 +49,7 @@ impl Span<'_> {
             Span::Civil(range) => Resolved::Civil(range),
             Span::Of(other, range) => {
                 let start = other.time_of(range.start)?.value;
-                // The time after the last sample, not that of the next one: it may lie in another run.
+                // The end of the last sample, not the start of the next, which may be in another run.
                 let end = match range.end.checked_sub(1) {
                     Some(last) if range.start < range.end => other.end_of_sample(last)?,
                     _ => start,
@@ -85,11 +85,11 @@ fn reversed(signal: &Signal, start: &dyn ToString, end: &dyn ToString) -> StoreE
 /// Which samples a selection by civil time takes where runs overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Overlap {
-    /// Those of the run that was stored first; later ones fill what it lacks.
+    /// Those of the run stored first; later runs only fill what it lacks.
     #[default]
     First,
-    /// Those of the run that was stored last; earlier ones fill what it lacks.
+    /// Those of the run stored last; earlier runs only fill what it lacks.
     Last,
-    /// All, run after run.
+    /// All, run by run.
     All,
 }

@@ -1,4 +1,4 @@
-//! A store: opening, commits, closing.
+//! Stores: opening, commits, closing.
 
 mod signals;
 
@@ -21,35 +21,34 @@ use crate::signal::Signal;
 use crate::timebases;
 use crate::views::keeper::Keeper;
 
-/// What all handles of an open store share.
+/// State that all handles of an open store share.
 pub(crate) struct Shared {
     pub(crate) backend: Backend,
     pub(crate) views: Keeper,
-    /// Held shared while a change of one signal is made of several operations, alone while they are committed:
-    /// a commit never holds half an append.
+    /// Held shared during a change of one signal, exclusively during a commit, so that no commit contains half an
+    /// append.
     pub(crate) gate: RwLock<()>,
     writers: Mutex<HashMap<SignalId, Arc<Mutex<WriterState>>>>,
-    /// Signals that the next commit removes.
+    /// Signals removed by the next commit.
     removed: Mutex<Vec<SignalId>>,
-    /// Whether samples may be overwritten where they lie: scratch signals only.
+    /// Allows in-place overwriting: scratch only.
     pub(crate) in_place: bool,
 }
 
 impl Shared {
-    /// What appending to a signal needs to remember; one for all its writers.
+    /// Append state of a signal, shared by its writers.
     pub(crate) fn writer_state(&self, id: SignalId) -> Arc<Mutex<WriterState>> {
         Arc::clone(lock(&self.writers).entry(id).or_default())
     }
 
-    /// Takes note that a signal is removed with the next commit.
     pub(crate) fn mark_removed(&self, id: SignalId) {
         lock(&self.removed).push(id);
     }
 
-    /// Behind a commit: nothing is kept of signals that are gone.
+    /// After a commit: drops the state of removed signals.
     fn forget_removed(&self) {
         for id in std::mem::take(&mut *lock(&self.removed)) {
-            // A removal may have been taken back.
+            // The removal may have been undone.
             if self.backend.state(id).is_err() {
                 lock(&self.writers).remove(&id);
                 self.views.forget(id);
@@ -57,7 +56,7 @@ impl Shared {
         }
     }
 
-    /// Forgets pending changes, and with them what views and writers know of them.
+    /// Discards pending changes, including those of views and writers.
     pub(crate) fn rollback(&self) -> Result<(), StoreError> {
         let engine = self.backend.engine("roll back")?;
         let any = engine.has_pending();
@@ -71,9 +70,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Forgets pending changes and makes what is known of views durable; they are a cache, so a failure is no harm.
+    /// Discards pending changes and makes views durable. Views are a cache, so failures are ignored.
     fn settle_views(&self) {
-        // Refused in a fork, whose parent owns the files, and after a failed sync.
+        // Fails in a fork, whose parent owns the files, and after a failed sync.
         if self.rollback().is_err() {
             return;
         }
@@ -84,7 +83,7 @@ impl Shared {
         }
     }
 
-    /// Rebuilds views whose record is missing, because the writer was killed or the disk was full.
+    /// Rebuilds views without a record, because the writer was killed or the disk was full.
     pub(crate) fn restore_views(&self) {
         let Ok(engine) = self.backend.engine("build views") else {
             return;
@@ -107,12 +106,12 @@ impl Drop for Shared {
     }
 }
 
-/// Locks, whatever another thread's panic left: guarded values are replaced whole.
+/// Locks, ignoring poisoning: guarded values are replaced whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An open store. Clones are handles of the same.
+/// An open store. Clones share it.
 ///
 /// ```
 /// use isochrony_store::{CreateOptions, Mode, Store};
@@ -147,14 +146,14 @@ impl Store {
     /// Opens the store at `path`.
     ///
     /// # Errors
-    /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::StoreInsideStore`], [`StoreError::Io`],
-    /// and for writing the name of the holder if another process writes already.
+    /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::StoreInsideStore`], [`StoreError::Io`];
+    /// [`StoreError::Locked`] for writing while another process does.
     pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<Self, StoreError> {
         let path = media::absolute(path.as_ref())?;
         Self::open_on(&path, mode, media::media_of(&path)?)
     }
 
-    /// Whether a path is the URL of a store, which is not on this machine's disks.
+    /// Whether a path is the URL of a remote store.
     #[must_use]
     pub fn is_url(path: impl AsRef<Path>) -> bool {
         media::is_url(path.as_ref())
@@ -165,7 +164,7 @@ impl Store {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_on(path: &Path, mode: Mode, media: Arc<dyn Media>) -> Result<Self, StoreError> {
-        // Absolute, so that a later change of the working directory means nothing.
+        // Absolute, so that changing the working directory has no effect.
         let path = &media::absolute(path)?;
         if media.is_remote() && mode != Mode::Read {
             let (path, action) = (path.clone(), "write to");
@@ -187,7 +186,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a store for writing whose recovery needs samples that are lost, which become gaps.
+    /// Opens a store for writing; lost samples that prevent recovery become gaps.
     pub(crate) fn open_giving_up_lost(
         path: &Path,
         media: Arc<dyn Media>,
@@ -218,20 +217,19 @@ impl Store {
         }
     }
 
-    /// The folder, absolute.
+    /// The absolute path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.shared.backend.path()
     }
 
-    /// Whether its files are another machine's, so that reading them takes requests.
+    /// Whether its files are on another machine and reads are requests.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.shared.backend.media().is_remote()
     }
 
-    /// Reads samples through the cache of this host from now on; `None`: as they are stored. Samples of a store that is open
-    /// for writing are never cached.
+    /// Reads samples through this host's cache from now on; `None`: directly. A store open for writing is never cached.
     ///
     /// # Errors
     /// [`StoreError::Closed`].
@@ -242,13 +240,13 @@ impl Store {
         Ok(())
     }
 
-    /// What the store was opened for.
+    /// Mode in which it was opened.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether a signal is seen through this opening of the store: what it writes then shows before it is committed.
+    /// Whether a signal belongs to this opening of the store and so sees its uncommitted writes.
     #[must_use]
     pub fn shows(&self, signal: &Signal) -> bool {
         Arc::ptr_eq(&self.shared, signal.shared())
@@ -266,14 +264,14 @@ impl Store {
         self.shared.backend.is_closed()
     }
 
-    /// Whether only the last checkpoint can be shown: the writer crashed before the machine restarted, and this
-    /// process may not repair the store.
+    /// Whether only the last checkpoint is visible: the writer crashed before a restart of the machine, and this
+    /// process may not recover.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.shared.backend.is_stale()
     }
 
-    /// Identity of the store, kept by copies and renames.
+    /// Uuid of the store, kept by copies and renames.
     ///
     /// # Errors
     /// [`StoreError::Closed`].
@@ -289,17 +287,14 @@ impl Store {
         self.shared.backend.sequence()
     }
 
-    // --- commits ---
-
     /// Makes all changes since the last commit durable, all or none, and gives the commit's number. With `publish`
-    /// other Zarr readers see them at once, else within a second.
+    /// other Zarr readers see them at once, otherwise within a second.
     ///
-    /// Changes are those whose calls went well: an append that failed has not happened, in no part, and a commit after
-    /// it says nothing of it.
+    /// A failed append is not part of the commit, not even in part.
     ///
     /// # Errors
-    /// [`StoreError::ReadOnly`], [`StoreError::StoreVanished`], [`StoreError::Io`]: the store is then as last committed
-    /// and the changes are still pending, unless a failed sync made the writer unusable until reopened.
+    /// [`StoreError::ReadOnly`], [`StoreError::StoreVanished`], [`StoreError::Io`]. The changes stay pending, unless a
+    /// failed sync makes the writer unusable until reopened.
     pub fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         let engine = self.shared.backend.engine_in_place("commit")?;
         let _alone = self
@@ -316,7 +311,7 @@ impl Store {
         Ok(sequence)
     }
 
-    /// Whether anything waits for a commit.
+    /// Whether a commit has anything to write.
     #[must_use]
     pub fn has_pending(&self) -> bool {
         self.shared
@@ -325,7 +320,7 @@ impl Store {
             .is_ok_and(Engine::has_pending)
     }
 
-    /// Whether changes of one signal wait for a commit.
+    /// Whether changes of one signal are pending.
     #[must_use]
     pub fn has_pending_in(&self, signal: &Signal) -> bool {
         self.shared
@@ -334,8 +329,8 @@ impl Store {
             .is_ok_and(|engine| engine.has_pending_in(signal.id()))
     }
 
-    /// Takes in what another process committed since; whether there was anything. Signals taken before stay as
-    /// they are: look them up again, or [`Signal::refresh`] them.
+    /// Shows commits of other processes; `true` if there were any. Existing `Signal` handles stay as they are: look
+    /// them up again, or [`Signal::refresh`] them.
     ///
     /// # Errors
     /// [`StoreError::Io`], [`StoreError::DamagedTable`].
@@ -343,8 +338,8 @@ impl Store {
         self.shared.backend.refresh()
     }
 
-    /// Whether a process has it open for writing now, this one included; false where that cannot be told, as without the
-    /// right to write there.
+    /// Whether any process, including this one, has the store open for writing; `false` if that is unknown, as without
+    /// write permission.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -352,7 +347,7 @@ impl Store {
         self.shared.backend.is_written()
     }
 
-    /// Brings the stored tables up to date and starts a new log.
+    /// Updates the stored tables and starts a new log.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -369,8 +364,8 @@ impl Store {
         self.shared.views.sync(&self.shared.backend)
     }
 
-    /// Closes the store for every handle: changes that were not committed are forgotten, the next writer may open it.
-    /// Views of samples stay valid. Closing again does nothing.
+    /// Closes the store for every handle, discarding uncommitted changes, so that the next writer may open it. Views of
+    /// samples stay valid. Closing twice is allowed.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -385,14 +380,11 @@ impl Store {
         self.shared.backend.close()
     }
 
-    // --- time ---
-
-    /// Civil time and the index timebase of every signal that is related to it, under the signals' names, with the
-    /// [`timebases`](Self::timebases) that are kept with the store.
+    /// Civil time and the index timebase of every signal related to it, named after the signals, with the
+    /// [`timebases`](Self::timebases) kept in the store.
     ///
     /// # Errors
-    /// [`StoreError::Time`], also where a signal that a kept timebase is joined to is gone;
-    /// [`StoreError::DamagedTable`].
+    /// [`StoreError::Time`], also if a signal that a kept timebase is joined to is gone; [`StoreError::DamagedTable`].
     pub fn graph(&self) -> Result<Graph, StoreError> {
         let mut graph = self.graph_of_signals()?;
         timebases::join(&mut graph, &self.timebases()?)?;

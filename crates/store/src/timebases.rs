@@ -1,7 +1,8 @@
-//! Timebases that are no signal's, and how they are joined, kept with a store.
+//! Named timebases that belong to no signal, and metrics between them, kept in a store.
 //!
-//! They lie as JSON among the store's attributes, beside saved plans: small, readable by other programs, changed at once and
-//! not by commits. A correction of a signal's own clock is part of the signal, see [`corrections`](crate::corrections).
+//! They are JSON in the store's attributes, next to saved plans: small, readable by other programs, and changed at once
+//! rather than by commits. A correction of a signal's own clock is part of the signal, see
+//! [`corrections`](crate::corrections).
 
 use std::sync::Arc;
 
@@ -15,50 +16,50 @@ use serde_json::Value;
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The attribute of a store that holds them.
+/// Name of the store attribute.
 pub const TIMEBASES: &str = "isochrony_timebases";
 
-/// Timebases and metrics by name. `utc` is civil time; a name that is not among the timebases is a signal's.
+/// Timebases and metrics by name. `utc` is civil time; names not among the timebases are signals.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimebaseSet {
-    /// Those that are no signal's.
+    /// Timebases that belong to no signal.
     pub timebases: Vec<NamedTimebase>,
-    /// What joins them, in the order in which they were joined.
+    /// Metrics, in order of creation.
     pub metrics: Vec<NamedMetric>,
 }
 
-/// A timebase of its own.
+/// A named timebase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedTimebase {
     /// Unique among timebases and signals.
     pub name: String,
-    /// What its values count.
+    /// Unit of its values.
     pub unit: String,
 }
 
-/// A metric between two timebases.
+/// A metric between two named timebases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedMetric {
     /// The first timebase.
     pub from: String,
     /// The second one.
     pub to: String,
-    /// How values of the first become values of the second.
+    /// Maps values of `from` to values of `to`.
     #[serde(flatten)]
     pub definition: MetricDefinition,
 }
 
-/// How a metric was stated.
+/// Definition of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricDefinition {
-    /// An exact line.
+    /// An exact rational line.
     Derived(Derived),
-    /// Points, of which the metric is a fit.
+    /// A fit to points.
     Points {
-        /// Value, value of the other timebase, and half-width if stated.
+        /// Value, value on the other timebase, half-width if given.
         points: Vec<(Fixed, Fixed, Option<Fixed>)>,
-        /// The shape that was asked for.
+        /// Requested shape.
         shape: Option<FitShape>,
         /// See [`PointFitOptions::wander`].
         wander: f64,
@@ -66,7 +67,7 @@ pub enum MetricDefinition {
 }
 
 impl MetricDefinition {
-    /// Of points and how they are fitted.
+    /// A fit to points.
     #[must_use]
     pub fn of_points(points: &[PointPair], options: &PointFitOptions) -> Self {
         let points = points.iter();
@@ -77,10 +78,10 @@ impl MetricDefinition {
         }
     }
 
-    /// The metric.
+    /// Computes the metric.
     ///
     /// # Errors
-    /// [`StoreError::Time`] as of [`PointFit::new`].
+    /// [`StoreError::Time`] as for [`PointFit::new`].
     pub fn metric(&self) -> Result<Metric, StoreError> {
         match self {
             Self::Derived(map) => Ok(Metric::Derived(*map)),
@@ -104,7 +105,7 @@ impl MetricDefinition {
 }
 
 impl Store {
-    /// Timebases that are kept with the store.
+    /// Timebases kept in the store.
     ///
     /// # Errors
     /// [`StoreError::Io`], [`StoreError::DamagedFile`] also if the attribute holds something else.
@@ -120,7 +121,7 @@ impl Store {
         })
     }
 
-    /// Keeps timebases with the store, instead of those that it had; on disk when this returns.
+    /// Replaces the timebases kept in the store, durably.
     ///
     /// ```
     /// use isochrony_store::timebases::{MetricDefinition, NamedMetric, NamedTimebase, TimebaseSet};
@@ -145,8 +146,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::Time`] for a metric that points do not make, a name that no timebase and no signal has, and a
-    /// contradiction; [`StoreError::ReadOnly`], [`StoreError::Io`].
+    /// [`StoreError::Time`] for an unfittable metric, a name of neither timebase nor signal, and a contradiction;
+    /// [`StoreError::ReadOnly`], [`StoreError::Io`].
     pub fn set_timebases(&self, set: &TimebaseSet) -> Result<(), StoreError> {
         let mut graph = self.graph_of_signals()?;
         join(&mut graph, set)?;
@@ -161,7 +162,7 @@ impl Store {
     }
 }
 
-/// Adds timebases and what joins them to a graph of signals.
+/// Adds timebases and metrics to a graph of signals.
 pub(crate) fn join(graph: &mut Graph, set: &TimebaseSet) -> Result<(), StoreError> {
     for timebase in &set.timebases {
         graph.add(Timebase {

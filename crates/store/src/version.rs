@@ -1,9 +1,9 @@
-//! Which bytes the samples of a signal are.
+//! Versions of the sample data of signals.
 //!
-//! A path says nothing: while somebody reads, a signal is overwritten, sealed, unsealed or renamed, or one of its shards
-//! is replaced. So every shard file says whose it is ([`ShardHeader`](crate::layout::shard::ShardHeader)), and every state
-//! of a signal says, by its [`DataVersion`], what its files must say. A reader compares the two on the file that it has
-//! open, so no rename in between can exchange one for the other.
+//! A path identifies nothing: during a read a signal may be overwritten, sealed, unsealed or renamed, or a shard
+//! replaced. So every shard file carries its identity ([`ShardHeader`](crate::layout::shard::ShardHeader)), and every
+//! state of a signal tells by its [`DataVersion`] which identity to expect. Readers compare the two on the open file,
+//! so a concurrent rename cannot substitute another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,34 +13,34 @@ use uuid::Uuid;
 
 use crate::layout::mark::WriteMark;
 
-/// More shards than these are not listed one by one.
+/// Above this number, shards are not listed one by one.
 const MOST_LISTED: u64 = 1 << 16;
 
-/// Identity of one version of an array, or of one of its shards, within a signal.
+/// Identity of one version of an array or shard within a signal.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
 pub struct FileVersion(pub u128);
 
 impl FileVersion {
-    /// That of what was created with the signal by versions that did not state the store yet.
+    /// Version of what was created with the signal, before stores stated their uuid.
     pub const ORIGINAL: Self = Self(0);
 
-    /// That of what was created with the signal: the store's uuid, so that a file of another store is never taken for one
-    /// of this.
+    /// Version of what was created with the signal: the store's uuid, so that a file of another store is never
+    /// accepted.
     #[must_use]
     pub fn of_store(uuid: Uuid) -> Self {
         Self(uuid.as_u128())
     }
 
-    /// The content version of all shards of a sealed array of this version, whose files never change.
+    /// Content version of all shards of a sealed array of this version, whose files never change.
     pub(crate) fn sealed_content(self) -> u64 {
         let mut hash = ContentHash::default();
         hash.add(&self.0.to_le_bytes());
         hash.0
     }
 
-    /// That of a replacement, from its name in `tmp/`, which is used once: the 128-bit FNV-1a hash of the name.
+    /// Version of a replacement: the 128-bit FNV-1a hash of its name in `tmp/`, which is used once.
     #[must_use]
     pub fn of_replacement(tmp: &str) -> Self {
         const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -52,43 +52,43 @@ impl FileVersion {
     }
 }
 
-/// What the files of a signal's `data` must say, and which samples were taken away or replaced since it was created.
+/// Expected identity of the files of a signal's `data`, and which samples were removed or replaced since its creation.
 ///
-/// Shards are numbered as those of the flat layout, also while the signal is sealed. The order of fields is the file
-/// format: it stands in the base of a log ([`Op::Data`](crate::op::Op::Data)).
+/// Shards are numbered as in the flat layout, even while the signal is sealed. The order of fields is the file format
+/// of [`Op::Data`](crate::op::Op::Data).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DataVersion {
     /// Version of the array.
     array: FileVersion,
-    /// Versions of shards that were replaced since the array was.
+    /// Versions of shards replaced after the array.
     replaced: BTreeMap<u64, FileVersion>,
-    /// A number that changes whenever valid samples of the shard are replaced or taken away.
+    /// Per shard, a number that changes whenever valid samples are replaced or removed.
     content: BTreeMap<u64, u64>,
     /// The same for all shards.
     content_of_all: u64,
-    /// Shards with gaps where valid samples were. Readers of earlier states still show these, so a fill must not
-    /// overwrite them.
+    /// Shards with gaps where valid samples were. Readers of earlier states still show these samples, so a fill must
+    /// not overwrite them.
     retired: BTreeSet<u64>,
     all_retired: bool,
-    /// Where in these shards they were, from the first to the last. Not stored: of a shard that is missing here, each sample
-    /// may be one.
+    /// Bounds of the retired samples in these shards. Not stored; if a shard is missing here, any of its samples may be
+    /// retired.
     #[serde(skip)]
     retired_samples: BTreeMap<u64, (i64, i64)>,
-    /// Shards that were replaced since all were retired. Not stored, either.
+    /// Shards replaced after all were retired. Not stored.
     #[serde(skip)]
     replaced_since: BTreeSet<u64>,
-    /// The write marks that shard files must have. Not stored, either: the log states each by itself
+    /// Required write marks of shard files. Not stored here: the log has them
     /// ([`Op::WriteMark`](crate::op::Op::WriteMark)).
     #[serde(skip)]
     marks: BTreeMap<u64, ShardMark>,
 }
 
-/// The write mark that a shard file must have.
+/// Required write mark of a shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardMark {
-    /// That of the last commit.
+    /// Mark of the last commit.
     pub(crate) last: WriteMark,
-    /// That of the last commit that synced the file: what a power cut leaves.
+    /// Mark of the last commit that synced the file, which survives a power cut.
     pub(crate) synced: Option<WriteMark>,
 }
 
@@ -117,20 +117,20 @@ impl DataVersion {
         self.replaced.get(&shard).copied().unwrap_or(self.array)
     }
 
-    /// Version of the array as a whole, which is that of every shard of a sealed one.
+    /// Version of the array, shared by every shard of a sealed one.
     #[must_use]
     pub fn array(&self) -> FileVersion {
         self.array
     }
 
-    /// Whether every sample of a shard that is valid in both states is the same in both.
+    /// Whether all samples of a shard that are valid in both states are equal.
     #[must_use]
     pub fn has_content_of(&self, other: &Self, shard: u64) -> bool {
         self.content_of_all == other.content_of_all
             && self.content.get(&shard) == other.content.get(&shard)
     }
 
-    /// Whether that is so for each of the first `shards` shards.
+    /// [`has_content_of`](Self::has_content_of) for each of the first `shards` shards.
     pub(crate) fn has_content_of_first(&self, other: &Self, shards: u64) -> bool {
         self.content_of_all == other.content_of_all
             && self
@@ -139,8 +139,8 @@ impl DataVersion {
                 .eq(other.content.range(..shards))
     }
 
-    /// The first of `shards` shards whose samples are no longer in the files of `now`, a later version of the same data:
-    /// some were replaced or taken away, and the file is another one.
+    /// First of `shards` shards whose samples are gone from the files of `now`, a later version of the same data: some
+    /// were replaced or removed, and the file is another.
     pub(crate) fn first_replaced(&self, now: &Self, shards: u64) -> Option<u64> {
         let is_replaced = |shard: &u64| {
             !self.has_content_of(now, *shard) && self.file(*shard) != now.file(*shard)
@@ -155,7 +155,7 @@ impl DataVersion {
         [listed(self), listed(now)].into_iter().flatten().min()
     }
 
-    /// A checksum of what changes when valid samples of the first `shards` shards are replaced or taken away.
+    /// Checksum that changes when valid samples of the first `shards` shards are replaced or removed.
     pub(crate) fn content_of_first(&self, shards: u64) -> u32 {
         let listed = self.content.range(..shards);
         let all = crc32c::crc32c(&self.content_of_all.to_le_bytes());
@@ -165,12 +165,11 @@ impl DataVersion {
         })
     }
 
-    /// A number that tells contents of a shard of the flat layout from each other, for copies of its bytes: it changes when
-    /// samples are replaced or taken away, when a gap is filled and when other files take the place of the array's, and not
-    /// with an append whose chunks all get a checksum as it is written. (One that ends in a chunk whose checksum is not
-    /// known without reading leaves a write mark, as a fill does, and changes it, too.)
+    /// Content version of a flat shard, for copies of its bytes. Changes when samples are replaced or removed, a gap is
+    /// filled, or the files of the array are replaced. An append whose chunks all get a checksum at once does not
+    /// change it; one that leaves a write mark, because a chunk's checksum is unknown without reading, does.
     ///
-    /// The 64-bit FNV-1a hash of what the state says.
+    /// A 64-bit FNV-1a hash of the state.
     #[must_use]
     pub fn content_version(&self, shard: u64) -> u64 {
         let mut hash = ContentHash::default();
@@ -178,7 +177,7 @@ impl DataVersion {
         hash.0
     }
 
-    /// Adds to a hash what tells contents of a shard from each other.
+    /// Adds what distinguishes contents of a shard to a hash.
     pub(crate) fn hash_content(&self, shard: u64, hash: &mut ContentHash) {
         hash.add(&self.file(shard).0.to_le_bytes());
         hash.add(&self.content.get(&shard).copied().unwrap_or(0).to_le_bytes());
@@ -187,7 +186,7 @@ impl DataVersion {
         hash.add(&mark.to_le_bytes());
     }
 
-    /// Whether samples in `range` of a shard that lie in a gap may still be shown by somebody.
+    /// Whether gap samples in `range` of a shard may still be shown by earlier readers.
     #[must_use]
     pub fn is_retired(&self, shard: u64, range: &Range<i64>) -> bool {
         if self.all_retired && !self.replaced_since.contains(&shard) {
@@ -198,7 +197,7 @@ impl DataVersion {
                 .is_none_or(|(start, end)| *start < range.end && range.start < *end)
     }
 
-    /// That of a signal of which nothing was replaced or taken away yet.
+    /// Version of a signal before any replacement or removal.
     #[must_use]
     pub fn of_store(uuid: Uuid) -> Self {
         Self {
@@ -207,30 +206,29 @@ impl DataVersion {
         }
     }
 
-    /// Whether nothing was ever replaced or taken away, and the store is not stated.
+    /// Whether nothing was ever replaced or removed, and no store is stated.
     #[must_use]
     pub fn is_original(&self) -> bool {
         self.is_same(&Self::default())
     }
 
-    /// Whether the files are the same and the same was replaced and taken away, whatever was written into them.
+    /// Whether files, replacements and removals are equal, whatever was written since.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let marks = self.marks.clone();
         let other = other.clone();
         *self == Self { marks, ..other }
     }
 
-    /// The write mark that the file of a shard must have.
+    /// Required write mark of a shard's file.
     pub(crate) fn mark(&self, shard: u64) -> Option<ShardMark> {
         self.marks.get(&shard).copied()
     }
 
-    /// All of them.
     pub(crate) fn marks(&self) -> impl Iterator<Item = (u64, ShardMark)> + '_ {
         self.marks.iter().map(|(shard, mark)| (*shard, *mark))
     }
 
-    /// A commit left its mark in a shard.
+    /// Records the mark that a commit left in a shard.
     pub(crate) fn set_mark(&mut self, shard: u64, last: WriteMark, is_synced: bool) {
         let synced = match is_synced {
             true => Some(last),
@@ -239,12 +237,12 @@ impl DataVersion {
         self.marks.insert(shard, ShardMark { last, synced });
     }
 
-    /// Whether a power cut may take a mark away.
+    /// Whether a power cut may undo a mark.
     pub(crate) fn has_unsynced_marks(&self) -> bool {
         (self.marks.values()).any(|mark| mark.synced != Some(mark.last))
     }
 
-    /// The marks that `durable` has are durable.
+    /// Records the marks of `durable` as durable.
     pub(crate) fn note_synced_marks(&mut self, durable: &Self) {
         for (shard, mark) in &mut self.marks {
             if let Some(durable) = durable.mark(*shard)
@@ -255,7 +253,7 @@ impl DataVersion {
         }
     }
 
-    /// The file `tmp` takes the place of a shard.
+    /// Replaces a shard by the file `tmp`.
     pub(crate) fn replace_shard(&mut self, shard: u64, tmp: &str) {
         let version = FileVersion::of_replacement(tmp);
         self.replaced.insert(shard, version);
@@ -269,7 +267,7 @@ impl DataVersion {
         }
     }
 
-    /// The folder `tmp` takes the place of the array. Its samples are the same.
+    /// Replaces the array by the folder `tmp` with the same samples.
     pub(crate) fn replace_array(&mut self, tmp: &str) {
         self.array = FileVersion::of_replacement(tmp);
         self.replaced.clear();
@@ -280,7 +278,7 @@ impl DataVersion {
         self.replaced_since.clear();
     }
 
-    /// Samples in `range`, some of which were valid, are not any more.
+    /// Records that samples in `range`, some of them valid, become invalid.
     pub(crate) fn take_away(&mut self, range: Range<i64>, shard_samples: i64) {
         let length = shard_samples.max(1).cast_unsigned();
         let first = range.start.max(0).cast_unsigned() / length;
@@ -304,7 +302,7 @@ impl DataVersion {
                     *start = range.start.min(*start);
                     *end = range.end.max(*end);
                 }
-                // Of one that was retired already it is not known where.
+                // Unknown for a shard that was retired before.
                 None if !self.retired.contains(&shard) => {
                     let samples = (range.start, range.end);
                     self.retired_samples.insert(shard, samples);
@@ -369,7 +367,7 @@ mod tests {
         assert!(version.is_retired(0, &(29..31)));
         version.take_away(60..70, 100);
         assert!(version.is_retired(0, &(65..66)) && !version.is_retired(0, &(70..80)));
-        // A stored version does not say where.
+        // Bounds are not stored.
         let stored = postcard::to_allocvec(&version).expect("encoded");
         let mut loaded: DataVersion = postcard::from_bytes(&stored).expect("decoded");
         assert!(loaded.is_retired(0, &(0..10)));
@@ -382,18 +380,18 @@ mod tests {
         let before = DataVersion::default();
         let mut after = before.clone();
         after.take_away(250..260, 100);
-        // Marked invalid, and still in the file.
+        // Marked invalid, but still in the file.
         assert_eq!(before.first_replaced(&after, 4), None);
         assert!(!before.has_content_of_first(&after, 4) && before.has_content_of_first(&after, 2));
         after.replace_shard(2, "new-1");
         assert_eq!(before.first_replaced(&after, 4), Some(2));
         assert_eq!(before.first_replaced(&after, 2), None);
-        // Another file of the same samples.
+        // Same samples, another file.
         let mut sealed = after.clone();
         sealed.replace_array("new-2");
         assert_eq!(after.first_replaced(&sealed, 4), None);
         assert_eq!(before.first_replaced(&sealed, 4), Some(2));
-        // All shards are changed, without a list.
+        // Too many shards to list: all count as changed.
         let mut absurd = before.clone();
         absurd.take_away(0..i64::MAX, 1);
         assert_eq!(before.first_replaced(&absurd, 4), None);
@@ -407,7 +405,7 @@ mod tests {
         version.take_away(0..i64::MAX, 1);
         assert!(version.is_retired(u64::MAX, &(0..1)));
         assert!(!version.has_content_of(&DataVersion::default(), 0));
-        // A shard is copied once, not for each block that is written.
+        // Copied once, not for each block.
         version.replace_shard(7, "new-0");
         assert!(!version.is_retired(7, &(7..8)) && version.is_retired(8, &(8..9)));
         version.take_away(0..i64::MAX, 1);

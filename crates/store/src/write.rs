@@ -1,4 +1,4 @@
-//! Changing what is stored: marking as invalid, writing in place, events, metadata.
+//! Changes stored data: invalidates ranges, writes in place, edits events and metadata.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::options::attributes_text;
 use crate::state::SignalState;
 
 impl SignalWriter {
-    /// Makes a range of indices a gap; its samples are never seen again.
+    /// Makes a range of indices a gap; its samples become inaccessible.
     ///
     /// # Errors
     /// [`StoreError::OutOfBounds`], [`StoreError::ReadOnly`].
@@ -37,9 +37,8 @@ impl SignalWriter {
         })
     }
 
-    /// Replaces samples from `index` on, all of which must exist. In a scratch signal they are changed where they lie;
-    /// elsewhere the shards that hold them are copied and take the place of the old ones with the next commit, so that
-    /// segments taken before keep what they show.
+    /// Replaces existing samples from `index` on. A scratch signal changes in place; otherwise the affected shards are
+    /// copied and replaced with the next commit, so that existing segments stay unchanged.
     ///
     /// # Errors
     /// [`StoreError::OutOfBounds`], [`StoreError::WriteIntoGap`], [`StoreError::DTypeMismatch`],
@@ -49,7 +48,7 @@ impl SignalWriter {
         self.write_bytes(index, bytemuck::cast_slice(samples))
     }
 
-    /// As [`write`](Self::write), from bytes in this machine's order.
+    /// As [`write`](Self::write), from bytes in native order.
     ///
     /// # Errors
     /// As [`write`](Self::write), and [`StoreError::PartialSample`].
@@ -145,7 +144,7 @@ impl SignalWriter {
         })
     }
 
-    /// Sets the unit and the calibration (scale, offset); `None`: counts are values.
+    /// Sets the unit and the calibration (scale, offset); `None`: uncalibrated.
     ///
     /// # Errors
     /// [`StoreError::Segment`] unless scale is finite and not zero and offset is finite; [`StoreError::ReadOnly`].
@@ -194,7 +193,7 @@ pub(crate) fn check_bounds(state: &SignalState, range: &Range<i64>) -> Result<()
     Ok(())
 }
 
-/// Copies the shards that hold `bytes` at `index`, with these in their place; gives the operations that exchange them.
+/// Copies the shards of `bytes` at `index` with these replaced; gives the operations that replace them.
 pub(crate) fn replace_shards(
     engine: &Engine,
     state: &SignalState,

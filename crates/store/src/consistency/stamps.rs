@@ -1,4 +1,4 @@
-//! The fit of a signal's clock against the stamps that it was made of.
+//! Checks that the fit of a signal's clock belongs to its stamps.
 
 use isochrony_time::{Fixed, Piece, Point, PointUse};
 
@@ -8,14 +8,14 @@ use crate::error::StoreError;
 use crate::op::PointRow;
 use crate::state::{FIT, SignalState};
 
-/// A fit may be beside its stamps by so many times what the clock takes for no gap: what is beside them by more was made
-/// of other stamps.
+/// A fit may deviate from its stamps by so many times the clock's gap tolerance; beyond that it was made from other
+/// stamps.
 const FACTOR: f64 = 10.0;
 
-/// The most that a fitted rate departs from the expected one, as a share of it.
+/// Largest deviation of a fitted rate from the expected one, as a fraction.
 const HARD_SLOPE: f64 = 0.01;
 
-/// The stamps of a piece, as far as it is held against them.
+/// The stamps that a piece is compared with.
 #[derive(Default)]
 struct Stamps {
     ends: Option<(Point, Point)>,
@@ -34,17 +34,17 @@ impl Stamps {
     }
 }
 
-/// Whether a stamp may be one of those that a line was fitted to.
+/// Whether a stamp may have been fitted.
 fn is_in_fit(point: &Point) -> bool {
     matches!(point.use_, PointUse::Used | PointUse::LeapSecond)
 }
 
-/// Compares each piece of the fit with the first and the last stamp that it covers. That is cheap enough for every
-/// time that a signal is loaded, and finds a fit of other stamps.
+/// Compares each piece of the fit with its first and last stamp. Cheap enough for every load of a signal, and detects a
+/// fit of other stamps.
 ///
-/// A piece that does not continue another is near its first stamp, with which its fit began. The last stamp may be far
-/// off: stamps within the slip stay in use although the line could not take them, and the slip had no limit in earlier
-/// versions. The line itself departs from the expected rate by no more than clocks do and the piece states.
+/// A piece that does not continue another passes near its first stamp, where its fit began. The last stamp may be far
+/// off: stamps within the slip stay in use even if the line could not follow, and earlier versions had no limit of the
+/// slip. The line's rate deviates from the expected one by at most what clocks do and the piece states.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`] with the row of the piece.
@@ -73,7 +73,7 @@ pub(super) fn check_ends(state: &SignalState) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a piece starts, in index and in time, where the one before it ends.
+/// Whether a piece starts, in index and time, where the previous one ends.
 fn continues(before: &Piece, piece: &Piece) -> bool {
     let meets = before.run == piece.run && before.end == Some(piece.index);
     let end = before.civil_at(Fixed::from_int(piece.index)).ok();
@@ -81,7 +81,7 @@ fn continues(before: &Piece, piece: &Piece) -> bool {
     meets && apart.is_some_and(|apart| apart.to_f64().abs() <= 1.0)
 }
 
-/// What a piece with so many stamps may be beside one of them, ns.
+/// Largest deviation of a piece from one of its stamps, ns.
 fn bound(state: &SignalState, line: &Piece, stamps: u64, point: &Point) -> Result<f64, StoreError> {
     let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
     let slip = state.meta.clock.gap_slip_ns.map_or(0.0, |ns| ns as f64);
@@ -90,7 +90,8 @@ fn bound(state: &SignalState, line: &Piece, stamps: u64, point: &Point) -> Resul
     Ok(FACTOR * (slip + 2.5 * period + stated + residual))
 }
 
-/// The largest distance of so many stamps, in their root mean square. One more, where the piece before ends, counts too.
+/// Largest deviation among so many stamps, in units of their root mean square. The end of the previous piece counts as
+/// one more.
 fn largest(stamps: u64) -> f64 {
     (stamps as f64 + 1.0).sqrt()
 }
@@ -107,7 +108,7 @@ fn is_near(
     Ok(apart.is_some_and(|apart| apart.to_f64().abs() <= bound))
 }
 
-/// Whether a line, up to a stamp, leaves the expected rate by more than clocks do and the piece states.
+/// Whether a line up to a stamp deviates from the expected rate by more than clocks do and the piece states.
 fn departs(state: &SignalState, line: &Piece, point: &Point) -> Result<bool, StoreError> {
     let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
     let samples = (i128::from(point.index) - i128::from(line.index)) as f64;
@@ -116,7 +117,7 @@ fn departs(state: &SignalState, line: &Piece, point: &Point) -> Result<bool, Sto
     Ok(by > allowed)
 }
 
-/// The first piece that lies further from a stamp that it was fitted to than it states.
+/// The first piece that deviates from one of its stamps by more than it states.
 pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
     for run in state.runs.iter() {
         let pieces: Vec<_> = state
@@ -137,7 +138,7 @@ pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
                 continue;
             }
             let position = pieces.partition_point(|piece| piece.index <= row.index);
-            // A stamp where two pieces meet is one of both.
+            // A stamp where two pieces meet belongs to both.
             let near = position.saturating_sub(2)..pieces.len().min(position + 1);
             let least = pieces[near.clone()]
                 .iter()
@@ -145,7 +146,7 @@ pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
                 .filter_map(|(piece, stamps)| {
                     let civil = piece.civil_at(Fixed::from_int(row.index)).ok()?;
                     let away = civil.checked_sub(point.civil)?.to_f64();
-                    // The time lies anywhere within the stamp's resolution.
+                    // The time is anywhere within the stamp's resolution.
                     let outside = (-away).max(away - point.resolution.to_f64()).max(0.0);
                     Some(outside - piece.uncertainty_ns - largest(*stamps) * piece.residual_ns)
                 })
@@ -166,7 +167,7 @@ pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
     None
 }
 
-/// What a fit may miss a stamp by beyond what it states: stamps are taken to follow on within some periods.
+/// Allowed deviation beyond what a piece states: some periods, within which stamps count as contiguous.
 fn tolerance(state: &SignalState) -> f64 {
     let period = state.meta.expected_rate().duration_ns(1);
     let period = period.map_or(0.0, Fixed::to_f64);

@@ -1,4 +1,4 @@
-//! Each rule with the tables that break it.
+//! Each rule with tables that violate it.
 
 use isochrony_segment::DType;
 use isochrony_time::Rate;
@@ -175,7 +175,7 @@ fn accepts_a_last_stamp_that_the_fit_left_out_which_verification_finds() {
     };
     assert_eq!(outcome(late), Ok(()));
     assert_eq!(examined(late), Some((FIT, 0..600)));
-    // A residual that counts the stamp: 50 s among two.
+    // A residual that includes the stamp: 50 s among two.
     let stated = |ops: &mut Vec<Op>| {
         late(ops);
         piece_at(ops, 7).residual_ps = 36 * 1_000_000_000_000;
@@ -183,7 +183,7 @@ fn accepts_a_last_stamp_that_the_fit_left_out_which_verification_finds() {
     assert_eq!(examined(stated), None);
 }
 
-/// The table that verification names, and the samples concerned.
+/// The table that verification names, and the affected samples.
 fn examined(change: impl FnOnce(&mut Vec<Op>)) -> Option<(&'static str, Range<i64>)> {
     let state = state(change);
     check(&state).unwrap();

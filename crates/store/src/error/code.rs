@@ -1,9 +1,9 @@
-//! Stable names of the kinds of error.
+//! Stable codes of errors.
 
 use super::StoreError;
 
 impl StoreError {
-    /// Stable name of the kind of error, in `snake_case`.
+    /// Stable `snake_case` code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

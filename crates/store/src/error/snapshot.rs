@@ -1,31 +1,31 @@
-//! Why a snapshot cannot be taken, read or opened.
+//! Errors of taking, decoding and opening snapshots.
 
 use std::path::PathBuf;
 
-/// An error of snapshots that are sent to other processes. Ranges are half open, in samples.
+/// An error of snapshots for other processes. Ranges are half open, in samples.
 #[allow(missing_docs)] // Fields whose names and messages tell all that there is to say.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// A store that is open for writing was to be sent.
+    /// A snapshot of a store open for writing.
     #[error("the store at {} is open for writing (mode {mode:?}), and a writer cannot be pickled; pickle a store that is open for reading, isochrony.open(path), or a signal of this one, which is read-only elsewhere", path.display())]
     Writer {
         path: PathBuf,
         /// As in `isochrony.open`.
         mode: &'static str,
     },
-    /// A scratch signal was to be sent.
+    /// A snapshot of a scratch signal.
     #[error(
         "a scratch signal ({samples} samples) cannot be pickled: it vanishes with its last reference in this process; pickle its values, or append them to a signal of a store"
     )]
     Scratch { samples: i64 },
-    /// Changes that only the writer sees were sent.
+    /// A snapshot with uncommitted changes.
     #[error("signal {signal:?} of {} was pickled while changes of it were not committed, which no other process can see; commit before pickling", path.display())]
     Uncommitted { signal: String, path: PathBuf },
-    /// There is no store where it was.
+    /// The store is no longer there.
     #[error("{what} was pickled from the store at {}, and there is none now: {reason}; put it back, or open it where it lies now and pickle that", path.display())]
     NoStore {
-        /// Which signal or store.
+        /// The signal or store.
         what: String,
         path: PathBuf,
         /// What was found instead.
@@ -39,7 +39,7 @@ pub enum SnapshotError {
         got: u64,
         expected: u64,
     },
-    /// Another store has the path.
+    /// Another store is at the path.
     #[error("the store at {} is not the one that {what} was pickled from: its identity is {got}, not {expected}; put that store back, or pickle anew", path.display())]
     OtherStore {
         what: String,
@@ -47,7 +47,7 @@ pub enum SnapshotError {
         got: String,
         expected: String,
     },
-    /// Samples below the end of a snapshot are not what they were.
+    /// Samples in the snapshot have changed.
     #[error(
         "signal {signal:?} is not as it was at commit {sequence}, when it was pickled with end {end}: {change}; take it from the store again"
     )]
@@ -58,7 +58,7 @@ pub enum SnapshotError {
         /// What happened to it.
         change: String,
     },
-    /// Bytes that are no snapshot.
+    /// Not a snapshot.
     #[error(
         "this is no snapshot of a signal or a store ({reason}); pickle it again with the version of Isochrony that reads it"
     )]
@@ -66,7 +66,7 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
-    /// Stable name of the kind of error, in `snake_case`.
+    /// Stable `snake_case` code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Every error says what happened, with its values, and how to mend it.
+//! Every error says what happened, with values, and how to fix it.
 
 use std::collections::BTreeSet;
 
@@ -417,7 +417,7 @@ fn messages_name_the_values_and_a_way_to_mend() {
             shows.iter().any(|value| text.contains(value)),
             "{code} shows no value: {text}"
         );
-        // What happened, then how to mend it; an error of a gather carries the advice in its reason.
+        // What happened, then how to fix it; errors of `gather` have the advice in their reason.
         if !matches!(error, StoreError::CannotGather { .. }) {
             assert!(
                 text.contains(';') || text.contains(", or "),

@@ -1,4 +1,4 @@
-//! One signal as it was at one moment.
+//! Signals as of one moment.
 
 mod runs;
 mod time;
@@ -22,7 +22,7 @@ use crate::store::{Shared, parse_attributes};
 
 pub use runs::{GapTimes, Run};
 
-/// A signal as it was when this handle was made or last refreshed. Cheap to clone; it holds no samples.
+/// A signal as of when this handle was made or last refreshed. Cheap to clone; holds no samples.
 ///
 /// Indices count from 0 in storage order and include gaps. Civil times are UTC nanoseconds since 1970.
 #[derive(Clone)]
@@ -31,9 +31,9 @@ pub struct Signal {
     state: Arc<SignalState>,
     stream: StreamId,
     civil: Arc<OnceLock<Option<Arc<Empirical>>>>,
-    /// Whether its times are those of its own clock, whatever corrects that.
+    /// Times are those of its own clock, uncorrected.
     is_as_recorded: bool,
-    /// For how long its samples may be read, if that is bounded.
+    /// Bounds the time in which its samples may be read.
     lease: Option<Arc<Lease>>,
 }
 
@@ -66,14 +66,14 @@ impl Signal {
         })
     }
 
-    /// The same, whose samples can be read until a lease ends.
+    /// The same signal, readable until a lease ends.
     #[must_use]
     pub fn leased(mut self, lease: &Arc<Lease>) -> Self {
         self.lease = Some(Arc::clone(lease));
         self
     }
 
-    /// The same, whose times are those of its own clock: without corrections.
+    /// The same signal with the times of its own clock, without corrections.
     #[must_use]
     pub fn as_recorded(&self) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Signal {
         }
     }
 
-    /// Follows what was committed since; whether anything changed.
+    /// Shows what was committed since; `true` if anything changed.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`], [`StoreError::Io`].
@@ -92,8 +92,8 @@ impl Signal {
         self.take_in()
     }
 
-    /// As [`refresh`](Self::refresh), but as cheap as a look at the log where nothing was committed: for those who ask
-    /// thousands of times a second. That another store was put in place of this one is not noticed before it is read.
+    /// As [`refresh`](Self::refresh), but costs only a check of the log if nothing was committed: for thousands of
+    /// calls per second. Notices another store in place of this one only when it is read.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -102,8 +102,8 @@ impl Signal {
         self.take_in()
     }
 
-    /// As [`refresh`](Self::refresh), but of a store that is open for writing only what is committed: what is appended
-    /// meanwhile may be rolled back. None if the signal was created since the last commit.
+    /// As [`refresh`](Self::refresh), but shows only committed data of a store open for writing: pending appends may be
+    /// rolled back. `None` if the signal was created since the last commit.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -123,7 +123,7 @@ impl Signal {
             return Ok(false);
         }
         if let Some(lease) = &self.lease {
-            // What was given back since is no gap.
+            // Released samples are not a gap.
             lease.check(&(0..self.end_index()))?;
         }
         let lease = self.lease.take();
@@ -135,27 +135,25 @@ impl Signal {
         Ok(true)
     }
 
-    // --- what it is ---
-
     /// Name in the store, `/` between components.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.state.name
     }
 
-    /// Identity for the life of the store, whatever the name.
+    /// Identity for the life of the store; independent of the name.
     #[must_use]
     pub fn id(&self) -> SignalId {
         self.state.id
     }
 
-    /// Type of the samples that are read.
+    /// Type of samples as read.
     #[must_use]
     pub fn dtype(&self) -> DType {
         self.format().dtype()
     }
 
-    /// How samples are stored.
+    /// Stored format of samples.
     #[must_use]
     pub fn format(&self) -> SampleFormat {
         self.state.meta.format
@@ -167,7 +165,7 @@ impl Signal {
         &self.state.meta.unit
     }
 
-    /// How counts become values.
+    /// Calibration of counts.
     #[must_use]
     pub fn calibration(&self) -> &'static Calibration {
         &self.stream.get().calibration
@@ -191,13 +189,13 @@ impl Signal {
         !self.codec().is_empty()
     }
 
-    /// Whether its files are another machine's, so that reading them takes requests.
+    /// Whether its files are on another machine and reads are requests.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.shared().backend.media().is_remote()
     }
 
-    /// Whether samples are decoded or converted as they are read, instead of lying in the files as they are.
+    /// Whether reads decode or convert samples instead of using file bytes.
     #[must_use]
     pub fn is_decoded(&self) -> bool {
         self.is_sealed() || !self.format().is_plain()
@@ -209,13 +207,13 @@ impl Signal {
         parse_attributes(&self.state.meta.attributes)
     }
 
-    /// What its segments have in common.
+    /// Common properties of its segments.
     #[must_use]
     pub fn stream(&self) -> StreamId {
         self.stream
     }
 
-    /// The state that this handle shows.
+    /// State that this handle shows.
     #[must_use]
     pub fn state(&self) -> &Arc<SignalState> {
         &self.state
@@ -225,15 +223,13 @@ impl Signal {
         &self.shared
     }
 
-    /// Whether both are one signal of one open store: what one of them shows after a refresh the other does, too.
+    /// Whether both are one signal of one open store, so that after a refresh they show the same.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared) && self.id() == other.id()
     }
 
-    // --- extent ---
-
-    /// Samples that exist, without gaps.
+    /// Number of samples, without gaps.
     #[must_use]
     pub fn sample_count(&self) -> i64 {
         self.state.sample_count()
@@ -245,13 +241,13 @@ impl Signal {
         0
     }
 
-    /// Index after the last one, gaps included.
+    /// One past the last index, gaps included.
     #[must_use]
     pub fn end_index(&self) -> i64 {
         self.state.end
     }
 
-    /// Indices without samples: iterate, count, or take one by position.
+    /// Ranges without samples.
     #[must_use]
     pub fn gaps(&self) -> &GapTable {
         &self.state.gaps
@@ -262,10 +258,10 @@ impl Signal {
         self.state.events.iter().map(|event| &**event)
     }
 
-    /// Events that touch a stretch. O(log n + hits).
+    /// Events that overlap a span. O(log n + hits).
     ///
     /// # Errors
-    /// Those of [`select`](Self::select).
+    /// As [`select`](Self::select).
     pub fn events_in<'a>(&self, span: impl Into<Span<'a>>) -> Result<Vec<EventRow>, StoreError> {
         let parts = self.parts_unbounded(span.into())?;
         let mut events: Vec<EventRow> = Vec::new();
@@ -282,9 +278,7 @@ impl Signal {
         Ok(events)
     }
 
-    // --- ranges ---
-
-    /// Whether a stretch is one piece: inside the signal, without gap and without clock step. O(log n).
+    /// Whether a span is inside the signal, without gap and clock step. O(log n).
     ///
     /// # Errors
     /// [`StoreError::InvalidRange`], [`StoreError::NoCivilTime`], [`StoreError::Time`].
@@ -292,7 +286,7 @@ impl Signal {
         match span.into().resolve(self)? {
             Resolved::Index(range) => Ok(self.is_contiguous(range)),
             Resolved::Civil(range) => {
-                // In civil time the signal must have samples from end to end, of one clock.
+                // In civil time one run must have samples from end to end.
                 let parts = self.civil_parts(&range)?;
                 let [(_, part)] = parts.as_slice() else {
                     return Ok(false);
@@ -309,7 +303,7 @@ impl Signal {
             && (range.is_empty() || self.run_at(range.start) == self.run_at(range.end - 1))
     }
 
-    /// Whether a stretch lies between the signal's ends. In civil time: of any of its runs.
+    /// Whether a span lies between the signal's ends; in civil time, those of any of its runs.
     ///
     /// # Errors
     /// [`StoreError::InvalidRange`], [`StoreError::NoCivilTime`], [`StoreError::Time`].
@@ -318,7 +312,7 @@ impl Signal {
             Resolved::Index(range) => Ok(self.has_indices(&range)),
             Resolved::Civil(range) => {
                 let civil = self.civil()?;
-                // One that is open holds nothing yet.
+                // An open run has no samples yet.
                 let runs = || civil.runs().iter().filter(|run| run.end.is_some());
                 let first = runs().map(|run| run.civil).min();
                 let last = runs().map(|run| run.civil_end).max();
@@ -336,16 +330,16 @@ impl Signal {
         self.state.runs.at(index).map(|run| run.id)
     }
 
-    /// A lazy selection by any stretch; where runs overlap in civil time, the first stored wins.
+    /// A lazy selection of a span; where runs overlap in civil time, the first stored applies.
     ///
     /// # Errors
-    /// [`StoreError::OutOfBounds`] for indices outside the signal (civil time may reach outside),
+    /// [`StoreError::OutOfBounds`] for indices outside the signal (civil times may be outside),
     /// [`StoreError::InvalidRange`], [`StoreError::NoCivilTime`], [`StoreError::Time`].
     pub fn select<'a>(&self, span: impl Into<Span<'a>>) -> Result<Selection, StoreError> {
         self.select_with(span, Overlap::default())
     }
 
-    /// As [`select`](Self::select), choosing what to take where runs overlap in civil time.
+    /// As [`select`](Self::select), with a choice where runs overlap in civil time.
     ///
     /// # Errors
     /// As [`select`](Self::select).
@@ -357,7 +351,7 @@ impl Signal {
         Selection::new(self.clone(), span.into().resolve(self)?, overlap)
     }
 
-    /// Index ranges that a span touches, not checked against the ends.
+    /// Index ranges of a span, not checked against the ends.
     fn parts_unbounded(&self, span: Span<'_>) -> Result<Vec<Range<i64>>, StoreError> {
         Ok(match span.resolve(self)? {
             Resolved::Index(range) => vec![range],
@@ -368,12 +362,12 @@ impl Signal {
         })
     }
 
-    /// The samples of a gap-free stretch within one run, zero-copy where the medium allows.
+    /// The samples of a contiguous range within one run, zero-copy if the medium allows.
     pub(crate) fn read(&self, range: Range<i64>) -> Result<SigSeg, StoreError> {
         let backend = &self.shared.backend;
         let mut segment: Option<SigSeg> = None;
         let meta = &self.state.meta;
-        // What is mapped or decoded as a whole is not copied.
+        // Mapped or fully decoded samples are not copied.
         let whole = match meta.codec.is_empty() {
             true => meta.shard_samples(),
             false => meta.chunk_samples.cast_signed(),
@@ -401,8 +395,8 @@ impl Signal {
     }
 }
 
-/// The timebase of a signal's indices: its own within the store, and as good as certainly among stores, so that neither
-/// a run nor an index of one store's signal is taken for one of another's.
+/// Timebase of a signal's indices: unique in the store and practically unique among stores, so that runs and indices of
+/// different stores are never confused.
 fn timebase(store: uuid::Uuid, id: SignalId) -> TimebaseId {
     const BELOW_LEVELS: u64 = 0x7fff_ffff;
     let (high, low) = store.as_u64_pair();

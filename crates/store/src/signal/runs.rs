@@ -1,4 +1,4 @@
-//! The clocks of a signal, and when its gaps were.
+//! Runs of a signal, and times of its gaps.
 
 use isochrony_time::{Fixed, MeanRate, RunId};
 
@@ -17,20 +17,20 @@ pub struct Run {
     pub start: i64,
     /// One past the last index.
     pub end: i64,
-    /// Why the run began.
+    /// Why it began.
     pub reason: RunReason,
     /// Civil time of its first index and after its last, if known.
     pub civil: Option<(Fixed, Fixed)>,
-    /// Its true mean rate over all of it, if there is civil time; what its clock did last is told by no run.
+    /// True mean rate over the whole run, if it has civil time; later changes of the clock are not included.
     pub rate: Option<MeanRate>,
-    /// Half-width of the interval around a civil time that holds the true one, ns; the largest of the run's pieces.
+    /// Half-width of the interval around a civil time that contains the true one, ns; the largest of the run's pieces.
     pub uncertainty_ns: Option<f64>,
 }
 
-/// When a gap was.
+/// Civil times of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GapTimes {
-    /// End of the last sample before the gap.
+    /// End of the last sample before it.
     pub start: Fixed,
     /// Time of the first sample after it.
     pub end: Fixed,
@@ -45,7 +45,7 @@ impl GapTimes {
 }
 
 impl Signal {
-    /// When a gap was; `None` without civil time.
+    /// Times of a gap; `None` without civil time.
     ///
     /// # Errors
     /// [`StoreError::Time`].
@@ -68,7 +68,7 @@ impl Signal {
         Ok(Some(GapTimes { start, end }))
     }
 
-    /// The clocks, in index order.
+    /// The runs by index.
     ///
     /// # Errors
     /// [`StoreError::Time`].
@@ -113,7 +113,7 @@ impl Signal {
         Ok(civil.mean_rate(run, self.state.meta.expected_rate())?)
     }
 
-    /// The true rate: the mean rate of the run that knows it best. `None` without civil time.
+    /// The true rate: mean rate of the run with the lowest uncertainty. `None` without civil time.
     ///
     /// # Errors
     /// [`StoreError::Time`].

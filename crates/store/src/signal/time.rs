@@ -1,4 +1,4 @@
-//! Between a signal's indices and civil time.
+//! Conversions between a signal's indices and civil time.
 
 use std::sync::Arc;
 
@@ -11,12 +11,11 @@ use crate::error::StoreError;
 use crate::op::RunRow;
 
 impl Signal {
-    /// The relation of indices to civil time, with corrections of the clock; `None` if there is none yet. Built on first
-    /// use.
+    /// The corrected metric from indices to civil time; `None` if there is none yet. Computed on first use.
     ///
     /// # Errors
-    /// [`StoreError::Time`] if the stored fit is impossible, [`StoreError::NewerFormat`] for a correction that a newer
-    /// version made.
+    /// [`StoreError::Time`] if the stored fit is invalid, [`StoreError::NewerFormat`] for a correction of a newer
+    /// version.
     pub fn empirical(&self) -> Result<Option<&Arc<Empirical>>, StoreError> {
         if let Some(civil) = self.civil.get() {
             return Ok(civil.as_ref());
@@ -25,7 +24,7 @@ impl Signal {
             true => clock::empirical(&self.state)?,
             false => corrections::empirical(&self.state)?,
         };
-        // Its times say whose runs they are of: run 1 of another signal is another clock.
+        // Times carry their run's timebase: run 1 of another signal is another clock.
         let built = built.map(|civil| Arc::new(civil.with_timebase(self.timebase())));
         Ok(self.civil.get_or_init(|| built).as_ref())
     }
@@ -41,7 +40,7 @@ impl Signal {
         }
     }
 
-    /// Civil time of a sample, extrapolated beyond the ends. It remembers its run, and is flagged inside a gap.
+    /// Civil time of a sample, extrapolated beyond the ends. The result knows its run and whether it is in a gap.
     ///
     /// # Errors
     /// [`StoreError::NoCivilTime`], [`StoreError::Time`] on overflow.
@@ -60,12 +59,12 @@ impl Signal {
         Ok(time)
     }
 
-    /// A run that no stamp was given for is not the run's before it to extrapolate.
+    /// Whether the run has stamps: the run before must not be extrapolated into it.
     fn is_timed(&self, run: RunRow) -> bool {
         self.state.fit.last_of_run(run.id).is_some()
     }
 
-    /// Civil time at which sample `index` ends: its own plus one period of its clock.
+    /// Civil time at which sample `index` ends: its start plus one period of its clock.
     ///
     /// # Errors
     /// As [`time_of`](Self::time_of).
@@ -77,11 +76,11 @@ impl Signal {
             .ok_or_else(|| overflow("end of a sample"))
     }
 
-    /// Index of a time in any timebase of the store's: an index as it is, a civil time by the clock's fit.
+    /// Index of a time in any timebase of the store: an index unchanged, a civil time by the fit.
     ///
     /// # Errors
-    /// [`StoreError::NoCivilTime`], [`StoreError::Time`]: ambiguous after a backward step unless `prefer` is given,
-    /// not on a sample with [`Round::Exact`], unknown timebase.
+    /// [`StoreError::NoCivilTime`], [`StoreError::Time`]: ambiguous after a backward step unless `prefer` is given, not
+    /// on a sample with [`Round::Exact`], unknown timebase.
     pub fn index_of(
         &self,
         time: &Time,
@@ -104,8 +103,8 @@ impl Signal {
         Ok(self.civil()?.index_of(civil, lookup)?.index)
     }
 
-    /// First index of the run of `near` whose civil time, to the nearest ns, is `civil_ns` or later: not before the
-    /// run, at most its end. The last run is extrapolated. `None` if the run has no civil time.
+    /// First index of the run of `near` with civil time, to the nearest ns, at or after `civil_ns`; within the run or
+    /// at its end. The last run is extrapolated. `None` if the run has no civil time.
     ///
     /// # Errors
     /// [`StoreError::Time`] on overflow.
@@ -132,7 +131,7 @@ impl Signal {
         Ok(Some(index))
     }
 
-    /// The timebase of this signal's indices, which no other signal has.
+    /// Timebase of this signal's indices, unique to it.
     #[must_use]
     pub fn timebase(&self) -> TimebaseId {
         self.stream().get().timebase
@@ -153,7 +152,7 @@ impl Signal {
     pub fn civil_many(&self, indices: &[i64], out: &mut [Fixed]) -> Result<(), StoreError> {
         let civil = self.civil()?;
         let runs = &self.state.runs;
-        // As a rule all runs are timed, and no index has to be looked at.
+        // Usually all runs are timed, and no index needs a lookup.
         if !runs.iter().all(|run| self.is_timed(run)) {
             let mut at = indices.iter().filter_map(|index| runs.at(*index));
             if !at.all(|run| self.is_timed(run)) {

@@ -1,4 +1,4 @@
-//! Signals of a store by name.
+//! Access to signals of a store by name.
 
 use std::sync::PoisonError;
 
@@ -22,7 +22,7 @@ impl Store {
         Ok(catalogue.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// Names that fit a [`Pattern`], sorted.
+    /// Names that match a [`Pattern`], sorted.
     ///
     /// # Errors
     /// [`StoreError::InvalidPattern`].
@@ -33,7 +33,7 @@ impl Store {
         Ok(names)
     }
 
-    /// Whether there is a signal of this name.
+    /// Whether a signal has this name.
     ///
     /// # Errors
     /// [`StoreError::Closed`].
@@ -41,7 +41,7 @@ impl Store {
         Ok(self.shared.backend.find(name)?.is_some())
     }
 
-    /// A signal as it is now. For the writer this includes what is not committed yet.
+    /// The current signal; for the writer with uncommitted changes.
     ///
     /// # Errors
     /// [`StoreError::NoSuchSignal`], with the nearest name.
@@ -59,8 +59,8 @@ impl Store {
         Ok(SignalWriter::new(&self.shared, self.id_of(name)?))
     }
 
-    /// A new signal, durable with the next commit. Its folder is made now, so that a full disk says so here; a signal
-    /// that could not be created leaves nothing behind, and one that it was to replace stays.
+    /// Creates a signal, durable with the next commit. Its folder is made at once, to detect a full disk. A failure
+    /// leaves nothing behind, and a signal to be replaced stays.
     ///
     /// # Errors
     /// [`StoreError::DiskFull`], [`StoreError::ReadOnly`], [`StoreError::InvalidName`], [`StoreError::SignalExists`] unless `overwrite` is set,
@@ -94,14 +94,14 @@ impl Store {
             Ok(writer)
         });
         if created.is_err() {
-            // Neither half a signal nor the removal of the one that it was to replace may wait for a commit.
+            // Neither part of a signal nor the removal of the replaced one may remain pending.
             engine.take_back(id);
             old.into_iter().for_each(|old| engine.take_back(old));
         }
         self.shared.backend.explain("create a signal", created)
     }
 
-    /// Gives a signal another name; handles follow.
+    /// Renames a signal; handles follow.
     ///
     /// # Errors
     /// As [`create`](Self::create), and [`StoreError::NoSuchSignal`].
@@ -121,7 +121,7 @@ impl Store {
         engine.queue(Op::Rename { id, to: to.into() })
     }
 
-    /// Removes a signal and its samples with the next commit. Views of its samples stay valid.
+    /// Removes a signal and its samples with the next commit. Existing buffers of its samples stay valid.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`], [`StoreError::NoSuchSignal`].
@@ -138,15 +138,15 @@ impl Store {
         Ok(())
     }
 
-    /// A temporary signal that is not listed and vanishes when dropped; see [`Scratch`].
+    /// A temporary, unlisted signal that is removed when dropped; see [`Scratch`].
     ///
     /// # Errors
-    /// [`StoreError::Io`] if there is no room for it.
+    /// [`StoreError::Io`] if there is no space.
     pub fn scratch(&self, options: &CreateOptions) -> Result<Scratch, StoreError> {
         Scratch::new(&self.shared, options)
     }
 
-    /// Names of the signals of which changes wait for a commit, and how many samples each has more than at the last one.
+    /// Names of signals with uncommitted changes, and by how many samples each has grown since the last commit.
     #[must_use]
     pub fn pending_signals(&self) -> Vec<(String, i64)> {
         let engine = self.shared.backend.engine("look for changes");
