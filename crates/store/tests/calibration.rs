@@ -1,4 +1,4 @@
-//! Calibrating at a tiny size: structure and invariants, no speeds.
+//! Calibration at a tiny size: structure and invariants, no speeds.
 
 use isochrony_segment::DType;
 use isochrony_store::machine::{
@@ -21,7 +21,7 @@ fn a_calibration_measures_every_strategy_and_leaves_nothing_behind() {
     let mut told = Vec::new();
     let profile = calibrate(&wanted(folder.path()), |done, of| told.push((done, of))).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-    // Each strategy twice from the disk and twice from the page cache.
+    // Each strategy twice from disk and twice from the page cache.
     let scans = 4 * Strategy::local().count() as u32;
     assert_eq!(told.first(), Some(&(0, scans)));
     assert_eq!(told.last(), Some(&(scans, scans)));
@@ -29,7 +29,7 @@ fn a_calibration_measures_every_strategy_and_leaves_nothing_behind() {
     assert!(profile.timer_resolution > 0.0 && profile.system_call.median > 0.0);
     let volume = &profile.volumes[0];
     for strategy in Strategy::local() {
-        // A file system may refuse to be read past the page cache, and a system its io_uring.
+        // Direct reads and io_uring may be unavailable.
         if !strategy.is_direct() && !strategy.is_uring() {
             let time = volume
                 .predict(strategy, CacheState::Cached, 1e9, DType::I16)

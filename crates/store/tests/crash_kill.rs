@@ -1,10 +1,9 @@
-//! Kill -9: a child process works on a store on the real disk and tells what it does; it is killed at a random moment.
-//! No acknowledged sample is lost, and a commit that was under way is there as a whole or not at all. Most children are
-//! killed some time after their first commit, the others anywhere from their birth on; what counts is how many had
-//! committed something that could be lost.
+//! Kill -9: a child process works on a store on a real disk, keeps a journal, and is killed at a random moment. No
+//! acknowledged sample is lost, and a commit in progress is present as a whole or not at all. Most children are killed
+//! after their first commit, the others at any time; only kills with something committed count.
 //!
-//! A kill leaves the page cache intact, so this says nothing about syncs (`crash_power` does); it shows that no order of
-//! system calls leaves something on disk that recovery cannot read.
+//! A kill leaves the page cache intact, so this does not test syncs (`crash_power` does). It shows that no order of
+//! system calls leaves an unrecoverable state.
 
 mod crash;
 
@@ -20,14 +19,14 @@ use isochrony_store::engine::{Engine, OpenMode};
 use isochrony_store::media::sim::{Dice, SimMedia};
 use isochrony_store::{VerifyOptions, verify};
 
-/// Children that had committed before they were killed; `ISOCHRONY_CRASH_LIVES` says another number.
+/// Children killed after a commit; overridden by `ISOCHRONY_CRASH_LIVES`.
 const LIVES: u64 = 200;
-/// So many times more children than those have no time to commit: then the test says nothing.
+/// Factor of kills over that number at which the test gives up.
 const MOST_KILLS: u64 = 10;
 const CHILD: &str = "ISOCHRONY_CRASH_CHILD";
 
-/// The child's life: a seeded workload on what is in the store. The parent can repeat it, so the journal needs to tell
-/// only how far it got: one byte per commit begun (`b`) and done (`d`).
+/// The child: a seeded workload. The parent can repeat it, so the journal only tells the progress: one byte per commit
+/// begun (`b`) and done (`d`).
 fn child(root: &Path, seed: u64) {
     let engine = Engine::open(root, OpenMode::CreateIfMissing).unwrap();
     let mut journal = File::options()
@@ -36,7 +35,7 @@ fn child(root: &Path, seed: u64) {
         .open(root.with_extension("journal"))
         .unwrap();
     let mut work = Work::new(seed);
-    // What is in the store was checked by the parent.
+    // The parent has checked the content of the store.
     work.model = read_back(&engine).unwrap();
     work.acknowledged.clone_from(&work.model);
     let mut intents = journal.try_clone().unwrap();
@@ -50,7 +49,7 @@ fn child(root: &Path, seed: u64) {
     }
 }
 
-/// Repeats in memory what a child did up to `begun` and `done` commits, on a store without effect on the real one.
+/// Repeats in memory what a child did up to `begun` and `done` commits, on a separate store.
 fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Model>) {
     let media = SimMedia::new(0);
     let engine = Engine::open_on(Path::new("/shadow"), OpenMode::CreateNew, media.media()).unwrap();
@@ -70,10 +69,10 @@ fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Mo
     (acknowledged, in_doubt)
 }
 
-/// Waits for the moment of death.
+/// Waits for a random moment.
 fn wait_to_kill(journal: &Path, dice: &mut Dice) {
     if dice.chance(20) {
-        // Perhaps while the child opens, and recovers what the last one left.
+        // Sometimes while the child opens and recovers the store.
         std::thread::sleep(Duration::from_micros(3_000 + dice.below(40_000)));
         return;
     }
@@ -85,7 +84,7 @@ fn wait_to_kill(journal: &Path, dice: &mut Dice) {
     std::thread::sleep(Duration::from_micros(dice.below(15_000)));
 }
 
-/// What a kill leaves is sound, before it is recovered and after.
+/// Checks the state after a kill, before and after recovery.
 fn assert_sound(root: &Path, kill: u64, when: &str) {
     let deep = VerifyOptions {
         deep: true,
@@ -126,7 +125,7 @@ fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
         let kill = kills;
         kills += 1;
         if kill % 10 == 0 {
-            // Short histories: a store that lives through a few kills, then a new one.
+            // Short histories: a new store after a few kills.
             root = folder.path().join(format!("{kill}.iso"));
             before = Model::new();
         }

@@ -1,8 +1,8 @@
 //! A reader in another process follows a growing signal and never sees a torn sample, gap table or length.
 //!
-//! Every commit of the writer keeps this true of both signals: the sample at index `i` is a function of `i`, gaps lie at
-//! fixed places, the two signals have the same length, and an event says it. Commits go through bulk and small
-//! appends, checkpoints, and replaced shards.
+//! Every commit of the writer keeps invariants of both signals: the sample at index `i` is a function of `i`, gaps are
+//! at fixed places, both signals have the same length, and an event records it. Commits include bulk and small appends,
+//! checkpoints, and replaced shards.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ const NAME: &str = "a_live_reader_sees_whole_commits_only";
 const ROLE: &str = "ISOCHRONY_LIVE_READER";
 const CHUNK: i64 = 1024;
 const SHARD: i64 = 8 * CHUNK;
-/// Every stretch of this many samples ends with a gap of a tenth of it.
+/// Every range of so many samples ends with a gap of a tenth of it.
 const PERIOD: i64 = 5000;
 
 fn sample(index: i64) -> i32 {
@@ -46,7 +46,7 @@ fn meta() -> SignalMeta {
     }
 }
 
-/// Extends a signal from `start` to `end`, gaps where they must be.
+/// Extends a signal from `start` to `end` with its gaps.
 fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     let mut at = start;
     while at < end {
@@ -86,7 +86,7 @@ fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     engine.queue(Op::Event { id, event }).unwrap();
 }
 
-/// Replaces a shard by a copy of itself, as writing in place does.
+/// Replaces a shard by a copy of itself, as in-place writes do.
 fn replace(engine: &Engine, id: SignalId, shard: u64) {
     let media = disk();
     let old = engine.data_shard_path(id, shard).unwrap();
@@ -99,16 +99,16 @@ fn replace(engine: &Engine, id: SignalId, shard: u64) {
     engine.queue(Op::ReplaceShard { id, shard, tmp }).unwrap();
 }
 
-/// What a reader saw.
+/// Counts of a reader.
 #[derive(Debug, Default)]
 struct Seen {
     lengths: usize,
-    /// Ranges whose samples were all compared, and ranges of which samples were replaced meanwhile.
+    /// Fully compared ranges, and ranges with samples replaced meanwhile.
     compared: usize,
     replaced: usize,
 }
 
-/// Looks at the store until the writer ends it.
+/// Reads the store until the writer ends.
 fn follow(root: &Path) -> Seen {
     let reader = Reader::open(root).unwrap();
     let ids = [SignalId(1), SignalId(2)];
@@ -123,7 +123,7 @@ fn follow(root: &Path) -> Seen {
         let sequence = reader.sequence();
         let states = ids.map(|id| reader.state(id).unwrap());
         if reader.sequence() != sequence {
-            // Loading a signal, at first or after more than one checkpoint, may have refreshed the store in between.
+            // Loading a signal, at first or after several checkpoints, may have refreshed the store.
             continue;
         }
         let end = states[0].end;
@@ -141,7 +141,7 @@ fn follow(root: &Path) -> Seen {
                     .expect("an event tells the length");
                 assert_eq!(event.start, end, "at commit {sequence}");
             }
-            // The newest stretch, and one anywhere.
+            // The newest range, and a random one.
             for from in [
                 (end - 2 * SHARD).max(0),
                 (sequence as i64 * 7919) % end.max(1),
@@ -156,7 +156,7 @@ fn follow(root: &Path) -> Seen {
     seen
 }
 
-/// Compares samples with what was written; whether none was replaced since the state was taken.
+/// Compares samples; gives whether none was replaced since the state.
 fn check(
     reader: &Reader,
     id: SignalId,
@@ -183,7 +183,7 @@ fn check(
         let stop = stop.min((at / SHARD + 1) * SHARD);
         let buffer = match reader.read(id, at, (stop - at) as usize) {
             Ok(buffer) => buffer,
-            // The writer replaced the shard since the state was taken: the next state is compared instead.
+            // The writer replaced the shard: the next state is compared instead.
             Err(StoreError::SamplesReplaced { .. }) => return false,
             Err(error) => panic!("{at}..{stop}: {error}"),
         };

@@ -1,4 +1,4 @@
-//! Processes that are forked off a writer: they change nothing of its store, and keep nothing of it.
+//! Processes forked from a writer change nothing in its store and keep no locks of it.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)] // A fork in the middle of a program has no safe crate.
 
@@ -23,15 +23,14 @@ fn new_store(path: &Path) -> Store {
     store
 }
 
-/// Runs in a process that is forked off; gives its number.
+/// Runs `act` in a forked process; gives its id.
 fn fork(act: impl FnOnce() -> bool) -> libc::pid_t {
-    // SAFETY: the new process has this thread only. What it calls takes no lock that another thread of this test may hold
-    // but that of the allocator, which is made anew in it; it unwinds to here and runs nothing of the test's at its end.
+    // SAFETY: the new process has only this thread. It takes no lock that another thread may hold, except the
+    // allocator's, which fork resets; it unwinds to here and runs no exit code of the test.
     let process = unsafe { libc::fork() };
     assert!(process >= 0);
     if process == 0 {
-        // Whatever it waits for, it ends.
-        // SAFETY: the call changes this process's timer and no memory.
+        // Ends the process even if it blocks. SAFETY: the call changes this process's timer and no memory.
         unsafe { libc::alarm(60) };
         std::panic::set_hook(Box::new(|_| {}));
         let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or(false);
@@ -41,7 +40,7 @@ fn fork(act: impl FnOnce() -> bool) -> libc::pid_t {
     process
 }
 
-/// Waits for a process to end; gives its status.
+/// Waits for a process; gives its status.
 fn wait(process: libc::pid_t) -> i32 {
     let mut status = 0;
     // SAFETY: the kernel writes one number, which outlives the call.
@@ -98,7 +97,7 @@ fn a_forked_child_that_ends_leaves_scratch_to_its_parent() {
     let mut scratch = Some(store.scratch(&options()).unwrap());
     scratch.as_ref().unwrap().append(&[7i16, 8]).unwrap();
     let status = wait(fork(|| {
-        // The last handle of the child.
+        // The last handle in the child.
         drop(scratch.take());
         true
     }));
@@ -119,11 +118,11 @@ fn the_lock_of_a_killed_writer_is_free_though_its_forked_child_lives() {
         store.writer("a").unwrap().append(&[4i16]).unwrap();
         store.commit(true).unwrap();
         let child = fork(|| {
-            // SAFETY: it waits for a signal and touches no memory.
+            // SAFETY: it waits for a signal and accesses no memory.
             unsafe { libc::pause() };
             true
         });
-        // SAFETY: the number is on the stack; the process that is killed is this one.
+        // SAFETY: the number is on the stack; the killed process is this one.
         unsafe {
             libc::write(pipe[1], (&raw const child).cast(), size_of_val(&child));
             libc::kill(libc::getpid(), libc::SIGKILL);
@@ -135,11 +134,11 @@ fn the_lock_of_a_killed_writer_is_free_though_its_forked_child_lives() {
     // SAFETY: the kernel writes one number, which outlives the call.
     let read = unsafe { libc::read(pipe[0], (&raw mut child).cast(), size_of_val(&child)) };
     assert_eq!(read, size_of_val(&child).cast_signed());
-    // SAFETY: signal 0 is sent to nobody; the call asks whether the process is there.
+    // SAFETY: signal 0 is not delivered; the call only checks that the process exists.
     let lives = unsafe { libc::kill(child, 0) } == 0;
     assert!(lives, "the child ended: the test shows nothing");
     let opened = Store::open(&path, Mode::ReadWrite);
-    // SAFETY: the process is the one that was forked above, and was there a moment ago.
+    // SAFETY: the process is the one forked above and existed a moment ago.
     unsafe { libc::kill(child, libc::SIGKILL) };
     let store = opened.unwrap();
     assert_eq!(store.signal("a").unwrap().end_index(), 4);
@@ -171,7 +170,7 @@ fn programs_that_a_forked_child_starts_get_no_descriptor_of_the_store() {
         .filter(to_lock)
         .map(|entry| entry.file_name())
         .collect();
-    // One opening of it, so that a fork leaves no other one to the child.
+    // One open file, so that the fork leaves no other to the child.
     assert_eq!(held.len(), 1);
     let status = wait(fork(|| {
         let about = Path::new("/proc/self/fdinfo").join(&held[0]);

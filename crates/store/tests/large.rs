@@ -1,7 +1,7 @@
-//! Signals with very many gaps, and very long ones: cheap to open, cheap to ask.
+//! Signals with very many gaps and very long signals are cheap to open and query.
 //!
-//! Every build is held to what is promised. The least of many tries counts, with pauses between them, so that a busy
-//! machine passes: what else runs can only make a try slower.
+//! Every build must meet the limits. The minimum of many tries with pauses is measured, so that other load on the
+//! machine does not matter.
 
 use std::hint::black_box;
 use std::os::unix::fs::MetadataExt;
@@ -14,19 +14,19 @@ use isochrony_store::op::{Op, RunRow};
 use isochrony_store::{CreateOptions, Mode, RunReason, SignalId, Store};
 use isochrony_time::{Rate, civil};
 
-/// Well under a second, on a busy machine too: a million gaps are open.
+/// Opening a million gaps: well under a second, even on a busy machine.
 const OPENING: Duration = Duration::from_millis(500);
-/// Microseconds: one question about a million gaps is answered.
+/// One query of a million gaps: microseconds.
 const ANSWER: Duration = Duration::from_micros(3);
-/// A terabyte is open, and read from.
+/// Opening and reading a terabyte.
 const TERABYTE: Duration = Duration::from_millis(10);
 
-/// The least of some tries: what the work costs when nothing else runs.
+/// Minimum time of several tries.
 fn least(tries: u32, work: impl FnMut()) -> Duration {
     least_until(Duration::ZERO, tries, work)
 }
 
-/// The same, but with no more tries than it takes to be below `promise`.
+/// Likewise, but ends at the first try below `promise`.
 fn least_until(promise: Duration, tries: u32, mut work: impl FnMut()) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..tries {
@@ -54,7 +54,7 @@ fn make_many_gaps(path: &Path) {
     store.close().unwrap();
     drop((writer, store));
 
-    // Below the public API, which would write the samples between the gaps one by one.
+    // Below the public API, which would write the samples one by one.
     let engine = Engine::open(path, OpenMode::Existing).unwrap();
     let end = GAPS * 4;
     let run = RunRow {
@@ -168,7 +168,7 @@ fn a_sparse_terabyte_opens_in_milliseconds() {
     assert!(used < 64 << 20, "{used} bytes on disk");
 }
 
-/// Bytes that a folder takes, holes not counted.
+/// Bytes allocated in a folder.
 fn walk(path: &Path) -> u64 {
     let entries = std::fs::read_dir(path).unwrap();
     entries

@@ -1,4 +1,4 @@
-//! How many bytes the kernel was asked for, by its own count: so this is a process with one test.
+//! Bytes read by the process, as counted by the kernel: hence a single test in its own process.
 #![cfg(target_os = "linux")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use isochrony_time::Rate;
 const SAMPLES: i64 = 8 << 20;
 const TASK: i64 = 1 << 18;
 const PIECE: i64 = 1 << 16;
-/// What a task reads of the next one.
+/// Samples of the next task that a task reads.
 const OVERLAP: i64 = 1_000;
 
-/// Bytes that this process has read by system calls; None where the kernel does not count.
+/// Bytes that this process has read by system calls; `None` if the kernel does not count them.
 fn read_so_far() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("rchar: "))?;
@@ -78,7 +78,7 @@ fn no_byte_is_read_more_often_than_tasks_need_it() {
             let read = read_so_far().unwrap() - before;
             let needed = 2 * (SAMPLES + (tasks - 1) * OVERLAP) as u64;
             assert!(read >= needed, "{strategy}: {read} of {needed} bytes");
-            // Blocks at both ends of a piece, an index of shards, the count itself.
+            // Blocks at both ends of a piece, an index of shards, and reading the count.
             let pieces = (SAMPLES / PIECE) as u64;
             let most = needed + pieces * 2 * 4096 + (64 << 10);
             assert!(

@@ -1,4 +1,5 @@
-//! Signals through the cache of a host: the same samples as without it, nothing twice from the store, no unchecked byte.
+//! Reads through the cache of a host: the same samples as without it, nothing twice from the store, every byte
+//! verified.
 
 use std::fs;
 use std::ops::Range;
@@ -16,7 +17,7 @@ use isochrony_time::Rate;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// Samples of a chunk: 64 KiB.
+/// Samples per chunk: 64 KiB.
 const CHUNK: i64 = 32_768;
 const PIECE: u64 = 64 << 10;
 
@@ -47,7 +48,7 @@ impl Fixture {
         }
     }
 
-    /// With so many samples, committed.
+    /// With so many committed samples.
     fn of(samples_count: i64) -> Self {
         let fixture = Self::new();
         fixture.writer.append(&samples(0..samples_count)).unwrap();
@@ -55,7 +56,7 @@ impl Fixture {
         fixture
     }
 
-    /// Files of the signal's samples.
+    /// Shard files of the signal.
     fn shards(&self) -> Vec<PathBuf> {
         let mut shards = files(&self.folder.path().join("a.iso/p/data"));
         shards.retain(|path| fs::metadata(path).unwrap().len() > 65_536);
@@ -66,7 +67,7 @@ impl Fixture {
         self.folder.path().join("cache")
     }
 
-    /// As a process of this host opens the cache.
+    /// The cache as another process of this host opens it.
     fn cache(
         &self,
         quota: u64,
@@ -103,7 +104,7 @@ fn read(store: &Store, range: Range<i64>) -> Vec<i16> {
     selection.counts(-1i16).unwrap()
 }
 
-/// Damages all samples of a file, and nothing of its head.
+/// Damages all samples of a file but not its head.
 fn damage(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes[4096..].fill(0x5a);
@@ -121,7 +122,7 @@ fn a_second_process_reads_nothing_from_the_store() {
     assert_eq!((counts.local_bytes, counts.rejected), (0, 0));
     drop(cache);
 
-    // What is read now is the cache's, or wrong.
+    // From here on reads from the store give wrong samples.
     for shard in fixture.shards() {
         damage(&shard);
     }
@@ -161,10 +162,10 @@ fn the_tail_is_read_from_the_store_until_its_chunk_is_full() {
     read(&reader, 0..end);
     assert_eq!(cache.counts().storage_bytes, 2 * 65_536 + 2000);
     read(&reader, 0..end);
-    // The tail once more.
+    // The tail again.
     assert_eq!(cache.counts().storage_bytes, 2 * 65_536 + 4000);
 
-    // An append leaves the content what it is: what is cached stays.
+    // An append keeps the content version, so cached pieces stay valid.
     fixture.writer.append(&samples(end..3 * CHUNK + 5)).unwrap();
     fixture.store.commit(true).unwrap();
     reader.refresh().unwrap();
@@ -212,7 +213,7 @@ fn a_fill_an_overwrite_and_a_seal_give_a_new_content_and_an_append_does_not() {
 #[test]
 fn sealed_signals_are_cached_as_they_are_compressed() {
     for codec in ["zstd", "blosc"] {
-        // Two shards of 64 chunks, a gap, and a chunk that is cut short.
+        // Two shards of 64 chunks, a gap, and a partial chunk.
         let fixture = Fixture::of(70 * CHUNK);
         fixture.writer.append_gap(2 * CHUNK).unwrap();
         let end = 80 * CHUNK + 123;
@@ -232,14 +233,14 @@ fn sealed_signals_are_cached_as_they_are_compressed() {
             .sum();
         let counts = cache.counts();
         assert_eq!(counts.rejected, 0);
-        // A frame that two pieces share may be read twice.
+        // A frame in two pieces may be read twice.
         assert!(
             (files..files * 2).contains(&counts.storage_bytes),
             "{counts:?} of {files}"
         );
         drop((reader, cache));
 
-        // Another process reads the index of each shard from the store, and nothing else.
+        // Another process reads only the index of each shard from the store.
         for shard in fixture.shards() {
             let mut bytes = fs::read(&shard).unwrap();
             let index = bytes.len() - 1028;
@@ -270,7 +271,7 @@ fn a_sealed_chunk_that_does_not_have_its_checksum_is_not_cached() {
     let fixture = Fixture::of(8 * CHUNK);
     fixture.store.seal("p", Codec::default()).unwrap();
     let cache = fixture.cache(64 << 20, PIECE, None);
-    // The same samples under other checksums, as a frame that was exchanged would be.
+    // The same samples under other checksums, like a replaced frame.
     let shard = fixture.shards().remove(0);
     let mut bytes = fs::read(&shard).unwrap();
     bytes[90_000] ^= 1;
@@ -312,7 +313,7 @@ fn what_was_filled_meanwhile_is_shown() {
         fixture.store.commit(true).unwrap();
         reader.refresh().unwrap();
         assert_eq!(read(&reader, filled.clone()), samples(filled));
-        // Handles of before show what they showed.
+        // Older handles still show their samples.
         assert_eq!(
             old.select(0..5 * CHUNK).unwrap().counts(-1i16).unwrap(),
             before
@@ -357,7 +358,7 @@ fn what_does_not_have_its_checksum_is_not_cached() {
     let reader = fixture.reader(&cache);
     let plain = Store::open(fixture.store.path(), Mode::Read).unwrap();
     for _ in 0..2 {
-        // As without a cache, which compares nothing.
+        // As without a cache, where nothing is verified.
         assert_eq!(read(&reader, 0..4 * CHUNK), read(&plain, 0..4 * CHUNK));
     }
     let counts = cache.counts();
@@ -376,7 +377,7 @@ fn a_cache_that_is_too_small_changes_nothing() {
 
 #[test]
 fn shards_are_evicted_and_read_again() {
-    // Three shards of 8 MiB, room for two.
+    // Three shards of 8 MiB, with space for two.
     let fixture = Fixture::of(300 * CHUNK);
     let cache = fixture.cache(18 << 20, 1 << 20, None);
     let reader = fixture.reader(&cache);
@@ -417,7 +418,7 @@ fn threads_fetch_each_piece_once() {
     assert_eq!(cache.counts().storage_bytes, 64 * 65_536);
 }
 
-/// Another host that has what `bytes` holds, and perhaps something wrong.
+/// Another host that has `bytes`, possibly wrong.
 #[derive(Debug)]
 struct Peer {
     bytes: Vec<u8>,
@@ -451,7 +452,7 @@ fn other() -> PeerAddress {
     ("10.0.0.6".into(), 4711)
 }
 
-/// As a scheduler tells where objects are.
+/// Adds sources as a scheduler would.
 fn tell_sources(cache: &ShardCache, store: &Store) {
     let objects = store.signal("p").unwrap().cached_objects(0..4 * CHUNK);
     for (key, bytes) in objects.unwrap() {
@@ -475,7 +476,7 @@ fn other_hosts_are_asked_first_and_not_believed() {
     let good = peer(bytes.clone());
     let cache = fixture.cache(64 << 20, PIECE, Some(good.clone()));
     let reader = fixture.reader(&cache);
-    // Nobody is asked who is not known to have it.
+    // Only hosts known to have it are asked.
     read(&reader, 0..CHUNK);
     assert_eq!(cache.counts().storage_bytes, 65_536);
     tell_sources(&cache, &reader);
@@ -551,10 +552,10 @@ fn reports_tell_what_is_cached_and_what_changed() {
         CacheReport::from_bytes(&[1]).unwrap_err().code(),
         "unreadable_snapshot"
     );
-    // What was reported is not reported again.
+    // Counts are not reported twice.
     assert_eq!(cache.report(&mut cursor).counts, Default::default());
 
-    // After an error all is told anew, and not what changed since an unknown state.
+    // After an error the whole content is reported instead of changes from an unknown state.
     let index = fixture.cache_folder();
     let aside = fixture.folder.path().join("aside");
     fs::rename(&index, &aside).unwrap();
@@ -576,7 +577,7 @@ fn reports_tell_what_is_cached_and_what_changed() {
     for (name, _) in names(0..300 * CHUNK) {
         let has = |report: &CacheReport| report.added.iter().any(|(one, _)| *one == name);
         assert!(has(&all) || !has(&report));
-        // What was told before and is gone is told.
+        // Removal of a reported shard is reported.
         assert!(has(&all) || names(0..1)[0].0 != name || report.removed.contains(&name));
     }
 }
@@ -599,7 +600,7 @@ fn a_wait_for_another_process_ends_soon_once_the_work_is_called_off() {
     );
     assert_eq!(stopped.code(), "interrupted", "{stopped}");
     assert!(begun.elapsed() < Duration::from_secs(5));
-    // Who goes on gets them, from the store at the latest.
+    // Another fetch gets them, from the store if necessary.
     drop(reservation);
     assert_eq!(read(&reader, 0..10), samples(0..10));
 }
@@ -633,7 +634,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What samples must be, one by one; `None` in gaps.
+/// Expected samples by index; `None` in gaps.
 type Model = Vec<Option<i16>>;
 
 fn shown(model: &Model, range: Range<i64>) -> Vec<i16> {
@@ -656,7 +657,7 @@ proptest! {
         fixture.store.commit(true).unwrap();
         let mut reader = fixture.reader(&cache);
         for (number, step) in steps.into_iter().enumerate() {
-            // Another value each time, so that a stale one shows.
+            // A different value per step, so that stale samples are detected.
             let value = |index: i64| sample(index + number as i64 * 1_000_003);
             match step {
                 Step::Append(count) if !is_sealed => {

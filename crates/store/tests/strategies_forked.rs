@@ -1,4 +1,4 @@
-//! Processes that are forked off while a signal is read: as a program in Python does that begins `multiprocessing` then.
+//! Processes forked while a signal is read, as by a Python program that uses `multiprocessing`.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)] // A fork in the middle of a program has no safe crate.
 
@@ -28,22 +28,21 @@ fn made(folder: &std::path::Path) -> (Store, Signal) {
     (store, signal)
 }
 
-/// Whether a piece is as it was appended.
+/// Whether a piece is as appended.
 fn is_read(reader: &mut SignalReader, piece: i64) -> bool {
     let range = piece * PIECE..(piece + 1) * PIECE;
     let found = reader.read(range.clone()).unwrap().to_vec::<i16>().unwrap();
     found.into_iter().eq(range.map(sample))
 }
 
-/// Runs in a process that is forked off; gives the status that it ends with, 0 for true.
+/// Runs `act` in a forked process; gives its exit status, 0 for true.
 fn forked(act: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: the new process has this thread only. What it calls takes no lock that another thread of this test may hold
-    // but that of the allocator, which is made anew in it; it unwinds to here and runs nothing of the test's at its end.
+    // SAFETY: the new process has only this thread. It takes no lock that another thread may hold, except the
+    // allocator's, which fork resets; it unwinds to here and runs no exit code of the test.
     let process = unsafe { libc::fork() };
     assert!(process >= 0);
     if process == 0 {
-        // Whatever it waits for, it ends.
-        // SAFETY: the call changes this process's timer and no memory.
+        // Ends the process even if it blocks. SAFETY: the call changes this process's timer and no memory.
         unsafe { libc::alarm(60) };
         std::panic::set_hook(Box::new(|_| {}));
         let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or(false);
@@ -57,7 +56,7 @@ fn forked(act: impl FnOnce() -> bool) -> i32 {
     status
 }
 
-/// Reads in a thread, of which a process is forked off on the way; gives its status, once all is read here.
+/// Reads in a thread that forks in between; gives the child's status once all is read here.
 fn read(strategy: Strategy, act: fn(SignalReader) -> bool) -> i32 {
     let (say, said) = channel();
     std::thread::spawn(move || {
@@ -70,7 +69,7 @@ fn read(strategy: Strategy, act: fn(SignalReader) -> bool) -> i32 {
         let mut reader = reader.unwrap();
         let before = reader.reading().clone();
         assert!((3..PIECES).all(|piece| is_read(&mut reader, piece)));
-        // The parent goes on as it began.
+        // The parent continues unaffected.
         assert_eq!(*reader.reading(), before);
         drop(reader);
         say.send(status).unwrap();

@@ -1,4 +1,4 @@
-//! Reading where the kernel refuses what a strategy needs: refused for one thread, by the kernel itself.
+//! Reads by strategies whose system calls the kernel refuses to one thread.
 #![cfg(all(target_os = "linux", target_endian = "little"))]
 #![allow(unsafe_code)] // A filter of system calls has no safe crate.
 
@@ -11,8 +11,7 @@ use isochrony_store::{
 };
 use isochrony_time::Rate;
 
-/// From now on the kernel answers this thread's calls of a number with EPERM, as containers and `sysctl` do. False where
-/// it has no filters.
+/// Makes a call fail with EPERM in this thread, as in containers and by `sysctl`. False if the kernel has no filters.
 fn refuse(call: libc::c_long) -> bool {
     let step = |code: u32, jt, jf, k: u32| libc::sock_filter {
         code: code as u16,
@@ -23,7 +22,7 @@ fn refuse(call: libc::c_long) -> bool {
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let answer = libc::BPF_RET | libc::BPF_K;
     let mut program = [
-        // The number of the call is the first word of what a filter sees.
+        // A filter's input starts with the number of the call.
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         step(equal, 0, 1, call as u32),
         step(answer, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
@@ -33,7 +32,7 @@ fn refuse(call: libc::c_long) -> bool {
         len: program.len() as u16,
         filter: program.as_mut_ptr(),
     };
-    // SAFETY: the kernel copies the program, which outlives the calls; both change what this thread may ask for, no memory.
+    // SAFETY: the kernel copies the program, which outlives the calls; both change only what this thread may call.
     unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(
@@ -59,7 +58,7 @@ fn made(folder: &std::path::Path) -> Signal {
     writer.signal().unwrap()
 }
 
-/// Reads all of a signal by a strategy; how it was read.
+/// Reads all of a signal by a strategy; gives how it was read.
 fn read(signal: &Signal, strategy: Strategy) -> Reading {
     let parts = signal.select(0..100_000).unwrap().parts().to_vec();
     let mut reader = SignalReader::new(signal, &parts, 10_000, strategy).unwrap();
@@ -75,7 +74,7 @@ fn read_by(reader: &mut SignalReader, range: std::ops::Range<i64>) {
     }
 }
 
-/// Runs in a thread that a call is refused to; nothing, and false, where the kernel filters no calls.
+/// Runs `act` in a thread without a call; false if the kernel has no filters.
 fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) -> bool {
     let run = move || match refuse(call) {
         true => {
@@ -90,7 +89,7 @@ fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) -> bool {
     std::thread::spawn(run).join().unwrap()
 }
 
-/// What `io_uring` and `io_uring_direct` are replaced by where the kernel refuses a call with EPERM.
+/// Checks what replaces `io_uring` and `io_uring_direct` if the kernel refuses a call.
 fn replaced(signal: &Signal) {
     let parts = signal.select(0..100_000).unwrap().parts().to_vec();
     for (asked, instead) in [
@@ -100,7 +99,7 @@ fn replaced(signal: &Signal) {
         let reading = read(signal, asked);
         assert_eq!(reading, signal.foresee_reading(&parts, asked));
         let said = reading.to_string();
-        // A file system may refuse to be read past the page cache, too.
+        // The file system may refuse direct reads too.
         if reading.used == Some(Strategy::Read) && asked.is_direct() {
             assert!(said.contains("O_DIRECT"), "{said}");
             continue;
@@ -114,7 +113,7 @@ fn replaced(signal: &Signal) {
     assert_eq!(read(signal, Strategy::Mmap).why, None);
 }
 
-/// Rings that this process has open.
+/// Number of open rings of this process.
 fn rings() -> usize {
     let open = std::fs::read_dir("/proc/self/fd").unwrap();
     let names = open.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok());
@@ -194,7 +193,7 @@ fn what_is_refused_to_one_reader_is_done_without_by_those_that_begin_later() {
         let mut again = readers.begin(0, &tasks[0]);
         read_by(&mut again, 0..50_000);
         let used = again.reading().used;
-        // Of files that cannot be read past the page cache both have known that beforehand.
+        // If direct reads are impossible, both strategies knew so before.
         let expected = match refused || other == Some(Strategy::Read) {
             true => Strategy::Read,
             false => strategy,

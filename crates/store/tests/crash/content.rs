@@ -1,4 +1,4 @@
-//! What a store holds, read back through an engine or a reader and compared with the model.
+//! Reads a store's content through an engine or a reader, to compare it with the model.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use isochrony_store::state::{GapTable, SignalState};
 
 use super::*;
 
-/// A signal as the model knows it.
+/// A signal in the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Content {
     pub(crate) id: u64,
@@ -18,10 +18,10 @@ pub(crate) struct Content {
     pub(crate) events: BTreeMap<u64, String>,
 }
 
-/// A store as the model knows it: signals by name.
+/// A store in the model: signals by name.
 pub(crate) type Model = BTreeMap<String, Content>;
 
-/// Puts a model into an empty store; gives it with the numbers that the signals have there.
+/// Writes a model into an empty store; gives it with the store's signal ids.
 pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
     let mut rebuilt = model.clone();
     for (name, content) in &mut rebuilt {
@@ -57,14 +57,14 @@ pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
     rebuilt
 }
 
-/// The model without the signals' numbers, which depend on what else the store went through.
+/// The model without signal ids, which depend on the store's history.
 pub(crate) fn without_ids(model: &Model) -> Model {
     let mut model = model.clone();
     model.values_mut().for_each(|content| content.id = 0);
     model
 }
 
-/// What a signal says, whoever reads its samples.
+/// Content of a signal, through any kind of access.
 fn content(
     id: SignalId,
     state: &SignalState,
@@ -79,7 +79,7 @@ fn content(
     })
 }
 
-/// What an opened store says.
+/// Content of a store open for writing.
 pub(crate) fn read_back(engine: &Engine) -> Result<Model, String> {
     let mut model = Model::new();
     let say = |error: StoreError| format!("reading back: {error}");
@@ -94,7 +94,7 @@ pub(crate) fn read_back(engine: &Engine) -> Result<Model, String> {
     Ok(model)
 }
 
-/// What a reader says.
+/// Content by a reader.
 pub(crate) fn read_by_reader(reader: &Reader) -> Result<Model, String> {
     let mut model = Model::new();
     let say = |error: StoreError| format!("reading: {error}");
@@ -140,7 +140,8 @@ pub(crate) fn samples(
     Ok(out)
 }
 
-/// Every full chunk with samples has the checksum of its bytes, gaps taken as zero; the rest has that or none.
+/// Checks that every full chunk with samples has the checksum of its bytes, gaps taken as zero; other chunks have that
+/// or none.
 pub(crate) fn check_crcs(engine: &Engine, model: &Model) -> Result<(), String> {
     for (name, content) in model {
         let crc_of = |chunk| engine.chunk_crc(SignalId(content.id), chunk);
@@ -185,23 +186,23 @@ thread_local! {
     static FORMAT: Cell<SampleFormat> = const { Cell::new(SampleFormat::Plain(DType::I16)) };
 }
 
-/// How the signals of this thread's workloads store samples.
+/// Storage format of this thread's signals.
 pub(crate) fn format() -> SampleFormat {
     FORMAT.get()
 }
 
-/// From now on, signals store samples so.
+/// Sets the storage format of this thread's signals.
 pub(crate) fn use_format(format: SampleFormat) {
     FORMAT.set(format);
 }
 
-/// A sample's bytes: those of a pair differ.
+/// A sample's bytes; the parts of a pair differ.
 pub(crate) fn stored(value: i16) -> Vec<u8> {
     let pair = [value.to_le_bytes(), (!value).to_le_bytes()];
     pair.as_flattened()[..format().size()].to_vec()
 }
 
-/// Where two models differ, in few words.
+/// Short description of the difference between two models.
 pub(crate) fn difference(have: &Model, want: &Model) -> Option<String> {
     if !have.keys().eq(want.keys()) {
         return Some(format!(
@@ -237,7 +238,7 @@ pub(crate) fn difference(have: &Model, want: &Model) -> Option<String> {
     None
 }
 
-/// Copies a file of the medium; for tests that look at bytes.
+/// Content of a file of the medium.
 pub(crate) fn bytes_at(media: &Arc<dyn Media>, path: &Path) -> Vec<u8> {
     media.read(path, u64::MAX).unwrap().unwrap_or_default()
 }

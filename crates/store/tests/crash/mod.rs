@@ -1,4 +1,4 @@
-//! A seeded workload on an engine, beside a model in memory that says what must be there.
+//! A seeded workload on an engine, next to a model of the expected content.
 #![allow(dead_code)] // Each test file uses its part.
 
 mod content;
@@ -41,20 +41,20 @@ pub(crate) fn meta() -> SignalMeta {
     }
 }
 
-/// One workload: what it knows, and what it did.
+/// State of a workload.
 pub(crate) struct Work {
     pub(crate) dice: Dice,
     /// With pending changes.
     pub(crate) model: Model,
     /// As last acknowledged.
     pub(crate) acknowledged: Model,
-    /// Whether a commit began and was not acknowledged.
+    /// A commit began and was not acknowledged.
     pub(crate) in_doubt: bool,
-    /// Commits acknowledged.
+    /// Number of acknowledged commits.
     pub(crate) commits: u64,
     /// Called when a commit begins.
     pub(crate) before_commit: Option<Box<dyn FnMut()>>,
-    /// Operations queued so far, for those who debug a seed.
+    /// Operations so far, for debugging a seed.
     pub(crate) steps: Vec<String>,
     next_value: i16,
     next_event: u64,
@@ -95,7 +95,7 @@ impl Work {
         Some(names[at].clone())
     }
 
-    /// One random change, or a commit.
+    /// Makes one random change, or commits.
     pub(crate) fn step(&mut self, engine: &Engine) -> Result<(), StoreError> {
         let roll = self.dice.below(100);
         let Some(name) = self.some_signal().filter(|_| roll > 3) else {
@@ -141,7 +141,7 @@ impl Work {
             return Ok(());
         }
         self.next_name += 1;
-        // Names come back after removals, so that folders of different signals meet.
+        // Names recur after removals, so that different signals use the same folder.
         let name = match self.next_name % 4 {
             0 => "net/a".to_owned(),
             1 => "net/b".to_owned(),
@@ -176,7 +176,7 @@ impl Work {
         self.put(engine, name, start, count)
     }
 
-    /// Writes new samples over the end or a gap.
+    /// Writes new samples at the end or into a gap.
     fn put(
         &mut self,
         engine: &Engine,
@@ -231,7 +231,7 @@ impl Work {
     }
 
     fn fill(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
-        // What is free must be free in the committed state, too: pending samples cannot be written twice.
+        // It must be free in the committed state too: pending samples cannot be written twice.
         let content = &self.model[name];
         let old = self.acknowledged.values().find(|old| old.id == content.id);
         let free = |at: usize| {
@@ -269,7 +269,7 @@ impl Work {
         Ok(())
     }
 
-    /// Writes in place: a copy of a shard with other samples, published by rename.
+    /// Writes in place: by a renamed copy of a shard with other samples.
     fn replace_shard(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let content = &self.model[name];
         let id = SignalId(content.id);
@@ -278,7 +278,7 @@ impl Work {
         let media = engine.media().clone();
         let from = shard as i64 * SHARD;
         let to = (from + SHARD).min(content.samples.len() as i64);
-        // Decided by the model alone, so that the same seed does the same on any medium.
+        // Depends only on the model, so that a seed does the same on any medium.
         if from >= to
             || content.samples[from as usize..to as usize]
                 .iter()
@@ -314,7 +314,7 @@ impl Work {
         Ok(())
     }
 
-    /// Puts a copy of the whole array in its place, as sealing does.
+    /// Replaces the whole array by a copy, as sealing does.
     fn replace_data(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let id = SignalId(self.model[name].id);
         let media = engine.media().clone();

@@ -1,4 +1,4 @@
-//! Backups are consistent copies, also beside a writer; what they hold already is not copied again.
+//! Backups are consistent copies, even beside a writer; existing data is not copied again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,7 +65,7 @@ fn copy(from: &Path, to: &Path) -> BackupReport {
     report
 }
 
-/// What a store shows of each signal: samples, gaps, times, events, metadata.
+/// Samples, gaps, times, events and metadata of each signal.
 fn shown(path: &Path) -> BTreeMap<String, String> {
     let store = Store::open(path, Mode::Read).expect("opens");
     let mut all = BTreeMap::new();
@@ -165,7 +165,7 @@ fn beside_a_writer_a_backup_is_one_of_its_commits() {
             );
             let mut round = 0;
             while !done.load(Ordering::Relaxed) {
-                // Both are as long after each commit.
+                // Both have the same length after each commit.
                 a.append(&ramp(700, round)).expect("appended");
                 b.append(&ramp(700, round)).expect("appended");
                 if round % 5 == 4 {
@@ -177,7 +177,7 @@ fn beside_a_writer_a_backup_is_one_of_its_commits() {
             }
             round
         });
-        // Also where a check fails, so that the test ends.
+        // Also ends the test if a check fails.
         let _stop = StopOnDrop(&done);
         for _ in 0..6 {
             copy(&path, &to);
@@ -192,7 +192,7 @@ fn beside_a_writer_a_backup_is_one_of_its_commits() {
     assert_eq!(shown(&to), shown(&path));
 }
 
-/// Tells a writer to stop when it goes out of scope.
+/// Stops a writer when dropped.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -282,7 +282,7 @@ fn a_backup_that_was_killed_behind_a_commit_is_sound_once_it_is_finished() {
     });
     report.expect("backed up");
     assert!(copied);
-    // Nothing of `n/long` is left to copy.
+    // Nothing of `n/long` is copied again.
     let report = copy(&path, &killed);
     assert!(report.kept_bytes >= 6_600_000, "{report:?}");
     assert_eq!(shown(&killed), shown(&path));
@@ -340,7 +340,7 @@ fn damage_of_the_source_does_not_reach_the_backup() {
         .write(true)
         .open(shard)
         .expect("opens");
-    // Behind what the backup holds.
+    // After what the backup holds.
     let at = 4096 + 2 * (3_300_000 + 1000 + 50_000);
     std::os::unix::fs::FileExt::write_all_at(&file, &[0xAA; 8], at).expect("written");
     let report = backup(&path, &to, &mut |_| ()).expect("backed up");

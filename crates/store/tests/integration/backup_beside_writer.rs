@@ -1,6 +1,6 @@
-//! What fails while a writer is at work keeps one signal out of a backup, and never the others.
+//! A failure caused by an active writer keeps one signal out of a backup, never the others.
 //!
-//! The writer acts in the backup's own progress function, between two chunks, so that each test is the same in every run.
+//! The writer acts within the backup's progress function, between two chunks, so that tests are deterministic.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use isochrony_segment::DType;
 use isochrony_store::{BackupReport, CreateOptions, Mode, Store, VerifyOptions, backup, verify};
 use isochrony_time::Rate;
 
-/// Samples of a large signal: several chunks.
+/// Several chunks.
 const LARGE: i64 = 400_000;
 
 fn options() -> CreateOptions {
@@ -73,7 +73,7 @@ impl Fixture {
         written.expect("written");
     }
 
-    /// Backs up; `during` is called between chunks, with how many calls there were. Gives how often the copy began, too.
+    /// Backs up, calling `during` between chunks with the number of calls. Also gives how often the copy began.
     fn backup(&self, mut during: impl FnMut(usize)) -> (BackupReport, usize) {
         let (mut calls, mut begun) = (0, 0);
         let report = backup(&self.path, &self.copy, &mut |progress| {
@@ -117,7 +117,7 @@ fn failed(report: &BackupReport) -> Vec<&str> {
 fn a_signal_that_is_overwritten_while_it_is_copied_is_copied_anew() {
     let fixture = fixture();
     let (report, _) = fixture.backup(|call| {
-        // While `a` is copied, before a file of `z` was opened.
+        // During the copy of `a`, before a file of `z` was opened.
         if call == 2 {
             fixture.overwrite("z", 11);
         }
@@ -148,7 +148,7 @@ fn a_signal_that_is_overwritten_all_the_time_is_told_and_stays_as_it_was() {
     assert!(begun < 30, "{begun}");
     assert!(samples(&fixture.copy, "a") == ramp(LARGE, 0));
     assert!(samples(&fixture.copy, "z") == samples(&fixture.path, "z"));
-    // Once the writer rests, all of it is copied.
+    // Without writes, everything is copied.
     assert_eq!(fixture.backup(|_| ()).0.failed, []);
     assert!(samples(&fixture.copy, "a") == samples(&fixture.path, "a"));
 }
@@ -179,7 +179,7 @@ fn damage_of_one_signal_keeps_no_other_out_of_an_update_beside_a_writer() {
     assert!(begun < 12, "{begun}");
     assert!(samples(&fixture.copy, "a") == ramp(LARGE, 0));
     assert!(samples(&fixture.copy, "z") == samples(&fixture.path, "z"));
-    // What was copied and forgotten again does not count.
+    // Discarded copies do not count.
     let copied = report.copied_bytes;
     assert!(copied < 2 * LARGE.unsigned_abs() + 100_000, "{copied}");
 }

@@ -1,4 +1,4 @@
-//! Corrections of a clock: what they change, what stays, and that they are as durable as anything else.
+//! Clock corrections: what they change, what stays, and their durability.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn int(x: i64) -> Fixed {
     Fixed::from_int(x)
 }
 
-/// A recorder at 100 Hz, from [`START`] on as its own clock tells.
+/// A recorder at 100 Hz from [`START`] on by its own clock.
 fn options() -> CreateOptions {
     let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
     options.start = Some(int(START));
@@ -27,7 +27,7 @@ fn samples(count: usize) -> Vec<i16> {
     (0..count).map(|k| (k * 7 % 1000) as i16).collect()
 }
 
-/// True time of an index of a recorder that is 2 ppm fast: its 10 ms last 10 ms less 20 ns, nearly; in whole ns.
+/// True time, in whole ns, of an index of a recorder that is 2 ppm fast: its 10 ms last about 10 ms less 20 ns.
 fn true_ns(index: i64) -> i64 {
     START + index * 10_000_000 - index * 20
 }
@@ -49,7 +49,7 @@ fn made(path: &Path, count: usize) -> Store {
     store
 }
 
-/// Whether the times are corrected, and true to what is stated.
+/// Whether times are corrected and match their statement.
 fn is_true(store: &Store) -> bool {
     let signal = store.signal("obs").unwrap();
     let civil = signal.empirical().unwrap().unwrap();
@@ -82,7 +82,7 @@ fn findings(path: &Path) -> Vec<String> {
 fn a_skew_is_corrected_kept_and_taken_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sea.iso");
-    // Small, so that its tables lie in the log; and large, so that they are arrays.
+    // Small, with tables in the log; and large, with tables as arrays.
     for (count, checkpoints) in [(5_000, false), (5_000, true), (700_000, true)] {
         let _ = std::fs::remove_dir_all(&path);
         let store = made(&path, count);
@@ -96,7 +96,7 @@ fn a_skew_is_corrected_kept_and_taken_back() {
             .unwrap();
         assert_eq!(correction.fit().shape(), FitShape::Line);
         assert!(is_true(&store));
-        // A handle shows what it showed.
+        // An existing handle is unchanged.
         assert_eq!(
             before.time_of(end - 1).unwrap().value,
             int(START + (end - 1) * 10_000_000)
@@ -128,7 +128,7 @@ fn a_skew_is_corrected_kept_and_taken_back() {
         // By civil time: the true second 20 begins 4 samples' worth of 10 us before the recorder's.
         let first = signal.index_of(&Time::civil(int(true_ns(2_000))), Round::Exact, None);
         assert_eq!(first.unwrap().index, 2_000);
-        // As a snapshot, and as a copy.
+        // In a snapshot, and in a copy.
         let sent = signal.snapshot().unwrap().to_bytes().unwrap();
         let sent = SignalSnapshot::from_bytes(&sent).unwrap().open().unwrap();
         assert_eq!(sent.time_of(4_999).unwrap(), signal.time_of(4_999).unwrap());
@@ -216,7 +216,7 @@ fn samples_that_come_later_are_placed_by_the_recorders_own_clock() {
         writer.append_at(&samples(1000), &stamp(s)).unwrap();
     }
     let offset = 3600 * S;
-    // An hour off: were stamps compared with corrected times, nothing would fit.
+    // An hour off: comparing stamps with corrected times would fail.
     let points = [
         at(0, true_ns(0) + offset),
         at(6_000, true_ns(6_000) + offset),
@@ -296,7 +296,7 @@ fn each_clock_is_corrected_by_itself() {
             < 1.0
     );
     assert_eq!(time(5_000), int(START + 20 * S));
-    // Both runs are found by their own times.
+    // Each run is found by its own times.
     for (run, index) in [(0, 4_000), (1, 7_000)] {
         let prefer = Some(Prefer::Run(RunId(run)));
         let found = signal.index_of(&Time::civil(time(index)), Round::Nearest, prefer);
@@ -374,7 +374,7 @@ fn verification_finds_points_that_were_changed() {
     store.close().unwrap();
     let file = path.join("obs/timebase/corrections/c/0/0");
     let good = std::fs::read(&file).unwrap();
-    // The first number of the second row's true time.
+    // First number of the second row's true time.
     let mut bad = good.clone();
     let rows = bad.len() - 256 * 17 * 8;
     bad[rows + 17 * 8 + 9 * 8] ^= 1;

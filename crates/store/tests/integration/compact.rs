@@ -1,4 +1,4 @@
-//! Short recordings take few files and little room: their tables stand in the log until they grow.
+//! Short recordings take few files and little space: their tables are in the log until they grow.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,9 +10,9 @@ use isochrony_time::{Fixed, Rate, Stamp};
 use serde_json::{Map, Value, json};
 
 const SECOND: i64 = 1_000_000_000;
-/// Samples of one inner chunk, at this rate and type.
+/// Samples per inner chunk at this rate and type.
 const CHUNK: i64 = 32_768;
-/// With so many samples a signal is not compact any more.
+/// From so many samples on a signal is not compact.
 const LONG: i64 = 1 << 19;
 
 fn options() -> CreateOptions {
@@ -87,7 +87,7 @@ fn attributes(path: &Path) -> Value {
     serde_json::from_slice::<Value>(&bytes).unwrap()["attributes"]["isochrony"].clone()
 }
 
-/// What the signal is: end, gaps, runs, kinds of events, time of the first sample; its samples are those that were written.
+/// The signal's end, gaps, runs, kinds of events, time of the first sample; checks its samples.
 fn contents(store: &Store) -> (i64, usize, usize, Vec<String>, Option<Fixed>) {
     let signal = store.signal("n/s").unwrap();
     let end = signal.end_index();
@@ -103,7 +103,7 @@ fn contents(store: &Store) -> (i64, usize, usize, Vec<String>, Option<Fixed>) {
     (end, signal.gaps().len(), runs, kinds, time)
 }
 
-/// Writes signals of so many samples each, sealed if asked; checks that each takes few files and little room for them.
+/// Writes signals of so many samples, optionally sealed; checks that each takes few files and little space.
 fn few_files_and_little_room(signals: usize, count: i64, codec: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
@@ -122,7 +122,7 @@ fn few_files_and_little_room(signals: usize, count: i64, codec: Option<&str>) {
     }
     writing.close().unwrap();
     let (mut lengths, mut files, mut blocks, mut all) = (0, 0, 0, 0);
-    // The engine's own files are those of the store, not of a signal.
+    // Excluding the engine's files.
     for node in (0..signals).flat_map(|number| nodes(&path.join(format!("stn_{number:04}")))) {
         let about = fs::metadata(node).unwrap();
         all += about.blocks() * 512;
@@ -158,7 +158,7 @@ fn short_recordings_take_few_files_and_little_room() {
     few_files_and_little_room(100, 4_600, Some("zstd"));
 }
 
-/// About one chunk, the first level of views, and the last size without arrays.
+/// About one chunk, the first level of views, and the largest size without arrays.
 #[test]
 fn what_is_a_little_longer_takes_little_room_too() {
     for count in [
@@ -217,7 +217,7 @@ fn gaps_are_an_array_however_short_the_signal() {
     assert!(!path.join("n/s/runs").exists());
     let expected = contents(&store);
     assert_eq!((expected.0, expected.1), (700, 1));
-    // What lies behind the checkpoint at closing, too.
+    // Also what follows the checkpoint at closing.
     store.close().unwrap();
     let store = Store::open(&path, Mode::ReadWrite).unwrap();
     assert_eq!(contents(&store), expected);
@@ -265,10 +265,10 @@ fn a_signal_that_grows_gets_all_arrays() {
     assert_eq!(deep(&path).findings, []);
     let expected = contents(&Store::open(&path, Mode::Read).unwrap());
     assert_eq!(expected.0, LONG);
-    // A reader that knows the log before follows, whether it had read the signal or not.
+    // A reader of the previous log follows, whether it had read the signal or not.
     beside.refresh().unwrap();
     assert_eq!(contents(&beside), expected);
-    // For good, also where the array is replaced.
+    // Permanently, even if the array is replaced.
     let store = Store::open(&path, Mode::ReadWrite).unwrap();
     store.seal("n/s", "zstd".parse().unwrap()).unwrap();
     store.unseal("n/s").unwrap();
@@ -320,7 +320,7 @@ fn a_short_signal_is_sealed_renamed_and_unsealed() {
 #[test]
 fn a_killed_writer_leaves_short_signals_whole() {
     let folder = tempfile::tempdir().unwrap();
-    // Before any checkpoint, and behind one.
+    // Before any checkpoint, and after one.
     for reopened in [false, true] {
         let mut writing = store(&folder.path().join(format!("{reopened}")), 500);
         let path = writing.path().to_path_buf();

@@ -1,4 +1,4 @@
-//! Stores of every format version stay in the tree, as the version that wrote them left them, and are read for ever.
+//! Stores of every format version, written by that version, stay readable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use isochrony_store::{CreateOptions, Mode, Store, VerifyOptions, verify};
 use isochrony_time::{Fixed, Rate, Stamp, civil};
 use serde_json::{Map, json};
 
-/// Samples of the fixture's signals: a function of the index alone.
+/// Samples of the fixture's signals, as a function of the index.
 fn sample(index: i64) -> i16 {
     (index.wrapping_mul(2_654_435_761) >> 20) as i16
 }
@@ -22,7 +22,7 @@ fn fixture_of(name: &str) -> PathBuf {
     fixtures.join(name)
 }
 
-/// All samples of a signal of the fixtures, `None` in gaps.
+/// All samples of a fixture's signal, `None` in gaps.
 fn samples_of(store: &Store, name: &str) -> Vec<Option<i16>> {
     let signal = store.signal(name).expect("the signal");
     let end = signal.end_index();
@@ -55,8 +55,8 @@ fn at(text: &str) -> Fixed {
     civil::parse(text).expect("a time")
 }
 
-/// Writes the fixture of the current format. Run by hand, once per format version:
-/// `cargo test -p isochrony-store --test conformance_fixture -- --ignored`.
+/// Writes the fixture of the current format. Run by hand, once per format version: `cargo test -p isochrony-store
+/// --test conformance_fixture -- --ignored`.
 #[test]
 #[ignore = "writes the fixture of a new format version"]
 fn writes_the_fixture() {
@@ -73,7 +73,7 @@ fn writes_the_fixture() {
     writer
         .append_at(&samples[..3000], &stamp("2020-01-01T00:00:00Z"))
         .expect("appended");
-    // Ten seconds later than it would follow: a gap of a thousand samples.
+    // Ten seconds late: a gap of a thousand samples.
     writer
         .append_at(&samples[4000..6000], &stamp("2020-01-01T00:00:40Z"))
         .expect("appended");
@@ -180,8 +180,8 @@ fn expected(range: std::ops::Range<i64>, gap: std::ops::Range<i64>) -> Vec<Optio
     range.map(sample_at).collect()
 }
 
-/// Stores of format 1 as they were before short signals kept their tables in the log: closed, and left by a killed writer
-/// with a new signal and changes in the log.
+/// Stores of format 1 from before short signals had their tables in the log: closed, and left by a killed writer with a
+/// new signal and changes in the log.
 #[test]
 fn stores_in_which_every_table_is_an_array_are_read_and_written() {
     let deep = VerifyOptions {
@@ -217,7 +217,7 @@ fn stores_in_which_every_table_is_an_array_are_read_and_written() {
             }
         }
         assert_eq!(verify(&path, &deep).expect("verified").findings, []);
-        // They grow, and a short signal of today lies beside them.
+        // They grow next to a short signal of the current version.
         let store = Store::open(&path, Mode::ReadWrite).expect("opens");
         for signal in ["net/flat", "net/short"] {
             let writer = store.writer(signal).expect("a writer");
@@ -235,7 +235,7 @@ fn stores_in_which_every_table_is_an_array_are_read_and_written() {
         let store = Store::open(&path, Mode::Read).expect("opens");
         let short_now = store.signal("net/short").expect("the signal");
         assert_eq!(short_now.end_index(), short + 13);
-        // A backup is a store of today.
+        // A backup is a store of the current version.
         let copied = folder.path().join("copy.iso");
         store.backup(&copied, &mut |_| ()).expect("backed up");
         let backup = Store::open(&copied, Mode::Read).expect("opens");

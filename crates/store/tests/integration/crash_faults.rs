@@ -1,6 +1,6 @@
-//! Disks that are full for a while, and syncs that fail. A full disk leaves the store as it was last committed, with
-//! everything pending still pending, and the writer goes on when there is space again. A failed sync stops the writer
-//! until it is opened again; then all that was acknowledged is there, power cut or not.
+//! Temporarily full disks, and failing syncs. A full disk leaves the last commit and everything pending, and the writer
+//! continues once there is space. A failed sync stops the writer until it is reopened; then everything acknowledged is
+//! there, even after a power cut.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use isochrony_store::media::sim::{Dice, Faults, SimMedia};
 const CASES: u64 = 300;
 const ROOT: &str = "/store.iso";
 
-/// Compares what is there with what may be; checksums are of what was committed.
+/// Compares the content with the allowed models; checksums are of committed samples.
 fn check(engine: &Engine, models: &[&Model], seed: u64, steps: &[String]) -> Model {
     let have = read_back(engine).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let different: Vec<String> = models
@@ -53,7 +53,7 @@ fn a_full_disk_changes_nothing_and_passes() {
                         assert!(full, "seed {seed}: {error}");
                     }
                 }
-                // What is pending is pending still, and readable.
+                // Pending changes stay pending and readable.
                 check(&engine, &[&work.model], seed, &work.steps);
             }
             media.set_faults(Faults::default());
@@ -97,7 +97,7 @@ fn a_failed_sync_stops_the_writer_until_it_is_opened_again() {
                 };
                 assert_eq!(error.code(), "io", "seed {seed}: {error}");
                 stopped += 1;
-                // No change is taken any more, and the reason is said.
+                // Changes are refused with the reason.
                 let refused = engine.commit(true).unwrap_err();
                 assert_eq!(refused.code(), "poisoned", "seed {seed}: {refused}");
                 assert!(refused.to_string().contains("simulated"), "{refused}");
@@ -107,7 +107,7 @@ fn a_failed_sync_stops_the_writer_until_it_is_opened_again() {
             if work.in_doubt {
                 drop(engine);
             } else {
-                // Closing forgets what is pending, and may meet the failing sync itself.
+                // Closing discards pending changes, and may itself hit the failing sync.
                 let _ = engine.close();
                 drop(engine);
                 work.model.clone_from(&work.acknowledged);

@@ -1,5 +1,5 @@
-//! A kill, or the power, ends a short life at each single change that it makes. What is left is sound for `verify`, before
-//! it is recovered and after: nothing that `verify` expects is left unwritten by every recovery, opening and closing.
+//! A kill or power cut at each change of a short life. `verify` accepts the result before and after recovery: recovery,
+//! opening and closing leave nothing unwritten that `verify` expects.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use isochrony_store::media::sim::{Dice, Faults, SimMedia};
 use isochrony_store::{CreateOptions, Mode, SampleFormat, Store, StoreError, VerifyOptions};
 use isochrony_time::Rate;
 
-/// Lives, each of which ends at each of its changes; `ISOCHRONY_CRASH_LIVES` says another number.
+/// Number of lives, each ended at each of its changes; overridden by `ISOCHRONY_CRASH_LIVES`.
 const LIVES: u64 = 5;
-/// Operations of a life.
+/// Operations per life.
 const STEPS: u64 = 25;
 const ROOT: &str = "/disk/store.iso";
 
@@ -34,7 +34,7 @@ fn medium(seed: u64) -> SimMedia {
     media
 }
 
-/// One life on a medium, until it ends or was ended. Several signals, so that every kind of operation finds one.
+/// One life on a medium until it ends or is ended. Several signals, so that every kind of operation applies to one.
 fn live(media: &SimMedia, seed: u64) -> Work {
     let mut work = Work::new(seed);
     let Ok(engine) = open(Path::new(ROOT), media.media()) else {
@@ -48,7 +48,7 @@ fn live(media: &SimMedia, seed: u64) -> Work {
     work
 }
 
-/// Nothing is wrong. The power may take files with it that were only published, as long as `verify` can mend them all.
+/// Asserts that there is no damage. A power cut may remove merely published files if `verify` can restore them.
 fn assert_sound(media: &SimMedia, end: Option<LifeEnd>, when: &str) {
     let store = match Store::open_on(Path::new(ROOT), Mode::Read, media.media()) {
         Ok(store) => store,
@@ -63,7 +63,7 @@ fn assert_sound(media: &SimMedia, end: Option<LifeEnd>, when: &str) {
     assert!(findings.is_empty(), "{when}: {findings:#?}");
 }
 
-/// Ends what uses the medium at a change; gives the medium as the next process finds it.
+/// Ends a process at a change; gives the medium for the next process.
 fn ended(media: &SimMedia, end: LifeEnd, at: u64, act: impl FnOnce(&SimMedia)) -> SimMedia {
     match end {
         LifeEnd::Kill => {
@@ -83,7 +83,7 @@ fn ended(media: &SimMedia, end: LifeEnd, at: u64, act: impl FnOnce(&SimMedia)) -
     }
 }
 
-/// What is there is what was acknowledged, or the commit in doubt as well.
+/// Asserts that the content is what was acknowledged, or includes the commit in doubt.
 fn assert_complete(media: &SimMedia, work: &Work, when: &str) {
     let engine =
         open(Path::new(ROOT), media.media()).unwrap_or_else(|error| panic!("{when}: {error}"));
@@ -132,7 +132,7 @@ fn end_lives_everywhere(lives: u64) {
                 assert_sound(&media, Some(end), &format!("{when}, as it was left"));
                 let mut dice = Dice(seed ^ at);
                 if dice.chance(50) {
-                    // The recovery ends as well.
+                    // Recovery is ended too.
                     let at = media.changes() + dice.below(60);
                     media = ended(&media, end, at, |media| {
                         let _ = open(Path::new(ROOT), media.media());
@@ -151,7 +151,7 @@ fn end_lives_everywhere(lives: u64) {
     println!("{points} ends");
 }
 
-/// A medium with a closed store: a signal with rows of views, and some samples behind them.
+/// A medium with a closed store: a signal with view rows, and samples after them.
 fn medium_with_views() -> SimMedia {
     let media = medium(1);
     let store = Store::open_on(Path::new(ROOT), Mode::Create, media.media()).unwrap();
@@ -164,7 +164,7 @@ fn medium_with_views() -> SimMedia {
     media
 }
 
-/// The record of views names whole shards, of which samples behind its rows are a part.
+/// The record of views names whole shards, which include samples after all rows.
 #[test]
 fn a_record_of_views_stays_valid_whenever_a_life_ends_that_takes_away_samples_behind_all_rows() {
     fn take_away(media: &SimMedia) -> Result<(), StoreError> {
@@ -182,7 +182,7 @@ fn a_record_of_views_stays_valid_whenever_a_life_ends_that_takes_away_samples_be
                 let _ = take_away(media);
             });
             let store = Store::open_on(Path::new(ROOT), Mode::ReadWrite, media.media()).unwrap();
-            // Before rows are built again, if they were no longer believed.
+            // Before invalid rows are rebuilt.
             let report = store.verify(&DEEP).unwrap();
             assert_eq!(report.findings, [], "{end:?} at {at}");
         }

@@ -1,6 +1,6 @@
-//! Power cuts: the medium loses, tears and reorders what was not synced. No committed sample is lost, and a commit that
-//! was not acknowledged is there as a whole or not at all. And every sync is needed: without any single one of them,
-//! a case that passes with it finds what was committed to be lost.
+//! Power cuts: the medium loses, tears and reorders unsynced writes. No committed sample is lost, and an unacknowledged
+//! commit is present as a whole or not at all. Every sync is needed: without any one, a case that passes with it loses
+//! committed data.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use isochrony_store::media::sim::{Dice, Faults, SimMedia};
 const CASES: u64 = 1000;
 const ROOT: &str = "/disk/store.iso";
 
-/// How a life went wrong.
+/// How a case failed.
 #[derive(Debug)]
 enum Trouble {
-    /// What was committed is not there, or only a part of a commit is: what the syncs are for.
+    /// Committed data is missing, or part of a commit is present: what syncs prevent.
     Lost(String),
-    /// Samples are as they were, their checksums are not.
+    /// Samples are unchanged, but their checksums are not.
     LostChecksum(String),
-    /// An error where there should be none, without loss.
+    /// An unexpected error, without loss.
     Refused(String),
 }
 
@@ -50,7 +50,7 @@ fn refused(error: impl std::fmt::Display) -> Trouble {
     Trouble::Refused(error.to_string())
 }
 
-/// Opens the store, through as many power cuts as there may be while it recovers.
+/// Opens the store through any number of power cuts during recovery.
 fn open_through_cuts(
     media: &mut SimMedia,
     dice: &mut Dice,
@@ -68,14 +68,14 @@ fn open_through_cuts(
         match open(Path::new(ROOT), media.media()) {
             Ok(engine) => return Ok(engine),
             Err(_) if !media.is_running() => *media = media.restart(),
-            // A store that does not open any more is as good as lost.
+            // A store that does not open counts as lost.
             Err(error) => return Err(unreadable(work, "opening", error)),
         }
     }
     Err(refused("unreachable: the last attempt has no cut"))
 }
 
-/// Which of the models the store holds.
+/// Finds which of the models the store holds.
 fn settle(engine: &Engine, work: &mut Work) -> Result<(), Trouble> {
     let have = read_back(engine)
         .map_err(|error| unreadable(work, &format!("after {:?}", work.steps), error))?;
@@ -104,7 +104,7 @@ fn live(seed: u64, ignore: Option<Site>) -> Result<(), Trouble> {
     live_and_tell(seed, ignore, None)
 }
 
-/// The same, for those who debug a seed: `tell` gets what the medium saw and what is on it.
+/// The same for debugging: `tell` gets the trace and the content of the medium.
 fn live_and_tell(
     seed: u64,
     ignore: Option<Site>,
@@ -124,7 +124,7 @@ fn live_and_tell(
             media.trace().iter().for_each(|line| tell(line.to_string()));
             let steps = std::mem::take(&mut work.steps);
             tell(format!("opened; steps before: {steps:?}"));
-            // The power may have gone in the last moment of opening, in something that may fail.
+            // The power may have failed at the end of opening, in a step that may fail.
             if media.is_running() {
                 crate::crash::files_below(&media.media(), Path::new(ROOT))
                     .iter()
@@ -132,7 +132,7 @@ fn live_and_tell(
             }
         }
         settle(&engine, &mut work)?;
-        // Short lives often, long ones sometimes.
+        // Mostly short lives, sometimes long ones.
         let span = [20, 100, 400][dice.below(3) as usize];
         let cut_at = Some(media.changes() + dice.below(span));
         media.set_faults(Faults {
@@ -151,7 +151,7 @@ fn live_and_tell(
         if !media.is_running() {
             media = media.restart();
         } else if dice.chance(30) {
-            // Between a kill and a power cut somebody may recover from the page cache.
+            // Between a kill and a power cut, recovery may read the page cache.
             media = media.kill();
             drop(engine);
             let engine = open_through_cuts(&mut media, &mut dice, ignore, 1, &work)?;
@@ -159,19 +159,19 @@ fn live_and_tell(
             drop(engine);
             media = media.restart();
         } else if dice.chance(50) {
-            // A clean close, and then the power goes.
+            // A clean close before the power cut.
             let closed = engine.close();
             if closed.is_err() && media.is_running() {
                 return Err(refused(format!("closing: {closed:?}")));
             }
-            // Nothing was acknowledged that was not before, and pending changes are forgotten.
+            // No new acknowledgements; pending changes are discarded.
             work.model.clone_from(&work.acknowledged);
             media = media.restart();
         } else {
             media = media.restart();
         }
         if dice.chance(20) {
-            // A reader is the first to come: it recovers the store, since it may.
+            // A reader comes first and recovers the store.
             media.set_faults(Faults {
                 ignore,
                 ..Faults::default()
@@ -194,7 +194,7 @@ fn live_and_tell(
         .close()
         .map_err(|error| refused(format!("closing: {error}")))?;
     drop(engine);
-    // What a reader sees of the closed store is the same.
+    // A reader sees the same content in the closed store.
     let reader = Reader::open_on(Path::new(ROOT), media.media()).map_err(refused)?;
     let have: Model =
         read_by_reader(&reader).map_err(|error| unreadable(&work, "by a reader", error))?;
@@ -206,7 +206,7 @@ fn live_and_tell(
 
 #[test]
 fn no_power_cut_loses_a_committed_sample_or_splits_a_commit() {
-    // `ISOCHRONY_CRASH_SEED=7` runs one case, and says what the medium saw.
+    // `ISOCHRONY_CRASH_SEED=7` runs one case and prints the trace of the medium.
     let only: Option<u64> = std::env::var("ISOCHRONY_CRASH_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
@@ -232,14 +232,14 @@ fn no_power_cut_loses_a_sample_of_signals_whose_shards_lie_beside_their_metadata
     }
 }
 
-/// The first case that finds loss without the syncs of one place.
+/// The first case that loses data without the syncs of one site.
 fn loss_without(site: Site) -> Option<(u64, Trouble)> {
     (0..8 * CASES).find_map(|seed| match live(seed, Some(site)) {
         Err(Trouble::LostChecksum(say)) if site == Site::CheckpointCrc => {
             Some((seed, Trouble::LostChecksum(say)))
         }
         Err(Trouble::Lost(say)) => Some((seed, Trouble::Lost(say))),
-        // An error without loss shows nothing.
+        // An error without loss is no evidence.
         Err(_) | Ok(()) => None,
     })
 }
@@ -253,7 +253,7 @@ fn without_any_single_sync_a_case_that_passes_with_it_finds_loss() {
             continue;
         };
         println!("without {site:?}, seed {seed}: {loss}");
-        // It is the missing sync that loses, not the case.
+        // The missing sync must be the cause.
         if let Err(loss) = live(seed, None) {
             panic!("seed {seed} fails with every sync: {loss}");
         }
@@ -264,7 +264,7 @@ fn without_any_single_sync_a_case_that_passes_with_it_finds_loss() {
     );
 }
 
-/// What `ISOCHRONY_CRASH_SEED` shows can be shown of every case, also when the power goes while a store opens.
+/// The trace of `ISOCHRONY_CRASH_SEED` works in every case, even if the power fails during opening.
 #[test]
 fn a_case_can_be_told_whenever_the_power_goes() {
     for seed in 0..CASES / 5 {

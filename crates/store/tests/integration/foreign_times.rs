@@ -1,4 +1,4 @@
-//! A time remembers the run of the signal that gave it; of another signal's run the number says nothing.
+//! A time remembers the run of its signal; for another signal that run has no meaning.
 
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Signal, Store};
@@ -7,7 +7,7 @@ use isochrony_time::{Fixed, Prefer, Rate, Round, RunId, Stamp};
 const START: i64 = 1_267_401_600_000_000_000;
 const SECOND: i64 = 1_000_000_000;
 
-/// 20 s at 100 Hz, then a step back by `back` seconds, then 20 s more, in the store's signal `name`.
+/// 20 s at 100 Hz, then a step back by `back` seconds, then 20 s more, in the signal `name`.
 fn stepped(store: &Store, name: &str, back: i64) -> Signal {
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
     let writer = store.create(name, &options).unwrap();
@@ -27,7 +27,7 @@ fn the_run_of_another_signal_is_ignored() {
     let open = |name: &str| Store::open(folder.path().join(name), Mode::Create).unwrap();
     let (here, there) = (open("here.iso"), open("there.iso"));
     let signal = stepped(&here, "a", 10);
-    // In the same store, and the first of another: the same number, too.
+    // In the same store, and the first signal of another store, which has the same id.
     for other in [stepped(&here, "b", 10), stepped(&there, "a", 10)] {
         assert_ne!(other.timebase(), signal.timebase());
         for (index, run) in [(1500, 0), (2500, 1)] {
@@ -39,7 +39,7 @@ fn the_run_of_another_signal_is_ignored() {
             assert_eq!(foreign.run, other.time_of(index).unwrap().run);
             let first = lookup(Some(Prefer::First)).unwrap();
             let last = lookup(Some(Prefer::Last)).unwrap();
-            // 15 s after the start, whichever run of the other it came from.
+            // 15 s after the start, from either run of the other signal.
             assert_eq!((first.index, last.index), (1500, 2500), "run {run}");
             let second = signal.runs().unwrap()[1].id;
             let chosen = lookup(Some(Prefer::Run(second))).unwrap();
@@ -66,7 +66,7 @@ fn a_signals_own_run_goes_before_what_is_preferred() {
             assert_eq!(back.index, index, "{prefer:?}");
         }
     }
-    // Also once the store was closed and opened again.
+    // Also after reopening the store.
     store.commit(true).unwrap();
     let time = signal.time_of(2500).unwrap();
     store.close().unwrap();

@@ -1,4 +1,4 @@
-//! A MANIFEST that is damaged or lost: verification says so, repair writes it anew from the redo log, or says why not.
+//! A damaged or lost MANIFEST is reported by verification and rebuilt by a repair from the redo log, unless ambiguous.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// A store of one signal with ten samples; closed, or copied while commits were in its log only.
+/// A store of one signal with ten samples; closed, or copied while commits were only in its log.
 fn store(folder: &Path, closed: bool) -> PathBuf {
     let path = folder.join("a.iso");
     let store = Store::open(&path, Mode::Create).unwrap();
@@ -101,7 +101,7 @@ fn a_manifest_is_rebuilt_from_the_redo_log() {
             assert_eq!(found.findings[0].code, "damaged_manifest");
             assert!(left.is_clean(), "{how}: {left:#?}");
             assert_whole(&path);
-            // The identity is the old one.
+            // The uuid is unchanged.
             let uuid = |bytes: &[u8]| String::from_utf8_lossy(bytes)[..60].to_owned();
             assert_eq!(uuid(&fs::read(manifest(&path)).unwrap()), uuid(&before));
         }
@@ -114,7 +114,7 @@ fn of_two_logs_the_one_that_went_on_is_live() {
     let path = store(folder.path(), false);
     let (old, generation) = log(&path);
     let commits = fs::read(&old).unwrap();
-    // A checkpoint flips to the next log; a crash may leave the old one beside it.
+    // A checkpoint starts the next log; a crash may leave the old one too.
     Store::open(&path, Mode::ReadWrite)
         .unwrap()
         .close()
@@ -151,7 +151,7 @@ fn a_damaged_table_is_reported_with_the_way_to_mend_it_also_by_repair() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), true);
     let growing = Store::open(&path, Mode::ReadWrite).unwrap();
-    // 1 MiB: tables of shorter signals lie in no files.
+    // 1 MiB: tables of shorter signals have no files.
     growing
         .writer("s")
         .unwrap()

@@ -1,4 +1,4 @@
-//! Making many signals at once costs a handful of syncs, not a dozen for each.
+//! Creating many signals at once costs a handful of syncs, not a dozen for each.
 
 use std::path::Path;
 use std::time::Instant;
@@ -32,7 +32,7 @@ fn meta() -> SignalMeta {
     }
 }
 
-/// Makes signals with `samples` samples each in one commit; gives the syncs that it took, and those of closing.
+/// Creates signals with `samples` samples each in one commit; gives its number of syncs, and that of closing.
 fn syncs_of(signals: u64, samples: i64) -> [usize; 2] {
     // With this seed the medium can be synced as a whole.
     let media = SimMedia::new(1);

@@ -1,4 +1,4 @@
-//! Several readers of one signal at once, each of a task of its own, over what is read ahead of all of them.
+//! Several concurrent readers of one signal, each on its own task, with shared read-ahead.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn sample(index: i64) -> i16 {
     (index.wrapping_mul(2_654_435_761) >> 13) as i16
 }
 
-/// A signal with gaps, one of which is longer than some tasks.
+/// A signal with gaps, one of them longer than some tasks.
 fn made(folder: &TempDir) -> (Store, Signal) {
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -38,7 +38,7 @@ fn made(folder: &TempDir) -> (Store, Signal) {
     (store, signal)
 }
 
-/// What a task reads: a little of what is behind it, too.
+/// Parts that a task reads, slightly overlapping the next.
 fn part(task: i64) -> Vec<Stretch> {
     let range = task * TASK..SAMPLES.min((task + 1) * TASK + 100);
     vec![Stretch { run: 0, range }]
@@ -59,13 +59,13 @@ fn readers(signal: &Signal, strategy: Strategy, at_once: usize) -> Arc<Readers> 
     Readers::new(signal, &all, PIECE, strategy, at_once, Box::new(tasks())).unwrap()
 }
 
-/// The stretches of a task between gaps.
+/// The gap-free ranges of a task.
 fn stretches(signal: &Signal, task: i64) -> Vec<Range<i64>> {
     let selected = signal.select(part(task)[0].range.clone()).unwrap();
     selected.stretches().map(|one| one.range).collect()
 }
 
-/// Reads a task, or some pieces of it, and compares what is read.
+/// Reads and compares a task, or some of its pieces.
 fn read(signal: &Signal, reader: &mut SignalReader, task: i64, pieces: usize) {
     let mut left = pieces;
     for mut stretch in stretches(signal, task) {
@@ -113,7 +113,7 @@ fn tasks_that_are_given_up_done_again_left_out_or_in_another_order_give_the_same
     for strategy in Strategy::ALL {
         let readers = readers(&signal, strategy, 2);
         let begin = |task: i64| readers.begin(task as u64, &part(task));
-        // Given up at once, on the way, and done again while the next is under way.
+        // Dropped at once, dropped halfway, and repeated during the next.
         drop(begin(0));
         let (mut one, mut two) = (begin(0), begin(1));
         read(&signal, &mut one, 0, 2);
@@ -121,17 +121,17 @@ fn tasks_that_are_given_up_done_again_left_out_or_in_another_order_give_the_same
         read(&signal, &mut two, 1, usize::MAX);
         let mut again = begin(0);
         read(&signal, &mut again, 0, usize::MAX);
-        // Twice at once.
+        // Twice at the same time.
         let mut both = [begin(3), begin(3)];
         both.iter_mut().for_each(|one| read(&signal, one, 3, 1));
         both.iter_mut().for_each(|one| read(&signal, one, 3, 0));
-        // From the last to one of the first, and one that nobody foresaw.
+        // From the last back to one of the first, and one not foreseen.
         for task in (2..SAMPLES / TASK).rev() {
             read(&signal, &mut begin(task), task, usize::MAX);
         }
         let mut far = readers.begin(1 << 40, &part(4));
         read(&signal, &mut far, 4, usize::MAX);
-        // Nothing to read is a task, too.
+        // An empty list is a task too.
         drop(readers.begin(1 << 41, &[]));
         read(&signal, &mut begin(5), 5, usize::MAX);
     }
@@ -148,7 +148,7 @@ fn readers_may_go_with_pieces_on_their_way() {
             .map(|task| readers.begin(task, &part(task as i64)))
             .collect();
         drop(readers);
-        // What they share lives as long as one of them does.
+        // Shared state lives as long as one reader.
         read(&signal, &mut kept[1], 1, 2);
         drop(kept.remove(0));
         read(&signal, &mut kept[1], 2, usize::MAX);
@@ -163,7 +163,7 @@ fn a_file_that_ends_early_is_an_error_of_the_task_that_needs_it_alone() {
     let signal = store.signal("p").unwrap();
     let shard = isochrony_store::layout::shard_file(&store.path().join("p").join("data"), 0);
     let file = std::fs::File::options().write(true).open(&shard).unwrap();
-    // Of the payload the first 200,000 samples are left.
+    // Leaves the first 200,000 samples of the payload.
     file.set_len(4096 + 400_000).unwrap();
     for strategy in Strategy::ALL.into_iter().filter(|one| one.copies()) {
         let readers = readers(&signal, strategy, 2);

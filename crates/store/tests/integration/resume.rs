@@ -1,4 +1,4 @@
-//! A signal written in one go and one whose store is closed and opened again in between are the same.
+//! A signal written in one session equals one whose store is reopened in between.
 
 use isochrony_segment::DType;
 use isochrony_store::state::Table;
@@ -12,7 +12,7 @@ const T0: i64 = 1_267_401_600 * SECOND;
 #[derive(Debug, Clone)]
 struct Block {
     samples: i64,
-    /// What happens to the clock before this block, ns.
+    /// Change of the clock before this block, ns.
     jump: i64,
     /// Error of the stamp, ns.
     jitter: i64,
@@ -107,7 +107,7 @@ fn write(blocks: &[Block], ppm: f64, resolution: i64, start: bool, reopens: bool
     store.commit(true).unwrap();
     let signal = store.signal("x").unwrap();
     let all = signal.select(0..signal.end_index()).unwrap();
-    // What is stored must be readable as time, too.
+    // Stored times must be readable too.
     signal.empirical().unwrap();
     Outcome {
         end: signal.end_index(),

@@ -1,4 +1,4 @@
-//! Sealing and unsealing: the same samples come back, to us and to `zarrs`, for every dtype.
+//! Sealing and unsealing preserve samples of every dtype, for us and for `zarrs`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn bytes_of(dtype: DType, samples: usize) -> Vec<u8> {
     bytes
 }
 
-/// All samples of a signal, gaps left out.
+/// All samples of a signal, without gaps.
 fn samples_of(signal: &Signal) -> Vec<u8> {
     let selection = signal.select(0..signal.end_index()).expect("a selection");
     let mut bytes = Vec::new();
@@ -42,7 +42,7 @@ fn samples_of(signal: &Signal) -> Vec<u8> {
     bytes
 }
 
-/// The whole array as `zarrs` reads it, gaps included.
+/// The whole array as read by `zarrs`, gaps included.
 fn foreign(path: &Path, signal: &str) -> Vec<u8> {
     let store = Arc::new(FilesystemStore::new(path).expect("a folder"));
     let array = Array::open(store, &format!("/{signal}/data")).expect("zarrs opens the array");
@@ -61,7 +61,7 @@ fn every_dtype_comes_back_sealed_and_unsealed_to_us_and_to_zarrs() {
     for dtype in DType::ALL {
         let name = format!("x/{dtype}");
         let size = dtype.size();
-        // Several inner chunks and a rest, with a gap across a chunk's border.
+        // Several full chunks and a partial one, with a gap across a chunk border.
         let (first, second) = (bytes_of(dtype, 150_000), bytes_of(dtype, 33_333));
         let writer = store
             .create(
@@ -114,7 +114,7 @@ fn every_dtype_comes_back_sealed_and_unsealed_to_us_and_to_zarrs() {
         store.unseal(&name).expect("unsealed");
         check("unsealed");
         writer.append_bytes(&vec![0; size]).expect("it grows again");
-        // A segment from before shows what it did.
+        // An existing segment is unchanged.
         assert_eq!(
             kept.buffers().next().expect("a buffer").bytes(),
             &expected[..10 * size]
@@ -153,7 +153,7 @@ fn sealing_survives_reopening_and_random_reads_hit_chunks() {
                 &samples[at as usize..at as usize + 4096]
             );
         }
-        // Views go on as before.
+        // Views stay valid.
         let view = signal.view(0..3_000_000, 100).expect("a view");
         assert_eq!(
             view.columns.max.samples::<i32>().expect("i32")[99],
@@ -210,7 +210,7 @@ fn shards_that_another_program_rewrote_are_read_by_decoding() {
     writer.append(&samples).expect("appended");
     store.commit(true).expect("committed");
     store.close().expect("closed");
-    // zarrs rewrites the first shard, a full one, with one changed sample: a new file, other offsets.
+    // zarrs rewrites the first, full shard with one changed sample: a new file with other offsets.
     let foreign = Arc::new(FilesystemStore::new(&path).expect("a folder"));
     let array = Array::open(foreign, "/s/data").expect("an array");
     let changed = ArraySubset::new_with_start_shape(vec![5], vec![1]).expect("one sample");
@@ -240,7 +240,7 @@ fn shards_that_another_program_rewrote_are_read_by_decoding() {
             .sum::<u64>(),
         8_999_900
     );
-    // Copying it makes a plain signal of it, with the change.
+    // Copying it makes a flat signal with the change.
     store.unseal("s").expect("rewritten");
     store
         .writer("s")
@@ -264,7 +264,7 @@ fn a_compressed_chunk_that_claims_gigabytes_is_damage_and_allocates_nothing() {
         store.close().unwrap();
         let shard = path.join("a/data/c/0");
         let mut bytes = std::fs::read(&shard).unwrap();
-        // The index, at the end, has each chunk's offset and length, and a checksum.
+        // The index at the end has each chunk's offset and length, and a checksum.
         let index = bytes.len() - 4 - 64 * 16;
         let offset = u64::from_le_bytes(bytes[index..index + 8].try_into().unwrap()) as usize;
         if codec.starts_with("zstd") {

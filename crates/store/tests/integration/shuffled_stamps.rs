@@ -1,4 +1,4 @@
-//! Recordings in any order, with any clock faults: what the writer accepts, every reader opens.
+//! Recordings in any order with any clock faults: readers can open whatever the writer accepts.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 const T0: i64 = 1_330_837_567 * 1_000_000_000;
-/// Times that are compared of a signal, at most.
+/// Most times compared per signal.
 const TIMES: i64 = 400;
 
-/// A recording: samples, and its stamp.
+/// Samples with their stamp.
 #[derive(Debug, Clone)]
 struct Recording {
     samples: i64,
@@ -34,23 +34,23 @@ impl Recording {
     }
 }
 
-/// What happens to recordings that were made one after the other.
+/// Faults of consecutive recordings.
 #[derive(Debug, Clone)]
 enum Fault {
-    /// The clock goes on, from here, by so many hundredths of a period.
+    /// The clock steps by so many hundredths of a period.
     Step(i64),
-    /// This stamp alone is wrong by so many hundredths of a period.
+    /// This stamp alone is off by so many hundredths of a period.
     Wrong(i64),
     Lost(usize),
     Repeated,
     LeapSecond,
     /// Exchanged with another.
     Exchanged(usize),
-    /// So many are shuffled, by this seed.
+    /// So many are shuffled with this seed.
     Shuffled(usize, u64),
 }
 
-/// How recordings come into the store.
+/// How recordings are stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
     /// Each with the stamp of the next, as importers do.
@@ -62,13 +62,13 @@ enum Way {
 #[derive(Debug, Clone)]
 struct History {
     rate: Rate,
-    /// Gaps longer than this take one chunk of index, in recordings.
+    /// Longer gaps take one chunk of indices; in recordings.
     max_gap: i64,
     recordings: Vec<Recording>,
     way: Way,
-    /// Earlier stamps than the latest are backfilled.
+    /// Stamps earlier than the latest are backfilled.
     backfills: bool,
-    /// The store is opened anew after so many recordings.
+    /// The store is reopened after so many recordings.
     reopened: usize,
 }
 
@@ -91,7 +91,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Jitter of stamps in hundredths of a period: none, some, or seldom much.
+/// Jitter of stamps in hundredths of a period: none, small, or rarely large.
 fn jitter() -> impl Strategy<Value = i64> {
     prop_oneof![
         12 => Just(0),
@@ -217,7 +217,7 @@ fn stored(root: &Path, history: &History) -> Signal {
     store.writer("x").unwrap().signal().unwrap()
 }
 
-/// What is wrong with a store of this history.
+/// Checks a store of this history.
 fn look_for_faults(history: &History) -> Result<(), String> {
     let memory = Path::new("/dev/shm");
     let folder = tempfile::tempdir_in(memory)

@@ -1,4 +1,4 @@
-//! Reading by each strategy against what was appended.
+//! Reads by each strategy give the appended samples.
 
 #[path = "../../../io/tests/uring/mod.rs"]
 mod uring;
@@ -10,7 +10,7 @@ use isochrony_store::{
 use isochrony_time::Rate;
 use tempfile::TempDir;
 
-/// Samples of a fast signal of i16: chunks of 1 MiB, so that 300 of them take two shards.
+/// Samples of a fast i16 signal with chunks of 1 MiB: 300 of them take two shards.
 fn sample(index: i64) -> i16 {
     (index.wrapping_mul(2_654_435_761) >> 13) as i16
 }
@@ -21,7 +21,7 @@ fn append(writer: &isochrony_store::SignalWriter, count: i64) {
     writer.append(&samples).unwrap();
 }
 
-/// A signal with gaps, among them one of a single sample, and ends that are no whole pages.
+/// A signal with gaps, one of them a single sample, and with ends inside pages.
 fn gappy(folder: &TempDir) -> (Store, Signal) {
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -42,11 +42,11 @@ fn parts(signal: &Signal) -> Vec<Stretch> {
     all.parts().to_vec()
 }
 
-/// Reads the stretches of all parts in pieces, and compares each sample with what was appended.
+/// Reads all parts in pieces and compares each sample.
 fn compare(signal: &Signal, strategy: Strategy, piece: i64) -> SignalReader {
     let parts = parts(signal);
     let mut reader = SignalReader::new(signal, &parts, piece, strategy).unwrap();
-    // Two are held at a time, as an operator with a window over their border does.
+    // Hold two pieces at a time, as an operator does whose window spans both.
     let mut held = None;
     let all = signal.select(0..signal.end_index()).unwrap();
     for stretch in all.stretches() {
@@ -78,7 +78,7 @@ fn every_strategy_gives_the_same_samples_over_gaps() {
     for strategy in Strategy::ALL {
         for piece in [1 << 14, 5_001, 1 << 20] {
             let reader = compare(&signal, strategy, piece);
-            // A file system may refuse to be read past the page cache; then it says so.
+            // A file system may refuse direct reads, which must be reported.
             let reading = reader.reading();
             assert_eq!(reading.asked, strategy);
             assert_eq!(
@@ -103,7 +103,7 @@ fn an_io_uring_is_used_where_the_kernel_grants_one() {
             let reader = compare(&signal, strategy, piece);
             let reading = reader.reading();
             let why = reading.why.as_deref().unwrap_or_default();
-            // What it is asked to do may not be possible for another reason.
+            // Direct reads may be impossible for another reason.
             if strategy.is_direct() && why.starts_with("the file system refuses") {
                 eprintln!("{reading}: not tested");
                 continue;
@@ -117,14 +117,14 @@ fn an_io_uring_is_used_where_the_kernel_grants_one() {
 fn every_strategy_crosses_shards() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
-    // Chunks of 64 KiB: a shard has 16 MiB.
+    // Chunks of 64 KiB: shards of 16 MiB.
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
     let writer = store.create("p", &options).unwrap();
     append(&writer, 9_000_123);
     store.commit(true).unwrap();
     let signal = writer.signal().unwrap();
     for strategy in Strategy::ALL {
-        // No divisor of a shard's length, so that a piece lies in two of them.
+        // Does not divide a shard's length, so that a piece spans two shards.
         compare(&signal, strategy, 1_234_567);
     }
 }
@@ -181,7 +181,7 @@ fn a_sealed_signal_is_decoded_whatever_was_asked_for() {
 fn memory_of_copies_does_not_grow_with_the_signal() {
     let folder = tempfile::tempdir().unwrap();
     let (_store, signal) = gappy(&folder);
-    // One that is looked at, and those that are on their way.
+    // One in use, and those read ahead.
     let copying = Strategy::ALL.into_iter().filter(|one| one.copies());
     for strategy in copying {
         let most = if strategy == Strategy::Read { 2 } else { 6 };
@@ -191,7 +191,7 @@ fn memory_of_copies_does_not_grow_with_the_signal() {
         for k in 0..70 {
             let segment = reader.read(k * 1_000..(k + 1) * 1_000).unwrap();
             check(&segment);
-            // Which page it is; where in it depends on where in the file.
+            // The page; the offset within it depends on the position in the file.
             places.insert(segment.buffers().next().unwrap().as_ptr().addr() / 4096);
         }
         assert!(
@@ -210,7 +210,7 @@ fn a_file_that_became_shorter_is_an_error_that_names_it() {
     let array = store.path().join("p").join("data");
     let shard = isochrony_store::layout::shard_file(&array, 0);
     let file = std::fs::File::options().write(true).open(&shard).unwrap();
-    // Of the payload 40,000 samples are left.
+    // Leaves 40,000 samples of the payload.
     file.set_len(4096 + 80_000).unwrap();
     for strategy in Strategy::ALL.into_iter().filter(|one| one.copies()) {
         let parts = parts(&signal);
@@ -224,9 +224,9 @@ fn a_file_that_became_shorter_is_an_error_that_names_it() {
             error.to_string().contains(shard.to_str().unwrap()),
             "{error}"
         );
-        // What is there can still be read.
+        // Existing samples are still readable.
         check(&reader.read(5_000..15_000).unwrap());
-        // Of a piece wholly behind the end it is said where that is, as well.
+        // A piece entirely past the end also reports where the end is.
         let error = reader.read(60_000..70_000).unwrap_err();
         let StoreError::MissingSamples { have, .. } = error else {
             panic!("{strategy}: {error}");
@@ -243,7 +243,7 @@ fn a_reader_goes_on_in_another_thread_when_its_own_has_ended() {
         let parts = parts(&signal);
         let mut reader = SignalReader::new(&signal, &parts, 10_000, strategy).unwrap();
         for k in 0..7 {
-            // What a thread has asked the system for may be called off as it ends.
+            // Requests of a thread may be cancelled when it ends.
             let thread = std::thread::spawn(move || {
                 let segment = reader.read(k * 10_000..(k + 1) * 10_000).unwrap();
                 (reader, segment)
@@ -318,6 +318,6 @@ fn a_gap_of_whole_shards_is_no_place_to_look_for_files() {
     let all = parts(&signal);
     let estimate = isochrony_store::machine::estimate(&signal, &all);
     assert_eq!(estimate.amount.bytes, 120_000.0);
-    // A reader waits for a file that may be on its way; of twelve shards that would be seconds for each strategy.
+    // Waiting for files that may be being moved takes time; for twelve shards it would be seconds per strategy.
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
 }

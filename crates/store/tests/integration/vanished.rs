@@ -1,5 +1,5 @@
-//! A store whose folder goes while it is open, as when its disk is unmounted: every call that needs its files says so,
-//! none speaks of damage or makes anything where the store was, and all that was committed is there when it comes back.
+//! A store whose folder vanishes while open, as by unmounting: every call that needs its files reports that, none
+//! reports damage or creates anything there, and everything committed is there when it returns.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ struct Case {
     folder: tempfile::TempDir,
     path: PathBuf,
     away: PathBuf,
-    /// What was committed.
+    /// Committed samples.
     samples: Vec<i16>,
 }
 
@@ -53,7 +53,7 @@ impl Case {
         fs::rename(&self.path, &self.away).unwrap();
     }
 
-    /// The folder holds nothing, then the store is put back.
+    /// Checks that the folder is empty, and puts the store back.
     fn come_back(&self) {
         assert!(
             !self.path.exists(),
@@ -100,7 +100,7 @@ fn a_writer_whose_store_vanished_says_so_and_changes_nothing() {
         assert_vanished(what, &case.path, result);
     };
     says("reading", read(&store, "b").map(drop));
-    // What is small waits in memory for a commit, which tells.
+    // Few samples wait in memory for a commit, which fails.
     let appended = writer.append(&[1i16, 2, 3]);
     if let Err(error) = appended {
         assert_eq!(error.code(), "store_vanished", "{error}");
@@ -147,7 +147,7 @@ fn a_reader_whose_store_vanished_says_so() {
     let store = Store::open(&case.path, Mode::Read).unwrap();
     let before = read(&store, "a").unwrap();
     case.vanish();
-    // What is mapped stays readable.
+    // Mapped samples stay readable.
     assert_eq!(read(&store, "a").unwrap(), before);
     assert_vanished("reading", &case.path, read(&store, "b"));
     assert_vanished("looking for news", &case.path, store.refresh());
@@ -193,12 +193,12 @@ fn rejects_a_store_inside_a_store() {
         }
         assert!(!path.exists(), "{inside} was made");
     }
-    // A scratch signal is a store inside the store, and allowed.
+    // A scratch signal is an allowed store within the store.
     let store = Store::open(&case.path, Mode::ReadWrite).unwrap();
     store.scratch(&options()).unwrap().append(&[1i16]).unwrap();
     store.close().unwrap();
     case.assert_whole();
-    // One that came there otherwise is named.
+    // Any other nested store is reported.
     let other = Store::open(case.folder.path().join("other.iso"), Mode::Create).unwrap();
     other.close().unwrap();
     let nested = case.path.join("nested");

@@ -1,4 +1,4 @@
-//! Views of stored signals, through appends, gaps, fills, marks, in-place writing, reopening and crashes of the cache.
+//! Views of stored signals after appends, gaps, fills, marks, in-place writes, reopening and cache crashes.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn noise(seed: u64, n: usize) -> Vec<i16> {
         .collect()
 }
 
-/// Every column against the samples that it names, read one by one.
+/// Compares every column with its samples.
 fn check(signal: &Signal, model: &[Option<i16>], start: i64, end: i64, pixels: usize) {
     let view = signal.view(start..end, pixels).expect("a view");
     let columns = &view.columns;
@@ -84,7 +84,7 @@ fn views_follow_every_change_and_survive_reopening() {
     options.start = Some(civil::parse("2020-01-01T00:00:00Z").expect("a time"));
     let writer = store.create("s", &options).expect("a signal");
     let mut model: Vec<Option<i16>> = Vec::new();
-    // 5 MB of samples in blocks of odd lengths with gaps in between: three levels, several flushes.
+    // 5 MB of samples in blocks of odd lengths separated by gaps: three levels, several flushes.
     for round in 0..40u64 {
         let samples = noise(round, 60_000 + 977 * round as usize);
         writer.append(&samples).expect("appended");
@@ -99,7 +99,7 @@ fn views_follow_every_change_and_survive_reopening() {
     }
     store.commit(true).expect("committed");
     check_all(&store.signal("s").expect("the signal"), &model);
-    // A reader in the same moment, and the store as it is after reopening.
+    // A concurrent reader, and the store after reopening.
     check_all(
         &open(&path, Mode::Read).signal("s").expect("the signal"),
         &model,
@@ -289,7 +289,7 @@ enum Step {
     Commit(bool),
     Reopen,
     LoseCache,
-    /// Seals, or unseals if it is.
+    /// Seals the signal, or unseals it if sealed.
     Seal,
 }
 
@@ -307,7 +307,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The record names whole shards, of which samples behind its rows are a part.
+/// The record names whole shards, which include samples after its rows.
 #[test]
 fn a_writer_finds_no_damage_after_samples_behind_the_known_rows_were_taken_away() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -374,7 +374,7 @@ proptest! {
                     model[from..to].fill(None);
                 }
                 Step::Write(part, n) => {
-                    // What is overwritten must be committed, so that its shard exists.
+                    // Overwritten samples must be committed, so that their shard exists.
                     store.commit(false).expect("committed");
                     let (from, to) = place(part, n);
                     if from < to && model[from..to].iter().all(Option::is_some) {

@@ -1,4 +1,4 @@
-//! Processes that are forked off while another thread holds a lock of the store: they read on all the same.
+//! Processes forked while another thread holds a lock of the store can still read.
 #![allow(unsafe_code)] // A fork in the middle of a program has no safe crate.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,15 +15,14 @@ fn samples(signal: &Signal) -> Vec<i16> {
     selection.counts(-1i16).unwrap()
 }
 
-/// The status of a process that is forked off, 0 for true.
+/// Exit status of a forked process, 0 for true.
 fn forked(act: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: the new process has this thread only. What it calls takes no lock that another thread of this test may hold
-    // but those of the store, which is what is tested; it unwinds to here and runs nothing of the test's at its end.
+    // SAFETY: the new process has only this thread. It takes no lock that another thread may hold except those of the
+    // store, which are under test; it unwinds to here and runs no exit code of the test.
     let process = unsafe { libc::fork() };
     assert!(process >= 0);
     if process == 0 {
-        // Whatever it waits for, it ends.
-        // SAFETY: the call changes this process's timer and no memory.
+        // Ends the process even if it blocks. SAFETY: the call changes this process's timer and no memory.
         unsafe { libc::alarm(20) };
         std::panic::set_hook(Box::new(|_| {}));
         let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or(false);
@@ -37,7 +36,7 @@ fn forked(act: impl FnOnce() -> bool) -> i32 {
     status
 }
 
-/// Forks in the middle of another thread's first read of a signal.
+/// Forks during another thread's first read of a signal.
 fn read_in_a_fork_beside_a_read(mode: Mode, is_committed: bool) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");

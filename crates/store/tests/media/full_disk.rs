@@ -1,5 +1,4 @@
-//! A full disk, as users of signals meet it: the call that needs room says so, nothing of it stays behind, and the rest
-//! goes on.
+//! A full disk: the call that needs space fails, leaves nothing behind, and other calls continue.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,7 +53,7 @@ impl Case {
         parts.collect::<Vec<_>>().concat()
     }
 
-    /// Closes; what is stored then.
+    /// Closes the store; reopens it for reading.
     fn close(&self) -> Store {
         self.store.close().unwrap();
         let deep = VerifyOptions {
@@ -81,10 +80,10 @@ fn a_signal_that_could_not_be_created_waits_for_nothing() {
     }
     assert_eq!(case.store.names().unwrap(), ["a"]);
     assert!(!case.store.has_pending());
-    // Other signals go on in the room that they have.
+    // Other signals continue in their existing space.
     case.store.writer("a").unwrap().append(&ramp(50)).unwrap();
     case.store.commit(true).unwrap();
-    // And so it does when there is room.
+    // It succeeds once there is space.
     case.medium.make_room();
     case.store
         .create("b", &options())
@@ -133,7 +132,7 @@ fn a_signal_with_an_impossible_start_leaves_nothing_and_replaces_nothing() {
 #[test]
 fn a_new_signal_whose_commit_finds_no_room_can_be_given_up() {
     let case = case();
-    // Its own folder fits, those above its name do not.
+    // Its own folder fits, its parents do not.
     let created = case.store.create("group/b", &options()).unwrap();
     case.store.writer("a").unwrap().append(&ramp(50)).unwrap();
     case.medium.fill_after(0);
@@ -155,7 +154,7 @@ fn a_new_signal_whose_commit_finds_no_room_can_be_given_up() {
 
 #[test]
 fn an_append_that_failed_is_in_no_part_of_a_later_commit() {
-    // Three blocks, of which the first ones find room.
+    // Three blocks, the first of which fit.
     for calls in 0..3 {
         let case = case();
         let writer = case.store.writer("a").unwrap();
@@ -165,13 +164,13 @@ fn an_append_that_failed_is_in_no_part_of_a_later_commit() {
         case.medium.fill_after(calls);
         assert_full(writer.append(&ramp(300_000)));
         assert_eq!(writer.signal().unwrap().end_index(), 100, "{calls}");
-        // What went well is committed, and only that.
+        // Only successful changes are committed.
         case.medium.make_room();
         case.store.commit(true).unwrap();
         let seen = Store::open_on(&case.path, Mode::Read, case.medium.clone()).unwrap();
         assert_eq!(Case::samples(&seen, "a"), ramp(100), "{calls}");
         assert_eq!(Case::samples(&seen, "b"), ramp(10), "{calls}");
-        // Other samples take the place of those that were written in vain; checksums and views are theirs.
+        // Other samples overwrite the failed ones, with their own checksums and views.
         let others: Vec<i16> = ramp(200_000).into_iter().rev().collect();
         writer.append(&others).unwrap();
         case.store.commit(true).unwrap();
@@ -196,7 +195,7 @@ fn a_write_for_which_there_is_no_room_leaves_no_copy_of_its_shard() {
 fn a_fill_for_which_there_is_no_room_leaves_no_copy_of_a_shard() {
     let case = case();
     let writer = case.store.writer("a").unwrap();
-    // The first shard ends between the marked samples.
+    // The first shard ends between the invalidated samples.
     let border = 1i64 << 23;
     writer.append(&ramp((1 << 23) + 100)).unwrap();
     case.store.commit(true).unwrap();

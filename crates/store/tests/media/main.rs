@@ -1,4 +1,4 @@
-//! Stores on media that are not a healthy local disk.
+//! Stores on media other than a healthy local disk.
 
 #[cfg(target_os = "linux")]
 mod forked;

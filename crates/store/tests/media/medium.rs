@@ -1,4 +1,4 @@
-//! The machine's disk in another light: as a network file system, in another boot, without the right to lock, or full.
+//! The machine's disk with changed properties: a network file system, another boot, no permission to lock, or no space.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) struct Medium {
     unseen: Arc<Mutex<Option<PathBuf>>>,
 }
 
-/// Something that happens once, when a file is opened whose path ends so.
+/// An action before the first opening of a file whose path has a suffix.
 struct Hook(&'static str, Box<dyn FnOnce() + Send>);
 
 impl std::fmt::Debug for Hook {
@@ -32,8 +32,8 @@ impl std::fmt::Debug for Hook {
     }
 }
 
-/// How many more calls get space: files that are made or get longer, and folders that are made. What lies within a file
-/// can be overwritten on a full disk, too.
+/// Number of calls that still get space: creating or extending files, creating folders. Overwriting within a file works
+/// on a full disk too.
 #[derive(Debug)]
 struct Room(AtomicI64);
 
@@ -77,32 +77,32 @@ impl Medium {
         }
     }
 
-    /// From now on the disk is full after so many calls.
+    /// Makes the disk full after so many calls.
     pub(crate) fn fill_after(&self, calls: i64) {
         self.room.0.store(calls, Ordering::Relaxed);
     }
 
-    /// How many files were opened.
+    /// Number of files opened.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Does something just before a file is opened whose path ends in `suffix`, once.
+    /// Runs `act` once, just before a file is opened whose path ends in `suffix`.
     pub(crate) fn before_open(&self, suffix: &'static str, act: impl FnOnce() + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Hook(suffix, Box::new(act)));
     }
 
-    /// From now on no shard can be moved to its place.
+    /// Makes moving shards into place fail.
     pub(crate) fn refuse_replacements(&self) {
         self.refuses_replacements.store(true, Ordering::Relaxed);
     }
 
-    /// From now on opening this file to read it fails as on a disk with a bad sector; no file if `None`.
+    /// Makes opening this file for reading fail, as with a bad sector; `None`: no file.
     pub(crate) fn set_unreadable(&self, path: Option<PathBuf>) {
         *self.unreadable.lock().unwrap() = path;
     }
 
-    /// From now on nobody learns whether this file is there; no file if `None`.
+    /// Makes `stat` of this file fail; `None`: no file.
     pub(crate) fn set_unseen(&self, path: Option<PathBuf>) {
         *self.unseen.lock().unwrap() = path;
     }
@@ -219,7 +219,7 @@ impl Media for Medium {
         self.disk.remove_folder(path)
     }
 
-    /// On a full disk the copy is there, in part.
+    /// On a full disk the copy is incomplete.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<Arc<dyn MediaFile>> {
         let file = self.disk.copy(from, to)?;
         self.room.take()?;
@@ -253,7 +253,7 @@ impl Media for Medium {
         self.boot.into()
     }
 
-    /// What is published is published in the call that did it.
+    /// Published within the call.
     fn has_background(&self) -> bool {
         false
     }

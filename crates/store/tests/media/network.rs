@@ -8,7 +8,7 @@ use isochrony_segment::{BufferKind, DType};
 use isochrony_store::{CreateOptions, Mode, Store};
 use isochrony_time::Rate;
 
-/// Samples over two shards, and a gap.
+/// Samples in two shards, and a gap.
 const COUNT: i64 = 9_000_000;
 
 fn sample(index: i64) -> i16 {
@@ -35,7 +35,7 @@ fn on(network: Option<&'static str>, path: &Path, mode: Mode) -> Store {
     Store::open_on(path, mode, medium).unwrap()
 }
 
-/// The samples of `[start, end)`, and whether any of them lie in a mapping.
+/// The samples of `[start, end)`, and whether any of them are mapped.
 fn read(store: &Store, start: i64, end: i64) -> (Vec<i16>, bool) {
     let selection = store.signal("n/s").unwrap().select(start..end).unwrap();
     let (mut samples, mut mapped) = (Vec::new(), false);
@@ -62,14 +62,14 @@ fn what_lies_on_a_network_file_system_is_read_without_mappings() {
     let few = COUNT - 5..COUNT + 52;
     let ends: Vec<i16> = (COUNT - 5..COUNT).map(sample).chain([1, 2]).collect();
     assert_eq!(read(&far, few.start, few.end), (ends, false));
-    // Views, checksums and the table of gaps come the same way.
+    // Likewise views, checksums and the table of gaps.
     let signal = far.signal("n/s").unwrap();
     assert_eq!(signal.gaps().iter().count(), 1);
     let report = far
         .verify(&isochrony_store::VerifyOptions::default())
         .unwrap();
     assert!(report.is_clean(), "{report:#?}");
-    // It follows a writer to whom the store is local.
+    // It follows a writer for which the store is local.
     let writing = on(None, &path, Mode::ReadWrite);
     writing
         .writer("n/s")
@@ -90,9 +90,9 @@ fn refuses_to_write_on_a_network_file_system() {
     for mode in [Mode::ReadWrite, Mode::Append] {
         assert_refused(&path, mode);
     }
-    // The store is as it was, and its lock is free.
+    // The store is unchanged, and its lock is free.
     on(None, &path, Mode::ReadWrite).close().unwrap();
-    // Nor is one made: not even a folder.
+    // None is created, not even a folder.
     for mode in [Mode::Create, Mode::Append] {
         let new = folder.path().join("far/new.iso");
         assert_refused(&new, mode);

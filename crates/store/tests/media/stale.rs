@@ -1,5 +1,5 @@
-//! Readers after a restart of the machine, when a writer left records in its log: what they hold may be lost from the
-//! files they speak of. A reader that may write recovers the store; one that may not shows the last checkpoint.
+//! Readers after a restart of the machine with records left in the log, whose samples the files may have lost. A reader
+//! that may write recovers the store; another shows the last checkpoint.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn samples(store: &Store) -> Vec<i16> {
     parts.collect::<Vec<_>>().concat()
 }
 
-/// A writer of boot one, with 1,000 samples as of the last checkpoint and 500 more in the log.
+/// A writer of boot one, with 1,000 samples at the last checkpoint and 500 more in the log.
 fn writer(path: &Path) -> Store {
     let store = in_boot("one", true, path, Mode::Create);
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -44,16 +44,16 @@ fn a_reader_that_may_not_recover_shows_the_last_checkpoint_and_says_so() {
     let stale = in_boot("two", false, &path, Mode::Read);
     assert!(stale.is_stale());
     assert_eq!(samples(&stale), [1; 1000]);
-    // It stays there, whatever comes.
+    // It stays at the checkpoint.
     writing.writer("s").unwrap().append(&[3i16; 10]).unwrap();
     writing.commit(false).unwrap();
     assert!(!stale.refresh().unwrap());
     assert_eq!(samples(&stale), [1; 1000]);
-    // In the writer's own boot the log is as good as the files.
+    // In the writer's boot the log is valid.
     let live = in_boot("one", false, &path, Mode::Read);
     assert!(!live.is_stale());
     assert_eq!(samples(&live).len(), 1510);
-    // Once somebody closed or recovered the store, nothing is stale any more.
+    // After a close or recovery nothing is stale.
     writing.close().unwrap();
     let after = in_boot("two", false, &path, Mode::Read);
     assert!(!after.is_stale());
@@ -67,7 +67,7 @@ fn a_stale_reader_refuses_signals_whose_tables_went_on() {
     let path = folder.path().join("a.iso");
     let writing = writer(&path);
     writing.writer("s").unwrap().append_gap(7).unwrap();
-    // Published gaps are newer than the checkpoint that the reader knows.
+    // Published gaps are newer than the reader's checkpoint.
     writing.commit(true).unwrap();
     let stale = in_boot("two", false, &path, Mode::Read);
     assert!(stale.is_stale());
@@ -82,7 +82,7 @@ fn a_reader_that_may_write_recovers_what_a_crash_left() {
     let path = folder.path().join("a.iso");
     let copy = folder.path().join("b.iso");
     let writing = writer(&path);
-    // What a crash leaves: the files as they are, and a lock that nobody holds.
+    // As after a crash: the files, and a lock that nobody holds.
     copy_folder(&path, &copy);
     let reader = in_boot("two", true, &copy, Mode::Read);
     assert!(!reader.is_stale());

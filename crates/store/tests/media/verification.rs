@@ -1,4 +1,4 @@
-//! Verification of stores that a writer left unfinished, or that another one opens meanwhile.
+//! Verification of stores that a writer left unfinished, or that another opens meanwhile.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ fn ramp(count: usize) -> Vec<i16> {
     (0..count).map(|number| (number % 9973) as i16).collect()
 }
 
-/// Copies a store as it is: with its writer at work, that is one whose writer was killed.
+/// Copies a store; with an active writer, as after its kill.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -55,7 +55,7 @@ fn what_a_writer_publishes_after_the_log_was_read_is_no_lost_commit() {
     drop(store);
     let writer = Arc::new(Medium::new());
     let reader = Arc::new(Medium::new());
-    // The file that is compared with the log, after that was read.
+    // Compared with the log after that was read.
     let path = killed.clone();
     let opened = Store::open_on(&killed, Mode::Read, reader.clone()).unwrap();
     reader.before_open("data/zarr.json", move || {
@@ -63,7 +63,7 @@ fn what_a_writer_publishes_after_the_log_was_read_is_no_lost_commit() {
         let signal = store.writer("x").unwrap();
         signal.append(&ramp(100_000)).unwrap();
         store.commit(true).unwrap();
-        // Neither closed nor at work any more.
+        // Neither closed nor active.
         std::mem::forget(store);
     });
     let report = opened.verify(&VerifyOptions::default()).unwrap();

@@ -1,5 +1,5 @@
-//! A folder that was copied while its store was written, file by file, is an inconsistent mixture. Opening it or reading it is
-//! an error, or gives what a commit left.
+//! A folder that was copied file by file during writes is an inconsistent mixture. Opening or reading it fails, or
+//! gives committed samples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use isochrony_store::{Mode, Store};
 use super::{made, on_disk, options, samples};
 
 const NAMES: [&str; 3] = ["a", "b/c", "d"];
-/// Samples of appends and lengths of gaps: less and more than a chunk, and than what stands in the log.
+/// Lengths of appends and gaps: below and above a chunk and the limit of samples in the log.
 const LENGTHS: [usize; 6] = [1, 500, 3000, 20_000, 40_000, 100_000];
-/// Stores of which every version of the shards is put beside the last log.
+/// Stores of which every version of the shards is combined with the last log.
 const SHARD_ROUNDS: usize = 8;
-/// No signal gets much longer.
+/// Limit on the length of signals.
 const MOST: usize = 400_000;
 
-/// Copies what is there, file by file, in the order of the names; what vanishes meanwhile is left out.
+/// Copies file by file in order of name, leaving out files that vanish.
 pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     let Ok(entries) = fs::read_dir(from) else {
@@ -35,8 +35,8 @@ pub(super) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Reads all signals of a copy; how many were right. What is read is of the making that the signal says, up to its end, and
-/// nothing where the signal has gaps.
+/// Reads all signals of a copy; gives the number of fully correct ones. Samples that can be read must be of the
+/// signal's making, up to its end, and in no gap.
 fn right_signals(path: &Path, mode: Mode) -> usize {
     let Ok(store) = Store::open(path, mode) else {
         return 0;
@@ -49,7 +49,7 @@ fn right_signals(path: &Path, mode: Mode) -> usize {
         for gap in signal.gaps().iter() {
             expected[gap.start as usize..gap.end() as usize].fill(-1);
         }
-        // In parts: a part that can be read is right whatever is wrong with the others.
+        // In parts: each readable part must be correct whatever is wrong with others.
         let mut failed = false;
         for start in (0..expected.len()).step_by(1000) {
             let part = start..(start + 1000).min(expected.len());
@@ -76,7 +76,7 @@ fn right_signals(path: &Path, mode: Mode) -> usize {
     right
 }
 
-/// Only the shards of a signal are older than the rest of the store: whatever a commit wrote into them is missing.
+/// Only a signal's shards are older than the rest of the store, so they lack what later commits wrote.
 #[test]
 fn shards_older_than_the_log_are_an_error_or_read_right() {
     let name = "signal";
@@ -104,7 +104,7 @@ fn shards_older_than_the_log_are_an_error_or_read_right() {
         if round % 4 == 0 {
             store.close().unwrap();
         }
-        // Those that belong to the log are right.
+        // Shards that belong to the log are correct.
         let copied = folder.path().join("shards");
         copy(&shards(store.path()), &copied);
         older.push(copied);
@@ -127,20 +127,20 @@ fn check(path: &Path, folder: &Path) -> usize {
     let again = folder.join("again.iso");
     copy(path, &again);
     let read = right_signals(path, Mode::Read);
-    // Opening for writing recovers it first.
+    // Opening for writing recovers first.
     let recovered = right_signals(&again, Mode::ReadWrite) + right_signals(&again, Mode::Read);
     fs::remove_dir_all(again).unwrap();
     read + recovered
 }
 
-/// A range within `0..end` that is at most `longest` samples long.
+/// A random range within `0..end`, at most `longest` samples long.
 fn some_range(dice: &mut Dice, end: usize, longest: usize) -> std::ops::Range<i64> {
     let start = dice.below(end as u64) as usize;
     let length = 1 + dice.below(longest.min(end - start) as u64) as usize;
     start as i64..(start + length) as i64
 }
 
-/// Appends to a flat signal, samples or a gap; fills a gap, as a whole or in part; takes samples away.
+/// Random change of a flat signal: appends samples or a gap, fills a gap in whole or part, removes samples.
 fn change_samples(store: &Store, name: &str, dice: &mut Dice) {
     let Ok(signal) = store.signal(name) else {
         return;
@@ -181,13 +181,13 @@ fn change_samples(store: &Store, name: &str, dice: &mut Dice) {
     }
 }
 
-/// Appends little and much, fills gaps, replaces, seals, renames and checkpoints.
+/// Random change of a store: small and large appends, fills, replacing, sealing, renaming, checkpoints.
 fn one_change(store: &Store, dice: &mut Dice, making: i16) {
     let name = NAMES[dice.below(3) as usize];
     let publish = dice.chance(50);
     match dice.below(14) {
         0..10 => {
-            // Often several changes of a signal in one commit.
+            // Several changes of a signal per commit.
             for _ in 0..1 + dice.below(3) {
                 change_samples(store, name, dice);
             }
@@ -236,7 +236,7 @@ fn a_copy_taken_while_a_writer_works_is_an_error_or_reads_right() {
                 one_change(&store, &mut dice, making);
             }
         });
-        // A panic in here must end the writer, too.
+        // A panic here must also end the writer.
         let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for _ in 0..40 {
                 let copied = folder.path().join("copy.iso");
@@ -251,7 +251,7 @@ fn a_copy_taken_while_a_writer_works_is_an_error_or_reads_right() {
     assert!(right > 0, "no copy had a signal that could be read");
 }
 
-/// Every folder and file at the top of two copies, some from the one and some from the other.
+/// Combines each top-level folder and file from one of two copies at random.
 #[test]
 fn a_mixture_of_two_copies_is_an_error_or_reads_right() {
     let mut dice = Dice(5);
@@ -284,7 +284,7 @@ fn a_mixture_of_two_copies_is_an_error_or_reads_right() {
                 copy(&old, &mixed.join(name));
             }
         }
-        // Single files, too: samples without tables, tables without samples.
+        // Also single files: samples without tables, tables without samples.
         for name in NAMES {
             for part in ["data", "gaps", "runs", "crc", "timebase"] {
                 if dice.chance(10) {

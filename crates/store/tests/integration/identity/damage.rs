@@ -1,4 +1,4 @@
-//! A file that is missing, another signal's, or another version's is an error wherever a sample should be in it.
+//! A file that is missing, another signal's, or of another version is an error wherever it should have samples.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ fn code_of(path: &PathBuf, mode: Mode) -> &'static str {
     error.code()
 }
 
-/// What verification finds, with and without reading every sample: each time the same, once for each file.
+/// Findings of shallow and deep verification, which must be equal, once per file.
 pub(super) fn findings(path: &PathBuf) -> Vec<(&'static str, PathBuf)> {
     let look = |deep| {
         let signals = None;
@@ -102,7 +102,7 @@ fn an_older_version_of_a_shard_is_an_error() {
         assert_eq!(code_of(&path, mode), "wrong_shard");
     }
     assert_eq!(findings(&path), [("wrong_shard", shard.clone())]);
-    // Nor is it written to.
+    // Nor is it written.
     let store = Store::open(&path, Mode::ReadWrite).unwrap();
     let refused = store
         .writer("x")
@@ -117,7 +117,7 @@ fn shards_of_earlier_versions_which_say_nothing_are_read_and_written() {
     let (_folder, path) = two_signals(false);
     let shard = path.join("x/data/c/0");
     let mut bytes = fs::read(&shard).unwrap();
-    // As earlier versions left it: index, zeros, payload.
+    // As from earlier versions: index, zeros, payload.
     let flat_index = bytes[..4096]
         .windows(8)
         .position(|at| at == b"ISOSHARD")

@@ -1,5 +1,5 @@
-//! A read is bound to an identity: whatever a writer does meanwhile, and wherever it is killed, a handle shows the samples
-//! that it showed when it was opened, or an error says that they are gone.
+//! A read is bound to an identity: whatever a writer does meanwhile and wherever it is killed, a handle shows the
+//! samples as of its opening, or an error says that they are gone.
 
 mod copies;
 mod damage;
@@ -17,7 +17,7 @@ use isochrony_store::{CreateOptions, Mode, Signal, Store, StoreError};
 use isochrony_time::Rate;
 use serde_json::{Map, Value};
 
-/// Options of a signal of 16-bit samples whose attribute `made` says which of several it is.
+/// Options of a signal of 16-bit samples; the attribute `made` identifies one of several.
 fn options(made: i16) -> CreateOptions {
     let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
     let mut attributes = Map::new();
@@ -27,7 +27,7 @@ fn options(made: i16) -> CreateOptions {
     options
 }
 
-/// The samples of a signal made so: no two have one in common.
+/// The samples of a signal made so; different signals have no sample in common.
 fn samples(made: i16, count: usize) -> Vec<i16> {
     (0..count)
         .map(|at| made * 1000 + (at % 997) as i16)
@@ -39,7 +39,7 @@ fn read(signal: &Signal) -> Result<Vec<i16>, StoreError> {
     signal.select(0..signal.end_index())?.counts(-1i16)
 }
 
-/// What the attribute of a signal says.
+/// The signal's attribute `made`.
 fn made(signal: &Signal) -> i16 {
     let made = signal.attributes().get("made").and_then(Value::as_i64);
     i16::try_from(made.unwrap()).unwrap()

@@ -1,4 +1,4 @@
-//! A shard that is older than the log beside it hurts nobody but its own signal.
+//! A shard older than the log affects only its own signal.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! A writer that overwrites, seals, unseals, renames and changes signals as fast as it can, and readers in processes of
-//! their own.
+//! A writer that overwrites, seals, unseals, renames and changes signals as fast as possible, and readers in other
+//! processes.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ const ROLE: &str = "ISOCHRONY_IDENTITY_READER";
 const COUNT: usize = 2000;
 const NAMES: [&str; 3] = ["a", "b/c", "d"];
 
-/// One look at a signal: what is found is of one making, also when it is read again later.
+/// Reads a signal twice: all samples are of one version.
 fn look(store: &Store, name: &str) -> Result<(), StoreError> {
     let signal = store.signal(name)?;
     let expected = samples(made(&signal), COUNT);
@@ -137,7 +137,7 @@ fn readers_beside_a_busy_writer_read_whole_samples_only() {
         let [whole, told] = numbers[..] else {
             panic!("{said}")
         };
-        // One look in a hundred meets a change; one in four leaves room for a busy machine.
+        // One read in a hundred meets a change; one in four allows for a busy machine.
         assert!(whole > 10 && whole > 4 * told, "{said}");
         println!("{said}");
     }

@@ -1,16 +1,16 @@
-//! The log's records replayed over shards with write marks, for every sequence of a few commits of every kind.
+//! Replays the log's records over shards with write marks, for every sequence of a few commits of every kind.
 
 use isochrony_store::{Mode, SignalWriter, Store, VerifyOptions, verify};
 
 use super::copies::copy;
 use super::{on_disk, options, read, samples};
 
-/// Samples of a commit that are written in place and not into its record.
+/// Samples of a commit that are written in place instead of in its record.
 const MANY: usize = 40_000;
-/// Samples before the commits: gaps of `MANY` and of ten by turns, each with as many samples behind it.
+/// Samples before the commits: alternating gaps of `MANY` and of ten, each followed by as many samples.
 const GAPS: usize = 3;
 
-/// What the commit number `k` does, and what the signal holds then.
+/// Makes commit number `k`, and updates the expected samples.
 type Change = fn(k: usize, writer: &SignalWriter, expected: &mut Vec<i16>);
 
 fn append(count: usize, k: usize, writer: &SignalWriter, expected: &mut Vec<i16>) {

@@ -1,4 +1,4 @@
-//! Snapshots that are sent to other processes: they show what they showed, or an error says why they cannot.
+//! Snapshots sent to other processes show the same, or an error says why they cannot.
 
 use isochrony_segment::DType;
 use isochrony_store::{
@@ -10,7 +10,7 @@ use super::{on_disk, options, read, samples};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// As another process would open it.
+/// Opens it as another process would.
 fn arrived(bytes: &[u8]) -> Result<Signal, StoreError> {
     SignalSnapshot::from_bytes(bytes)?.open()
 }
@@ -59,7 +59,7 @@ fn what_is_appended_behind_the_end_never_matters() {
     let (bytes, expected, values) = (sent(&before), shown(&before), read(&before).unwrap());
     assert!(before.gaps().len() == 1 && before.runs().unwrap().len() == 2);
     for (round, checkpoints) in [false, true].into_iter().enumerate() {
-        // A later stamp fits the clock of the last run anew, from its first sample.
+        // A later stamp changes the fit of the last run from its first sample on.
         let late = stamp(52 * SECOND + 4_000_000 + round as i64 * 1_003_000_000);
         writer.append_at(&samples(2, 100), &late).unwrap();
         writer
@@ -78,7 +78,7 @@ fn what_is_appended_behind_the_end_never_matters() {
             signal.events().filter(|event| event.kind == "late").count(),
             0
         );
-        // What was sent once can be sent on.
+        // A received signal can be sent again.
         assert_eq!(shown(&arrived(&sent(&signal)).unwrap()), expected);
     }
     let mut signal = arrived(&bytes).unwrap();
@@ -174,7 +174,7 @@ fn changes_below_the_end_are_told() {
         assert!(error.to_string().contains(part), "{error}");
         let opened = StoreSnapshot::from_bytes(&all).unwrap().open().unwrap();
         assert_eq!(opened.signal("x").unwrap_err().code(), "snapshot_moved");
-        // Who opened it before goes on.
+        // Existing handles continue to work.
         assert_eq!(read(&kept).unwrap(), values);
     }
 }
@@ -246,7 +246,7 @@ fn a_store_that_is_not_there_or_another_one_is_told() {
     let path = store.path().to_path_buf();
     let bytes = sent(&store.signal("x").unwrap());
     let code = |bytes: &[u8]| arrived(bytes).unwrap_err().code();
-    // Not committed: only the writer sees it.
+    // Uncommitted: only the writer sees it.
     writer.append(&[1i16]).unwrap();
     let pending = sent(&store.signal("x").unwrap());
     assert_eq!(code(&pending), "uncommitted");

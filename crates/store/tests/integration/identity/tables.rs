@@ -1,5 +1,5 @@
-//! A table says whose it is, and the log says which one it must be: an older one, another signal's, a missing one and a
-//! changed one are errors, also if their checksums are right.
+//! A table identifies its signal, and the log identifies the table: older, foreign, missing and changed tables are
+//! errors even if their checksums are right.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::Map;
 use super::{on_disk, options, read, samples};
 
 const SECOND: i64 = 1_000_000_000;
-/// Tables, the file of each, columns of what is in it.
+/// Tables, their files and columns.
 const TABLES: [(&str, &str, u64); 4] = [
     ("gaps", "gaps/c/0/0", 2),
     ("runs", "runs/c/0/0", 4),
@@ -28,7 +28,7 @@ fn stamp(seconds: i64) -> Stamp {
     )
 }
 
-/// Appends so that every table changes.
+/// Appends such that every table changes.
 fn grow(store: &Store, name: &str, making: i16) {
     let writer = store.writer(name).unwrap();
     let end = writer.signal().unwrap().end_index();
@@ -41,12 +41,12 @@ fn grow(store: &Store, name: &str, making: i16) {
     store.commit(true).unwrap();
 }
 
-/// A closed store with signals `x` and `y` that have rows in every table; and a copy of `x` as it was before.
+/// A closed store with signals `x` and `y` that have rows in every table; and an older copy of `x`.
 fn two_signals() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let (folder, store) = on_disk();
     for (name, making) in [("x", 1), ("y", 2)] {
         let writer = store.create(name, &options(making)).unwrap();
-        // 1 MiB: tables of shorter signals lie in no files.
+        // 1 MiB: tables of shorter signals have no files.
         writer
             .append_at(&samples(making, 1 << 19), &stamp(0))
             .unwrap();
@@ -76,7 +76,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What a use of `x` says, reading and writing; `y` and the rest of the store go on.
+/// Error codes of reading and writing `x`; `y` and the rest of the store work.
 fn codes(root: &Path) -> [&'static str; 2] {
     [Mode::Read, Mode::ReadWrite].map(|mode| {
         let store = match Store::open(root, mode) {
@@ -98,7 +98,7 @@ fn codes(root: &Path) -> [&'static str; 2] {
     })
 }
 
-/// Changes the rows of a table file and puts its checksums right.
+/// Changes the rows of a table file and corrects its checksums.
 fn forge(path: &Path, columns: u64, change: impl FnOnce(&mut Vec<i64>, &mut TableFile)) {
     let row_bytes = 8 * columns;
     let bytes = fs::read(path).unwrap();
@@ -133,7 +133,7 @@ fn an_older_table_is_an_error() {
     }
 }
 
-/// Asserts that verification finds a kind of damage, with and without reading every sample.
+/// Asserts that shallow and deep verification find a kind of damage.
 fn assert_found(root: &Path, code: &str) {
     for deep in [false, true] {
         let signals = None;
@@ -205,7 +205,7 @@ fn a_changed_table_is_an_error_though_its_checksums_are_right() {
     for (table, file, columns) in TABLES {
         let (_folder, root, _) = two_signals();
         forge(&root.join("x").join(file), columns, |rows, _| match table {
-            // A gap more by a sample, a run cut short, a stamp and a line a minute later.
+            // A gap longer by a sample, a shorter run, a stamp and a line a minute later.
             "gaps" => rows[1] += 1,
             "runs" => rows[2] -= 50,
             _ => rows[if table == "timebase/fit" { 3 } else { 2 }] += 60 * SECOND,
@@ -215,7 +215,7 @@ fn a_changed_table_is_an_error_though_its_checksums_are_right() {
     }
 }
 
-/// What a reader says of a table that is as new as the log, which says nothing of what is in it.
+/// Error code of a reader for a table as new as the log, which does not describe its content.
 fn forged_as_new(table: &str, change: impl FnOnce(&mut Vec<i64>)) -> &'static str {
     let (folder, root, _) = two_signals();
     let store = Store::open(&root, Mode::ReadWrite).unwrap();
@@ -223,7 +223,7 @@ fn forged_as_new(table: &str, change: impl FnOnce(&mut Vec<i64>)) -> &'static st
     writer.add_event("note", 0..1, &Map::new()).unwrap();
     let sequence = store.commit(true).unwrap();
     let (_, file, columns) = TABLES.into_iter().find(|known| known.0 == table).unwrap();
-    // As a kill leaves it: the commit is in the log only.
+    // As after a kill: the commit is only in the log.
     let copied = folder.path().join("copy.iso");
     copy(&root, &copied);
     forge(&copied.join("x").join(file), columns, |rows, file| {
@@ -277,7 +277,7 @@ fn a_published_table_that_is_newer_than_the_log_began_is_read_with_the_log() {
         assert_eq!(read(&again.signal("x").unwrap()).unwrap(), expected);
         again.close().unwrap();
     }
-    // One that is older than the published one, of the same log, gives the same.
+    // A table of the same log, older than the published one, gives the same.
     let gaps = root.join("x/gaps/c/0/0");
     let old = fs::read(&gaps).unwrap();
     writer.append(&samples(6, 20)).unwrap();

@@ -1,5 +1,4 @@
-//! Rows of views are those of their signal and place; what a power cut tore of them is written anew, and what is durable
-//! stays.
+//! View rows belong to their signal and place; torn ones are rewritten after a power cut, and durable ones stay.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -11,7 +10,7 @@ use isochrony_store::{Mode, Store, VerifyOptions};
 use super::damage::findings;
 use super::{on_disk, options, samples};
 
-/// A closed store with `x` and `y`, long enough for rows of views.
+/// A closed store with `x` and `y`, long enough for view rows.
 fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
     let (folder, store) = on_disk();
     for (name, made) in [("x", 1), ("y", 2)] {
@@ -24,7 +23,7 @@ fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Least and greatest values of `x` by a plot and by a level: those of its samples, or an error.
+/// Minima and maxima of `x` by a plot and by a level: those of its samples, or an error.
 fn extremes_of_x(path: &PathBuf, mode: Mode) -> Result<(), String> {
     let expected = (1000, 1000 + 996);
     let signal = Store::open(path, mode).unwrap().signal("x").unwrap();
@@ -159,7 +158,7 @@ fn levels_of_too_few_rows_which_earlier_versions_stored_are_removed() {
     extremes_of_x(&path, Mode::Read).unwrap();
 }
 
-/// Changes the head of every shard of views of `x` for which `is_torn` says so of its path.
+/// Changes the head of every view shard of `x` whose path `is_torn` accepts.
 fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&mut [u8], usize)) {
     let mut changed = 0;
     for bucket in fs::read_dir(path.join("x/views")).unwrap() {
@@ -187,7 +186,7 @@ fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&m
     assert!(changed >= 2, "{changed}");
 }
 
-/// Makes the record of views of `x` one that another run of the system left.
+/// Changes the record of views of `x` to another boot.
 fn forget_unsynced(path: &Path, synced: i64) {
     let record = path.join("x/views/zarr.json");
     let text = fs::read_to_string(&record).unwrap();
@@ -200,7 +199,7 @@ fn forget_unsynced(path: &Path, synced: i64) {
     fs::write(&record, json.to_string()).unwrap();
 }
 
-/// What a power cut leaves of the head of a shard, of which any page may be lost.
+/// Heads of a shard after a power cut, which may lose any page.
 const TORN: [fn(&mut [u8], usize); 3] = [
     |head, header| head[header + 32..header + 64].fill(0),
     |head, _| head.fill(0),
@@ -225,7 +224,7 @@ fn torn_heads_of_rows_that_were_never_synced_are_written_anew() {
         forget_unsynced(&path, 0);
         change_heads(&path, |_| true, torn);
         append_to_x(&path);
-        // Index and header: verification of earlier versions looked at neither.
+        // Index and header, which verification of earlier versions did not check.
         assert_eq!(fs::read(&shard).unwrap()[..65_536], before[..65_536]);
         assert_eq!(findings(&path), []);
         extremes_of_x(&path, Mode::Read).unwrap();
@@ -246,7 +245,7 @@ fn torn_heads_of_rows_behind_a_long_gap_are_written_anew() {
             store.commit(true).unwrap();
             store.close().unwrap();
             let path = store.path().to_path_buf();
-            // Its rows behind the gap were written after the last sync, and so was its file.
+            // Rows after the gap, and their file, were written after the last sync.
             forget_unsynced(&path, synced);
             change_heads(&path, |shard| shard.ends_with("c/1/0"), torn);
             append_to_x(&path);
@@ -282,7 +281,7 @@ fn a_gap_that_waits_for_a_commit_costs_no_durable_rows() {
         let writer = store.writer("x").unwrap();
         writer.mark_invalid(0..3_000_000).unwrap();
         writer.append(&samples(1, 100_000)).unwrap();
-        // As a kill before the commit leaves it.
+        // As after a kill before the commit.
         copy_folder(&path, &killed);
     }
     extremes_of_x(&killed, Mode::Read).unwrap();

@@ -1,4 +1,4 @@
-//! Every window between two steps of a writer: it is killed there, or a reader is half-way through its own steps.
+//! Every moment between two steps of a writer: it is killed there, or a reader is between its own steps.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::{made, options, read, samples};
 const COUNT: usize = 3000;
 const ROOT: &str = "/a.iso";
 
-/// What a writer does while others read.
+/// A writer's action during reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Overwrite,
@@ -41,7 +41,7 @@ const ACTIONS: [Action; 10] = [
 ];
 
 impl Action {
-    /// Whether a handle opened before may find its samples gone.
+    /// Whether samples of an existing handle may be gone.
     fn takes_samples_away(self) -> bool {
         matches!(
             self,
@@ -99,13 +99,13 @@ fn open(media: &SimMedia, mode: Mode) -> Result<Store, StoreError> {
     Store::open_on(Path::new(ROOT), mode, media.media())
 }
 
-/// What may be read of a signal opened by name, or of a handle that was refreshed: all of it is of one making.
+/// Checks that a newly opened or refreshed signal has samples of one version only.
 fn check_whole(signal: &Signal, what: &str) -> Result<(), StoreError> {
     let mut found = read(signal)?;
     assert!(matches!(found.len() - COUNT, 0 | 20), "{what}");
     let expected = samples(made(signal), found.len());
     if found[7..27] == samples(3, 20)[..] || found[7..27] == [-1; 20] {
-        // Written in place, marked or filled.
+        // Written in place, invalidated or filled.
         found[7..27].copy_from_slice(&expected[7..27]);
     }
     assert!(found == expected, "{what}: samples and attributes differ");
@@ -119,7 +119,7 @@ fn is_told(error: &StoreError) -> bool {
     )
 }
 
-/// A handle opened before shows what it showed.
+/// Checks that an existing handle is unchanged.
 fn check_handle(action: Action, handle: &Signal, what: &str) {
     match read(handle) {
         Ok(found) => assert!(found == samples(1, COUNT), "{what}: other samples"),
@@ -132,7 +132,7 @@ fn check_handle(action: Action, handle: &Signal, what: &str) {
     }
 }
 
-/// Changes that the medium has seen before and after an action.
+/// Number of changes of the medium before and after an action.
 fn changes(action: Action) -> (u64, u64) {
     let media = SimMedia::new(1);
     let store = open(&media, Mode::Create).unwrap();
@@ -193,16 +193,16 @@ fn a_reader_interrupted_anywhere_by_a_writer_reads_whole_samples() {
                 let media = SimMedia::new(1);
                 let writer = open(&media.process(None), Mode::Create).unwrap();
                 action.prepare(&writer).unwrap();
-                // Calls are counted from the opening of the store on.
+                // Calls are counted from the opening of the store.
                 let beside = media.interrupted(call, move || {
                     action.run(&writer).unwrap();
-                    // A live writer publishes and checkpoints while the reader goes on.
+                    // The live writer publishes and checkpoints during the read.
                     std::mem::forget(writer);
                 });
                 let reader = open(&beside, Mode::Read).unwrap();
                 let found = reader.signal("x");
                 if let (true, Ok(handle)) = (has_read, &found) {
-                    // Half of it: what is read later is of the same making.
+                    // A part: what is read later must be of the same version.
                     let _ = handle.select(0..10).and_then(|part| part.counts(-1i16));
                 }
                 let is_before = !beside.was_interrupted();
@@ -223,7 +223,7 @@ fn a_reader_interrupted_anywhere_by_a_writer_reads_whole_samples() {
     }
 }
 
-/// A view counts all samples of one signal, and no others.
+/// Checks that a view counts exactly the samples of one signal.
 fn check_view(signal: &Signal, made: i16, count: usize) -> Result<(), StoreError> {
     let view = signal.view(0..signal.end_index(), 3)?;
     let values = view.physical(DType::I16).unwrap();

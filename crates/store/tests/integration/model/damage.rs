@@ -1,4 +1,4 @@
-//! Files of one signal that are harmed: verification names them, repair keeps what is left.
+//! Damages files of one signal: verification names them, repair keeps the rest.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::plain::Plain;
 use super::steps::Pair;
 
-/// Samples of an inner chunk of 16 bits at 1 kHz.
+/// Samples per inner chunk of 16-bit samples at 1 kHz.
 const CHUNK: i64 = 32_768;
 /// Bytes before the first sample of a shard.
 const HEAD: u64 = 4096;
@@ -19,7 +19,7 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// What happens to a file of the first shard; where, in parts of a thousand.
+/// Damage to a file of the first shard; positions in thousandths.
 #[derive(Debug, Clone)]
 pub(crate) enum Damage {
     RemoveShard,
@@ -28,7 +28,7 @@ pub(crate) enum Damage {
     /// Of any sample.
     FlipBit(i64),
     RemoveMetadata,
-    /// MANIFEST of the store is overwritten.
+    /// Overwrites MANIFEST.
     Manifest,
 }
 
@@ -62,7 +62,7 @@ fn flip(path: &Path, at: u64) {
 }
 
 impl Pair {
-    /// Harms the last signal.
+    /// Damages the last signal.
     pub(crate) fn harm(&mut self, damage: &Damage) {
         self.commit(true);
         self.store.take().unwrap().close().unwrap();
@@ -81,7 +81,7 @@ impl Pair {
             }
             Damage::CutShard(part) if plain.sample_count() > 0 && !plain.sealed => {
                 let last = plain.stretches().last().map_or(0, |stretch| stretch.end);
-                // A multiple of ten, as all gaps are: what is filled in later is as far from both ends as times are apart.
+                // A multiple of ten, like all gaps, so that later fills keep the distances of the grid.
                 let kept = last * part / 10_000 * 10;
                 let file = OpenOptions::new().write(true).open(&shard).unwrap();
                 file.set_len(HEAD + 2 * kept.cast_unsigned()).unwrap();
@@ -111,7 +111,7 @@ impl Pair {
         self.store = Some(Store::open(&self.path, Mode::ReadWrite).unwrap());
     }
 
-    /// Verification names the file and the kind of damage; nothing is wrong after the repair.
+    /// Checks that verification names the file and the kind of damage, and that a repair leaves none.
     fn names_and_repairs(&self, code: &str, file: &Path) {
         let report = verify(&self.path, &DEEP).unwrap();
         let finding = only(&report);
@@ -123,7 +123,7 @@ impl Pair {
         assert!(again.is_clean(), "{again:#?}");
     }
 
-    /// Bits that changed are named, and stay as they are until a copy of the file brings them back.
+    /// Checks that a flipped bit is reported and stays until the file is restored from a copy.
     fn names_a_flipped_bit(&self, plain: &Plain, shard: &Path, at: i64) {
         let offset = HEAD + 2 * at.cast_unsigned();
         flip(shard, offset);

@@ -1,7 +1,7 @@
-//! The whole store, on a real disk, against a model that keeps one cell per index.
+//! The store on a real disk against a model with one cell per index.
 //!
 //! All lengths and times are multiples of ten samples of a common grid, so that no decision of gap detection is close:
-//! the model then knows exactly where every sample must be, and when it was.
+//! the model knows the exact position and time of every sample.
 
 mod damage;
 mod plain;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use steps::{Pair, Step, civil, step};
 
-/// Times are compared for this many samples of a signal, at most.
+/// Most times compared per signal.
 const TIMES: usize = 500;
 
 impl Pair {
@@ -106,8 +106,8 @@ fn compare_window(plain: &Plain, signal: &Signal, a: i64, b: i64) {
     }
 }
 
-/// Cases are waits for syncs above all: so many run side by side, and all but the first of them on a file system in
-/// memory if there is one, since what is compared here is no matter of durability.
+/// Cases mostly wait for syncs, so this many run in parallel, all but the first on a file system in memory if there is
+/// one, since durability is not tested here.
 const SIDE_BY_SIDE: u32 = 16;
 
 /// More at night: `PROPTEST_CASES`.
@@ -134,7 +134,7 @@ fn live(on_disk: bool, steps: &[(usize, Step)], windows: &[(i64, i64)]) {
         }
     }
     pair.compare(windows);
-    // What was committed is what a reader in another place sees.
+    // A reader sees what was committed.
     pair.commit(true);
     let reader = Store::open(&pair.path, Mode::Read).unwrap();
     pair.compare_in(&reader, &windows[..1]);

@@ -1,4 +1,4 @@
-//! The model: one cell per index, no cleverness.
+//! The model: one cell per index.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub(crate) struct Plain {
     pub(crate) live_next: i64,
     /// Time after the last sample of the late run at the end, if there is one.
     late_next: i64,
-    /// No sample of the live run has told its time yet.
+    /// No sample of the live run has a stamp yet.
     stated: bool,
 }
 
@@ -102,7 +102,7 @@ impl Plain {
         }
         let delta = time - self.live_next;
         if delta < 0 && self.stated && !self.tail_is_late() {
-            // The first stamp knows better than the start that was stated: the gap before it moves along.
+            // The first stamp corrects the stated start, and the gap before it moves too.
             if let Some(run) = self.runs.last() {
                 let cells = &mut self.cells[run.range.start as usize..];
                 cells.iter_mut().for_each(|cell| cell.time += delta);
@@ -124,7 +124,7 @@ impl Plain {
         self.live_next = self.push((0..length).map(|_| None), self.live_next);
     }
 
-    /// Where the first sample goes.
+    /// Index of the first sample.
     pub(crate) fn backfill(&mut self, samples: &[i16], time: i64) -> i64 {
         let n = samples.len() as i64;
         let live = self.runs.iter().rposition(|run| !run.late);
@@ -164,7 +164,7 @@ impl Plain {
         }
     }
 
-    /// The end of the samples from `start` on, at most `end`.
+    /// End of the samples from `start` on, at most `end`.
     pub(crate) fn valid_until(&self, start: i64, end: i64) -> i64 {
         let part = &self.cells[start as usize..end.min(self.end()) as usize];
         start + part.iter().take_while(|cell| cell.value.is_some()).count() as i64
@@ -240,7 +240,7 @@ impl Plain {
         if overlap == Overlap::All {
             let mut runs: Vec<(i64, usize, Vec<i16>)> = Vec::new();
             for (id, run) in self.runs.iter().enumerate() {
-                // A run's place is that of its first index in the span, sample or not.
+                // A run is ordered by its first index in the span, valid or not.
                 let cells = &self.cells[run.range.start as usize..run.range.end as usize];
                 let first = cells.iter().find(|cell| span.contains(&cell.time));
                 let inside = samples(run)
@@ -273,7 +273,7 @@ impl Plain {
     }
 }
 
-/// Maximal stretches without values in a range of cells.
+/// Maximal ranges without values in a range of cells.
 fn holes(cells: &[Cell], range: &Range<i64>) -> Vec<Range<i64>> {
     let mut out: Vec<Range<i64>> = Vec::new();
     for index in range.clone() {

@@ -1,4 +1,4 @@
-//! What may happen to a store, done to it and to the model.
+//! Steps applied to a store and to the model.
 
 use std::path::{Path, PathBuf};
 
@@ -17,33 +17,31 @@ const SIGNALS: usize = 4;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    // --- of one signal ---
     Append(i64),
-    /// More than an inner chunk, so that checksums are full ones.
+    /// More than an inner chunk, so that there are checksums of full chunks.
     AppendChunk,
-    /// Samples, and how far their stamp is from the expected time.
+    /// Samples, and the deviation of their stamp from the expected time.
     AppendAt(i64, i64),
     Gap(i64),
     GapDuration(i64),
-    /// Samples, and time before the live end in parts of a thousand of all time so far.
+    /// Samples, and time before the live end in thousandths of all time so far.
     Backfill(i64, i64),
     Mark(i64, i64),
     Write(i64, i64),
     Rename(u8),
     Remove,
-    /// A new signal takes the place of the old one.
+    /// Replaces the signal by a new one.
     Overwrite,
     Seal(bool),
     Unseal,
-    /// Commit, close, harm a file, verify, repair, open again.
+    /// Commits, closes, damages a file, verifies, repairs, reopens.
     Harm(Damage),
-    // --- of the store ---
     Create(u8),
     Commit(bool),
     Checkpoint,
-    /// Commit, close, open again.
+    /// Commits, closes, reopens.
     Reopen,
-    /// Lose what was not committed.
+    /// Loses uncommitted changes.
     Crash,
 }
 
@@ -81,7 +79,7 @@ pub(crate) fn civil(time: i64) -> Fixed {
     Fixed::from_int(time * GRID)
 }
 
-/// A store on disk and what it must hold.
+/// A store on disk and its expected content.
 pub(crate) struct Pair {
     pub(crate) path: PathBuf,
     pub(crate) store: Option<Store>,
@@ -90,7 +88,7 @@ pub(crate) struct Pair {
     next_value: i16,
 }
 
-/// Whether a change of a signal was made. A sealed one must refuse it.
+/// Whether a change of a signal succeeded. A sealed one must refuse it.
 fn made<T>(plain: &Plain, result: Result<T, StoreError>) -> Option<T> {
     match result {
         Ok(value) => {
@@ -159,7 +157,7 @@ impl Pair {
         self.reopen();
     }
 
-    /// Does a step, to the signal of number `which` if it is about one.
+    /// Applies a step, to the signal with index `which` if it concerns one.
     pub(crate) fn take(&mut self, which: usize, step: &Step) {
         match step {
             Step::Create(k) => {
@@ -191,7 +189,7 @@ impl Pair {
                 }
                 self.plains.push(plain);
                 match step {
-                    // They commit what is pending, of all signals.
+                    // These commit pending changes of all signals.
                     Step::Seal(_) | Step::Unseal => self.committed = self.plains.clone(),
                     Step::Harm(damage) => self.harm(damage),
                     _ => {}
@@ -226,7 +224,7 @@ impl Pair {
         plain.sealed = true;
     }
 
-    /// A change of a signal's samples.
+    /// Applies a change of a signal's samples.
     fn change(&mut self, plain: &mut Plain, step: &Step) {
         let writer = self.writer(plain);
         match *step {

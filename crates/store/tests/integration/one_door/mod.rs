@@ -1,5 +1,5 @@
-//! What a stranger may put into a store's folder: links, pipes, sockets and folders in the place of files. Nothing
-//! behind a link is read as samples, changed or removed, nothing hangs, and every error names what is in the way.
+//! Foreign entries in a store's folder: links, pipes, sockets and folders instead of files. Nothing behind a link is
+//! read as samples, changed or removed, nothing hangs, and every error names the obstacle.
 
 mod resolving;
 
@@ -41,7 +41,7 @@ fn make_store(path: &Path) {
     store.close().unwrap();
 }
 
-/// Every file with its bytes, every folder, every link and pipe by what it is.
+/// Every file with its bytes, and every folder, link and pipe by type.
 fn tree(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![path.to_path_buf()];
@@ -76,7 +76,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Whatever can be done with a store. Samples that are read must be the right ones.
+/// Performs all operations on a store; checks samples that can be read.
 fn use_store(path: &Path) -> Vec<StoreError> {
     let mut errors = Vec::new();
     let mut note = |result: Result<(), StoreError>| errors.extend(result.err());
@@ -111,14 +111,14 @@ fn use_store(path: &Path) -> Vec<StoreError> {
     errors
 }
 
-/// Puts something in the place of each file and folder of a store, uses the store, and looks at what is outside of it. At
-/// `least` so often that is refused.
+/// Replaces each file and folder of a store in turn, uses the store, and checks that nothing outside has changed. At
+/// least `least` replacements must be refused.
 fn replace_each(what: &str, crashed: bool, least: usize, replace: impl Fn(&Path, &Path)) {
     let folder = tempfile::tempdir().unwrap();
     let sound = folder.path().join("sound.iso");
     make_store(&sound);
     if crashed {
-        // As a writer leaves it that was killed: its name in the lock, a record in the log.
+        // As left by a killed writer: its name in the lock, a record in the log.
         let store = Store::open(&sound, Mode::ReadWrite).unwrap();
         store.writer("a").unwrap().append(&[5i16; 20]).unwrap();
         store.commit(false).unwrap();
@@ -181,7 +181,7 @@ fn a_pipe_in_the_place_of_a_file_hangs_nothing() {
 fn a_device_in_the_place_of_a_file_is_neither_read_nor_written() {
     use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
     let make = |path: &Path| {
-        // The one that is full of zeros and takes whatever is written.
+        // `/dev/zero`, which reads as zeros and accepts all writes.
         let device = makedev(1, 5);
         let mode = Mode::from_raw_mode(0o600);
         mknodat(CWD, path, FileType::CharacterDevice, mode, device)

@@ -1,4 +1,4 @@
-//! A store with damage of several kinds on the simulated medium, and what it holds.
+//! A store with several kinds of damage on the simulated medium, and its expected content.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use isochrony_time::{Rate, civil};
 
 pub(crate) const ROOT: &str = "/disk/store.iso";
 
-/// Samples of one shard.
+/// Samples per shard.
 const SHARD: i64 = 32_768 * 128;
-/// Bytes in front of the samples of a shard.
+/// Bytes before the samples of a shard.
 const HEAD: u64 = 4096;
 
 /// How the writer of the damaged store ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DamagedStore {
     Closed,
-    /// It was killed, and the last record of its log is damaged: a commit is lost that appended samples.
+    /// Killed, with a damaged last record: a commit is lost that appended samples.
     Killed,
-    /// Likewise, and the commit took samples away.
+    /// Likewise, and the commit removed samples.
     KilledAfterGap,
 }
 
@@ -41,14 +41,14 @@ fn create(store: &Store, name: &str, count: i64) {
     writer.add_event("noted", 5..6, &fields).unwrap();
 }
 
-/// A medium with a damaged store, all of which is durable.
+/// A medium with a damaged, fully durable store.
 pub(crate) fn damaged(damage: DamagedStore) -> SimMedia {
     let media = SimMedia::new(7);
     let root = Path::new(ROOT);
     media.media().make_folder(Path::new("/disk")).unwrap();
     let store = Store::open_on(root, Mode::Create, media.media()).unwrap();
     for name in ["cut", "notes", "flip", "group/meta", "lost", "table"] {
-        // A shorter signal has its events in the log.
+        // Long enough to have tables in files, not in the log.
         create(
             &store,
             name,
@@ -114,7 +114,7 @@ fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMed
     let log = names.iter().find(|name| name.starts_with("log.")).unwrap();
     let log = engine.join(log);
     let bytes = media.media().read(&log, u64::MAX).unwrap().unwrap();
-    // Walks over the records: behind the last one its length is 0.
+    // Walks the records: after the last one the length is 0.
     let length = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
     let mut at = (20 + length(12)).next_multiple_of(8);
     while length(at) != 0 {
@@ -124,7 +124,7 @@ fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMed
     media
 }
 
-/// What a repaired store holds, and what is still wrong with it.
+/// Content of a repaired store, and what is still wrong with it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoreContents {
     findings: Vec<(&'static str, PathBuf, String)>,

@@ -1,5 +1,5 @@
-//! A repair meets a full disk, a failing call, a kill or a power cut at each of its changes. Whatever was lost is reported in
-//! exactly one of the reports that were returned or that the next repairs return; nothing else is lost.
+//! A repair with a full disk, a failing call, a kill or a power cut at each of its changes. Every loss appears in
+//! exactly one report, of this repair or the next; nothing else is lost.
 
 mod damaged;
 
@@ -16,15 +16,15 @@ const DEEP: VerifyOptions = VerifyOptions {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum RepairFault {
-    /// From this change on there is no space.
+    /// No space from this change on.
     Full,
-    /// One change fails.
+    /// This change fails.
     WriteError,
     Kill,
     PowerCut,
 }
 
-/// The losses that a repair reports; of a process that ended nobody has a report.
+/// The losses that a repair reports; those of an ended process are unknown.
 fn repair(media: &SimMedia) -> Result<Vec<Loss>, StoreError> {
     let (_, after) = repair_on(Path::new(ROOT), &DEEP, media.media())?;
     Ok(after.lost)
@@ -67,7 +67,7 @@ fn sorted(mut losses: Vec<Loss>) -> Vec<Loss> {
     losses
 }
 
-/// Changes at which a fault is tried; `ISOCHRONY_CRASH_LIVES` says another number.
+/// Number of changes at which a fault is injected; overridden by `ISOCHRONY_CRASH_LIVES`.
 const POINTS: u64 = 20;
 
 /// Repairs with a fault at about so many changes, evenly spread.
@@ -82,7 +82,7 @@ fn check(damage: DamagedStore, fault: RepairFault) {
     let sound: StoreContents = store_contents(&whole);
     assert!(expected.len() >= 2, "{expected:#?}");
     let step = ((last - first) / most).max(1);
-    // The last changes, with which a repair ends, in any case.
+    // Always include the last changes of a repair.
     let spread = (first..last - 8).step_by(step as usize);
     for at in spread.chain(last - 8..last) {
         let when = format!(
@@ -92,13 +92,13 @@ fn check(damage: DamagedStore, fault: RepairFault) {
         );
         let (media, mut reported) = faulty(&case, fault, at);
         let again = repair(&media).unwrap_or_else(|error| panic!("{when}: {error}"));
-        // The last two changes take away the note of what is to be reported: a process that ends there has reported
-        // everything, but nobody has the report; events still say what was lost.
+        // The last two changes remove the note of pending reports: a process that ends there has no report to give, but
+        // events still record the losses.
         let is_reported =
             last - at > 2 || !matches!(fault, RepairFault::Kill | RepairFault::PowerCut);
         reported.extend(again);
         if is_reported || !reported.is_empty() {
-            // A note that cannot be removed is reported again rather than forgotten.
+            // A note that cannot be removed leads to a repeated report rather than none.
             if fault == RepairFault::WriteError && last - at <= 2 {
                 let mut once: Vec<Loss> = Vec::new();
                 for loss in reported {

@@ -1,4 +1,4 @@
-//! Stretches that are reserved and filled in any order, from several threads.
+//! Reserved ranges, filled in any order from several threads.
 
 use super::*;
 
@@ -96,7 +96,7 @@ fn filled_again_after_it_was_marked_invalid_it_holds_the_new_samples_after_a_cra
     store.commit(true).unwrap();
     writer.fill(1, &[7i16, 8]).unwrap();
     store.commit(true).unwrap();
-    // As a kill leaves it: files as they are, the lock free.
+    // As after a kill: files unchanged, the lock free.
     let copy = tempfile::tempdir().unwrap();
     let path = copy.path().join("b.iso");
     copy_tree(store.path(), &path);
@@ -145,7 +145,7 @@ fn released_scratch_is_a_gap_whose_blocks_are_free() {
         0..SAMPLES / 2
     );
     assert_eq!(values(&scratch, SAMPLES / 2..SAMPLES / 2 + 2), [3, 3]);
-    // A file system that cannot gives nothing back.
+    // Nothing is freed if the file system cannot.
     if given_back > 0 {
         assert_eq!(given_back, SAMPLES as u64);
         assert!(
@@ -159,7 +159,7 @@ fn released_scratch_is_a_gap_whose_blocks_are_free() {
 #[test]
 fn neighbours_that_share_a_block_give_it_back_when_the_last_is_released() {
     use std::os::unix::fs::MetadataExt;
-    // 4000 bytes each, which no block holds as a whole; four are there at a time.
+    // 4000 bytes each, less than a whole block; four exist at a time.
     const PART: i64 = 2000;
     const PARTS: i64 = 500;
     let (_folder, store) = new_store();
@@ -178,14 +178,14 @@ fn neighbours_that_share_a_block_give_it_back_when_the_last_is_released() {
         }
         bytes
     };
-    // Whole blocks first: a file system that cannot gives nothing back.
+    // Whole blocks first: some file systems free nothing.
     let all = 0..PART * PARTS;
     scratch
         .fill(0, &vec![3i16; (PART * PARTS) as usize])
         .unwrap();
     let can = scratch.release(all).unwrap() > 0;
     let before = on_disk();
-    // Odd ones behind even ones, and released in another order than they were filled.
+    // Odd before even ones, and released in another order than filled.
     let order: Vec<i64> = (0..PARTS).map(|at| at ^ 1).collect();
     let mut most = 0;
     for group in order.chunks(4) {
@@ -198,7 +198,7 @@ fn neighbours_that_share_a_block_give_it_back_when_the_last_is_released() {
         for part in group.iter().rev() {
             let released = part * PART..(part + 1) * PART;
             scratch.release(released).unwrap();
-            // Whoever is still there keeps all samples.
+            // The remaining parts keep all samples.
             for other in group.iter().take_while(|other| *other != part) {
                 let samples = values(&scratch, other * PART..(other + 1) * PART);
                 assert!(samples.iter().all(|sample| *sample == 3));

@@ -1,4 +1,4 @@
-//! The public API, one behaviour a test.
+//! The public API, one behaviour per test.
 
 mod fills;
 mod names;

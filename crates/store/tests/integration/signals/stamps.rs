@@ -1,4 +1,4 @@
-//! What stamps mean: starts, gaps, clock steps, late samples, runs.
+//! Interpretation of stamps: starts, gaps, clock steps, late samples, runs.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn stamps_decide_between_gap_and_clock_step() {
     assert_eq!(runs[0].civil, Some((at(0), at(5 * SECOND))));
     assert!((runs[0].rate.unwrap().hz - 100.0).abs() < 1e-3);
     assert!((signal.true_rate().unwrap().unwrap().hz - 100.0).abs() < 1e-3);
-    // 2 s to 3 s lies in the first run's gap and in the second run's samples: samples win.
+    // 2 s to 3 s is in the first run's gap and in the second run's samples: samples take precedence.
     let found = signal
         .index_of(&Time::civil(at(5 * SECOND / 2)), Round::Nearest, None)
         .unwrap();
@@ -129,7 +129,7 @@ fn a_nanosecond_more_is_a_sample_more_at_a_learned_rate_however_long_the_gap() {
     fast.max_gap_ns = 1_000 * day;
     let lengths = [0, 1, 2, 3].map(|more| {
         let writer = store.create(&format!("x{more}"), &fast).unwrap();
-        // Ten parts in a million slow: a clock that has learned so much.
+        // Ten parts per million slow, so that the clock learns a rate.
         for k in 0..100 {
             let stamp = Stamp::new(at(k * 10_000_100), Fixed::from_int(1000));
             writer.append_at(&[1i16; 10_000], &stamp).unwrap();
@@ -140,7 +140,7 @@ fn a_nanosecond_more_is_a_sample_more_at_a_learned_rate_however_long_the_gap() {
     });
     let nominal = 400 * day;
     let learned = nominal - lengths[0];
-    // Stamps of a second, to the microsecond, tell the rate to two parts in a million.
+    // Microsecond stamps of one second give the rate to two parts per million.
     assert!((learned - nominal / 100_000).abs() < nominal / 500_000);
     assert_eq!(lengths.map(|length| length - lengths[0]), [0, 1, 2, 3]);
 }
@@ -190,7 +190,7 @@ fn a_stated_gap_takes_its_index_and_ends_at_the_stamp_whatever_part_of_a_sample_
             assert!(off.unwrap().to_f64().abs() < 1e3, "{index}: {off:?}");
         }
     }
-    // Time that goes back is a clock step, whatever gap is stated; a gap has a length.
+    // A step back is a clock step despite a stated gap; the length of a gap is kept.
     let back = writer
         .append_bytes_behind_gap(&block, 5, &exact(time))
         .unwrap();
@@ -228,7 +228,7 @@ fn late_samples_fill_their_gap_or_become_a_run() {
             .unwrap(),
         None
     );
-    // Overlapping what is there, then following on it.
+    // Overlapping existing samples, then contiguous.
     let over = writer
         .backfill(&bytes(&[5; 100]), &exact(3 * SECOND / 2))
         .unwrap();
@@ -244,7 +244,7 @@ fn late_samples_fill_their_gap_or_become_a_run() {
         other => panic!("{other:?}"),
     };
     assert_eq!(on_run, over.run);
-    // What is live goes on with its own clock.
+    // Live samples continue with their own clock.
     let live = writer.append(&[7i16; 100]).unwrap();
     assert_eq!(live.new_run, Some(RunReason::Resumed));
     let signal = writer.signal().unwrap();
@@ -288,7 +288,7 @@ fn a_requested_run_keeps_the_rate_but_not_the_time() {
     );
     assert_eq!(signal.runs().unwrap()[1].reason, RunReason::Requested);
     assert_eq!(signal.time_of(100).unwrap().value, at(90 * SECOND));
-    // Without a stamp nothing is known of when its samples were.
+    // Without a stamp the times of its samples are unknown.
     writer.begin_run().unwrap();
     writer.append(&[3i16; 100]).unwrap();
     let signal = writer.signal().unwrap();

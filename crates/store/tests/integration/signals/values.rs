@@ -1,4 +1,4 @@
-//! Samples in an array of the caller's, and what waits for a commit.
+//! Samples in the caller's array, and uncommitted changes.
 
 use isochrony_dsp::convert::ValueType;
 use isochrony_segment::Complex64;

@@ -1,4 +1,4 @@
-//! What threads see that read a signal through the handle of its writer: each change whole or not at all.
+//! Threads that read a signal through its writer's handle see each change as a whole or not at all.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use super::*;
 
 const STEPS: usize = 1500;
 const READERS: usize = 2;
-/// One sample of the signal.
+/// Sample period.
 const SAMPLE: i64 = SECOND / 1000;
 
-/// Tells readers to end once the writer has ended, whatever way.
+/// Ends the readers once the writer has ended in any way.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -22,7 +22,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// A small generator of random numbers (splitmix64).
+/// Random numbers (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -35,10 +35,10 @@ impl Dice {
     }
 }
 
-/// Changes of a signal, the same for each that begins with the same numbers.
+/// Reproducible random changes of a signal.
 struct Changes {
     dice: Dice,
-    /// Where the signal's clock is, ns after the start.
+    /// The signal's clock, ns after the start.
     now: i64,
     next_sample: i16,
 }
@@ -62,7 +62,7 @@ impl Changes {
             .collect()
     }
 
-    /// Makes the next one: appends with and without stamps, gaps, clock steps, late samples, events.
+    /// Makes the next change: appends with and without stamps, gaps, clock steps, late samples, events.
     fn make(&mut self, writer: &SignalWriter) {
         let samples = self.samples();
         let taken = samples.len() as i64 * SAMPLE;
@@ -89,13 +89,13 @@ impl Changes {
                 writer.append_gap(length).unwrap();
             }
             8 => {
-                // Longer than the index axis shows.
+                // Longer than `max_gap`.
                 self.now += 20 * SECOND - taken;
                 let lasts = Fixed::from_int(20 * SECOND);
                 writer.append_gap_duration(lasts).unwrap();
             }
             9 => {
-                // Late: into a gap, or behind the end as a run of their own; the clock goes on behind it.
+                // Late: in a gap, or at the end as a run of their own; the clock continues after it.
                 let stamp = exact(self.now - (1 + self.dice.below(2000)) * SAMPLE);
                 writer.backfill(&bytes(&samples), &stamp).unwrap();
                 self.now -= taken;
@@ -120,7 +120,7 @@ fn options_of_changes() -> CreateOptions {
     options
 }
 
-/// All that a signal says of itself, but for its samples.
+/// All properties of a signal except samples.
 fn facts(signal: &Signal) -> String {
     let end = signal.end_index();
     let last = (end > 0).then(|| signal.time_of(end - 1).map(|time| time.value));
@@ -130,7 +130,7 @@ fn facts(signal: &Signal) -> String {
 
 #[test]
 fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
-    // What is true after each change, where nobody reads beside it.
+    // Expected results, without concurrent reads.
     let (_folder, store) = new_store();
     let alone = store.create("x", &options_of_changes()).unwrap();
     let mut changes = Changes::new();
@@ -151,7 +151,7 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
             let _ends = Ends(&done);
             let mut seen: Vec<Signal> = Vec::new();
             while !done.load(Ordering::Acquire) {
-                // Looked at later: what shows for a moment only is not to be missed meanwhile.
+                // Checked later, so that short-lived states are not missed.
                 let signal = writer.signal().unwrap();
                 let seq = |signal: &Signal| signal.state().seq;
                 if seen.last().map(seq) != Some(seq(&signal)) {
@@ -197,7 +197,7 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
     }
 }
 
-/// The last samples of a signal are those that it has in the end, or lie in a gap that is filled later.
+/// Checks that the last samples are those of the final signal, or in a gap filled later.
 fn check_samples(signal: &Signal, samples: &[i16]) {
     let end = signal.end_index();
     let near = (end - 100).max(0)..end;
@@ -215,7 +215,7 @@ fn check_samples(signal: &Signal, samples: &[i16]) {
     assert_eq!(missing as i64, signal.gaps().missing_within(near));
 }
 
-/// A signal of 16 zeros, half of them in one shard and half in the next; and where they are.
+/// A signal with 16 zeros, half of them in each of two shards; and their range.
 fn across_two_shards(store: &Store) -> (SignalWriter, std::ops::Range<i64>) {
     let writer = store.create("x", &options(1000)).unwrap();
     let meta = writer.signal().unwrap().state().meta.clone();
@@ -241,7 +241,7 @@ fn readers_beside_a_writer_see_an_overwrite_of_two_shards_in_both_or_in_none() {
                     let shown = signal.select(range.clone()).unwrap();
                     let shown = match shown.counts(-1i16) {
                         Ok(shown) => shown,
-                        // They were overwritten once more meanwhile.
+                        // Overwritten again meanwhile.
                         Err(error) if error.code() == "samples_replaced" => continue,
                         Err(error) => panic!("{error}"),
                     };
@@ -285,7 +285,7 @@ fn an_overwrite_of_two_shards_that_fails_on_the_way_is_in_none() {
         assert!(!store.has_pending(), "{failed}");
         failed += 1;
     }
-    // Of each shard a copy is made, written to, and marked as what it is.
+    // A copy of each shard is made, written, and marked.
     assert!(failed >= 6, "{failed}");
     assert_eq!(values(&writer, range), [7; 16]);
 }

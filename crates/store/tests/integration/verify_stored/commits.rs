@@ -1,4 +1,4 @@
-//! A commit that was acknowledged and that the redo log lost: files that were published tell of it.
+//! Published files prove an acknowledged commit that the redo log has lost.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use isochrony_store::{SignalWriter, repair};
 
 use super::*;
 
-/// A store whose writer was killed after a commit made by `change`, and published if so asked.
+/// A store whose writer was killed after a commit of `change`, optionally published.
 fn killed(publish: bool, change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -21,7 +21,7 @@ fn killed(publish: bool, change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     Case { path, ..case }
 }
 
-/// As [`killed`] of what was published, and a bit of the last record flipped.
+/// As [`killed`] after publication, with one bit of the last record flipped.
 fn flipped(change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     let case = killed(true, change);
     let log = case.log();
@@ -41,7 +41,7 @@ impl Case {
             .expect("a log")
     }
 
-    /// Bytes of the log's last record, by what `docs/design/log_records.md` says of its layout.
+    /// Bytes of the log's last record, by the layout in `docs/design/log_records.md`.
     fn last_record(&self) -> Range<u64> {
         let bytes = fs::read(self.log()).expect("read");
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
@@ -55,7 +55,7 @@ impl Case {
         last
     }
 
-    /// Takes away what stands in the log behind its last record, as a power cut may.
+    /// Removes what follows the last record in the log, as a power cut may.
     fn without_acknowledgement(self) -> Self {
         let end = self.last_record().end;
         let log = self.log();
@@ -69,7 +69,7 @@ impl Case {
 
 type ChangeOf = fn(&Store, &SignalWriter);
 
-/// Commits of every kind that leave the log as it is.
+/// Commits of every kind that do not start a new log.
 const CHANGES: [(&str, ChangeOf); 7] = [
     ("append", |_, writer| {
         _ = writer.append(&[6i16; 70]).expect("appended")
@@ -118,7 +118,7 @@ fn the_log_acknowledges_commits_that_nothing_published_tells_of() {
             assert_eq!(error.expect("refused").code(), "lost_commit", "{kind}");
 
             let (_, after) = repair(&case.path, &DEEP).expect("repaired");
-            // The folder of a signal that nothing names any more stays where it is.
+            // The folder of an unnamed signal stays.
             let left = |report: &Report| -> Vec<_> {
                 report.findings.iter().map(|finding| finding.code).collect()
             };
@@ -130,7 +130,7 @@ fn the_log_acknowledges_commits_that_nothing_published_tells_of() {
             let reasons: Vec<_> = after.lost.iter().map(|loss| &*loss.reason).collect();
             assert_eq!(reasons, ["lost_commit"], "{kind}, {publish}");
             assert_eq!(after.lost[0].signal, signal.unwrap_or_default(), "{kind}");
-            // All that was committed before is there, and of what was lost only gaps that their published table tells of.
+            // Earlier commits are complete; of the lost one, only gaps in the published table remain.
             let gaps = match (kind, publish) {
                 ("fill", true) => 900,
                 ("mark", true) => 1100,
@@ -203,7 +203,7 @@ fn several_damaged_records_are_lost_commits_of_any_signal() {
     });
     let last = case.last_record();
     flip(&case.log(), last.start + 20);
-    // The one before it, which the walk over records ends at now.
+    // The record before, where reading now ends.
     flip(&case.log(), last.start - 9);
     let finding = case.only();
     assert_eq!(
@@ -220,7 +220,7 @@ fn a_loss_that_no_event_tells_of_is_reported_by_the_repair_after_an_interrupted_
     flip(&case.log(), case.last_record().start + 20);
     let interrupted = case.path.with_extension("interrupted");
     let folder = case.path.join(".isochrony");
-    // The note that a repair leaves until it has reported.
+    // The note of an unfinished repair.
     let note = |lacks: bool| format!("{{\"events\":[],\"lacks_commit\":{lacks}}}");
     let (_, after) = repair(&case.path, &DEEP).expect("repaired");
     assert_eq!(after.lost.len(), 1);
@@ -283,10 +283,10 @@ fn samples_of_a_lost_commit_are_named_and_become_a_gap_with_an_event() {
             .collect::<Vec<_>>(),
         std::slice::from_ref(&lost)
     );
-    // A second repair has nothing to tell.
+    // A second repair reports nothing.
     let (_, after) = repair(&case.path, &DEEP).expect("repaired");
     assert_eq!((after.findings, after.lost), (vec![], vec![]));
-    // The clock goes on behind it.
+    // The clock continues after it.
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
     store
         .writer("n/s")
@@ -326,7 +326,7 @@ fn a_torn_record_of_which_nothing_was_published_is_no_damage() {
     copy_folder(&case.path, &path);
     writer.append(&[6i16; 70]).expect("appended");
     store.commit(false).expect("committed");
-    // The record is half there, as a power cut may leave it.
+    // The record is incomplete, as after a power cut.
     for entry in fs::read_dir(case.path.join(".isochrony")).expect("listed") {
         let from = entry.expect("an entry").path();
         if from

@@ -1,10 +1,10 @@
-//! Shards and folders that were lost, and what somebody who goes on writing, or recovers a crash, must not hide.
+//! Lost shards and folders: further writes and recovery must not hide the loss.
 
 use isochrony_store::{StoreError, repair};
 
 use super::*;
 
-/// Samples of [`case`] that lie in its second shard.
+/// Samples of [`case`] in its second shard.
 const LAST: std::ops::Range<i64> = SHARD..SHARD * 3 / 2;
 
 fn refused<T>(result: Result<T, StoreError>, path: &Path) {
@@ -19,7 +19,7 @@ fn codes(report: &Report) -> Vec<&str> {
     report.findings.iter().map(|finding| finding.code).collect()
 }
 
-/// Loses the second shard: the whole file, or what is behind its first chunk.
+/// Loses the second shard: the whole file, or all after its first chunk.
 fn lose(path: &Path, whole: bool) -> (&'static str, std::ops::Range<i64>) {
     if whole {
         fs::remove_file(path).expect("removed");
@@ -54,7 +54,7 @@ fn appending_does_not_make_a_lost_shard_anew() {
     }
 }
 
-/// What a writer leaves that was killed after it committed five samples behind those of [`case`].
+/// As left by a writer that was killed after it committed five samples after those of [`case`].
 fn killed() -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -107,11 +107,11 @@ fn a_lost_folder_is_named_also_if_the_log_speaks_of_the_signal() {
         .err()
         .expect("refused");
     assert!(error.to_string().contains("n/s"), "{error}");
-    // Nothing was changed by trying.
+    // The attempt changed nothing.
     assert_eq!(case.verify().findings.len(), 1);
 }
 
-/// What a writer leaves that was killed after it made a signal of `count` samples; the signal's folder is lost.
+/// As left by a writer that was killed after it created a signal of `count` samples, whose folder is lost.
 fn new_signal_lost(count: i64) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -138,7 +138,7 @@ fn a_new_signals_lost_folder_is_made_anew_only_if_the_log_has_all_of_it() {
     drop(signal);
     store.close().expect("closed");
     assert_eq!(case.verify().findings, []);
-    // More than a record of the log takes.
+    // Too many for a log record.
     let case = new_signal_lost(40_000);
     let error = Store::open(&case.path, Mode::ReadWrite)
         .err()

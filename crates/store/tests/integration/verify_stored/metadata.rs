@@ -1,4 +1,4 @@
-//! What describes a store to other Zarr readers: every file of it is looked at, and can be written anew.
+//! Every metadata file for other Zarr readers is verified and can be rewritten.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// All `zarr.json` below a folder, with their contents.
+/// All `zarr.json` below a folder, with contents.
 fn described(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("listed") {
@@ -51,7 +51,7 @@ fn every_file_that_describes_the_store_is_checked_and_written_anew() {
             }
             let found = case.verify().findings;
             assert_eq!(found.len(), 1, "{damage} {}: {found:#?}", path.display());
-            // Also of a table without rows: the log says that it has none.
+            // Also of a table without rows, which the log knows to be empty.
             assert_ne!(
                 found[0].code,
                 "missing_table",
@@ -60,7 +60,7 @@ fn every_file_that_describes_the_store_is_checked_and_written_anew() {
             );
             let (_, after) = repair(&case.path, &DEEP).expect("repaired");
             assert_eq!(after.findings, [], "{damage} {}", path.display());
-            // Whether it had attributes cannot be read from a root that was cut.
+            // Whether a truncated root had attributes is unknown.
             let lost: Vec<&str> = after.lost.iter().map(|loss| &*loss.reason).collect();
             let is_cut_root = damage == "cut" && *path == case.path.join("zarr.json");
             let expected: &[&str] = if is_cut_root {
@@ -148,7 +148,7 @@ fn events_as_other_programs_see_them_are_those_that_we_see() {
     }
 }
 
-/// A copy of a store whose writer published nothing of its last commits: what a kill leaves.
+/// A copy of a store whose last commits were not published, as after a kill.
 #[test]
 fn what_a_killed_writer_did_not_publish_is_no_damage() {
     let case = case();
@@ -185,7 +185,7 @@ fn the_group_of_events_is_described_also_once_every_event_was_removed() {
         writer.remove_event(*event).expect("removed");
     }
     store.close_committed();
-    // As a kill leaves it between the checkpoint, which writes the table, and the publication.
+    // As after a kill between the checkpoint, which writes the table, and the publication.
     let group = case.path.join("n/s/events/zarr.json");
     fs::remove_file(&group).expect("removed");
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");

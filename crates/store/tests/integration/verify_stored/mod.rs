@@ -1,4 +1,4 @@
-//! Damage of every kind is named, and what can be mended is.
+//! Every kind of damage is reported, and repaired if possible.
 
 mod attributes;
 mod commits;
@@ -22,10 +22,10 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// Samples of one inner chunk and of one shard, at this rate and type.
+/// Samples per inner chunk and shard, at this rate and type.
 const CHUNK: i64 = 32_768;
 const SHARD: i64 = CHUNK * 128;
-/// Bytes in front of the samples in a shard.
+/// Bytes before the samples in a shard.
 const HEAD: u64 = 4096;
 
 struct Case {
@@ -80,7 +80,7 @@ impl Case {
         finding.clone()
     }
 
-    /// Repairs and gives what is found afterwards.
+    /// Repairs; gives the findings afterwards.
     fn repair(&self) -> Report {
         let store = Store::open(&self.path, Mode::ReadWrite).expect("opens");
         let (_, after) = store.repair(&DEEP).expect("repaired");
@@ -111,7 +111,7 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 4], at).expect("written");
 }
 
-/// A copy of a store that is open elsewhere: what a killed writer leaves.
+/// Copies a store that is open, as after a kill of its writer.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("made");
     for entry in fs::read_dir(from).expect("listed") {

@@ -1,4 +1,4 @@
-//! Tables that are impossible or gone.
+//! Invalid and missing tables.
 
 use isochrony_store::StoreError;
 
@@ -9,7 +9,7 @@ fn an_impossible_gap_table_is_named() {
     let case = case();
     let path = case.file("gaps/c/0/0");
     let length = fs::metadata(&path).expect("there").len();
-    // The rows begin behind index and header: any flipped bit is caught by the checksum of the rows.
+    // Rows follow index and header: their checksum catches any flipped bit.
     let at = (0..length).rev().find(|at| {
         let mut byte = [0];
         fs::File::open(&path)
@@ -94,12 +94,12 @@ fn a_signal_without_one_of_its_tables_is_neither_read_nor_written_and_nothing_is
         is_missing(store.signal("n/s"), lost);
         let write = |store: &Store| store.writer("n/s")?.append(&[1i16]);
         is_missing(write(&store), lost);
-        // The other signals are as they were.
+        // The other signals are unaffected.
         let options = CreateOptions::new(DType::I16, Rate::new(100, 1).expect("a rate"));
         let other = store.create("n/other", &options).expect("created");
         other.append(&[1i16, 2]).expect("appended");
         store.close_committed();
-        // A crash, after which a recovery publishes what it finds, does not make an empty table of it either.
+        // Recovery after a crash, with publication, does not turn it into an empty table either.
         fs::write(case.path.join(".isochrony/LOCK"), "{}").expect("written");
         let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
         is_missing(write(&store), lost);
@@ -120,7 +120,7 @@ fn tables_that_the_log_still_has_are_not_lost() {
     writer.append_gap(3).expect("a gap");
     writer.append(&[6i16]).expect("appended");
     store.commit(true).expect("committed");
-    // As after a power cut that took the published table, and not what describes it.
+    // As after a power cut that removed the published table but not its description.
     let gaps = case.path.join("n/t/gaps/c");
     fs::remove_dir_all(&gaps).expect("published");
     let read = || Store::open(&case.path, Mode::Read).expect("opens");

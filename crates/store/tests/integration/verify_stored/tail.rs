@@ -1,4 +1,4 @@
-//! The chunk that the signal's end cuts short, which has its checksum elsewhere.
+//! The last, partial chunk of a signal, whose checksum is stored elsewhere.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn short() -> Case {
 }
 
 impl Case {
-    /// Appends and leaves the store open, with a commit but no checkpoint.
+    /// Appends and commits without a checkpoint; gives the open store.
     fn append(&self, samples: &[i16]) -> Store {
         let store = Store::open(&self.path, Mode::ReadWrite).expect("opens");
         let writer = store.writer("n/s").expect("the signal");
@@ -64,7 +64,7 @@ fn samples_appended_since_the_last_checkpoint_are_unchecked_and_said_so() {
     let store = case.append(&[6, 7]);
     assert_eq!(case.counts(), (10, 2));
     assert_eq!(store.verify(&DEEP).expect("verified").unchecked, 2);
-    // What was summed before still is checked; the rest cannot be.
+    // Samples with a checksum are still verified; others cannot be.
     flip(&case.file("data/c/0"), HEAD + 12);
     assert_eq!(case.counts(), (10, 2));
     flip(&case.file("data/c/0"), HEAD + 3);
@@ -78,7 +78,7 @@ fn a_bit_that_flipped_before_more_was_appended_is_still_named() {
     flip(&case.file("data/c/0"), HEAD + 3);
     case.append(&[6, 7]).close_committed();
     assert_eq!(case.only().range, Some(0..7));
-    // The chunk becomes a full one.
+    // The chunk becomes full.
     let rest: Vec<i16> = (7..CHUNK).map(|i| i as i16).collect();
     case.append(&rest).close_committed();
     assert_eq!(case.only().range, Some(0..CHUNK));
@@ -91,7 +91,7 @@ fn marking_filling_and_sealing_keep_the_end_checked() {
     let writer = store.writer("n/s").expect("the signal");
     writer.mark_invalid(1..3).expect("marked");
     store.commit(true).expect("committed");
-    // The sum of the last checkpoint is not of these samples any more.
+    // The checksum of the last checkpoint no longer applies.
     assert_eq!(case.counts(), (0, 3));
     store.close().expect("closed");
     assert_eq!(case.counts(), (10, 0));
