@@ -17,10 +17,9 @@ use crate::media::{Site, limits};
 use crate::options::attributes_text;
 use crate::store::Store;
 
-/// Key of our own attributes.
 const OURS: &str = "isochrony";
 
-/// The attribute with saved plans by name. Readers see them as signals, so signals cannot have their names.
+/// Saved plans by name. Readers see them as signals, so signals cannot have their names.
 const VIEWS: &str = "isochrony_views";
 
 impl Store {
@@ -40,7 +39,7 @@ impl Store {
         Ok(attributes)
     }
 
-    /// All attributes of the store, ours included; `None` if there is no file.
+    /// Includes our own; `None` if there is no file.
     pub(crate) fn read_attributes(&self) -> Result<Option<Map<String, Value>>, StoreError> {
         let path = self.metadata_path()?;
         let media = self.shared().backend.media();
@@ -81,7 +80,6 @@ impl Store {
         synced.at("sync", folder)
     }
 
-    /// Fails for the name of a saved plan.
     pub(crate) fn refuse_view(&self, name: &str) -> Result<(), StoreError> {
         let path = self.metadata_path()?;
         let bytes = self

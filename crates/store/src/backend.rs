@@ -26,12 +26,10 @@ enum Access {
     Reader(Box<Reader>),
 }
 
-/// An open store.
 pub(crate) struct Backend {
     path: PathBuf,
     access: Access,
     closed: AtomicBool,
-    /// Scratch samples in memory.
     pub(crate) held: Held,
     /// Destination of copies of scratch samples in files.
     pub(crate) copies: Copies,
@@ -100,7 +98,6 @@ impl Backend {
         }
     }
 
-    /// Shows the signals of a snapshot until a refresh.
     pub(crate) fn pin(&self, pinned: PinnedStore) {
         *self.pinned.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pinned));
     }
@@ -126,7 +123,7 @@ impl Backend {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The reader of a forked process; `None` in the process that opened the store.
+    /// `None` in the process that opened the store.
     fn own_reader(&self) -> Result<Option<&Reader>, StoreError> {
         match self.forked.is_here() {
             true => self.forked.reader(&self.path, &self.media()),
@@ -144,7 +141,7 @@ impl Backend {
         Ok(())
     }
 
-    /// The engine for `action`, a change; fails in a process forked from the writer.
+    /// Fails in a process forked from the writer.
     pub(crate) fn engine(&self, action: &'static str) -> Result<&Engine, StoreError> {
         self.check_open(action)?;
         match &self.access {
@@ -163,14 +160,14 @@ impl Backend {
         }
     }
 
-    /// The engine for an action that renames files; fails if the store is no longer in place.
+    /// The engine for renaming files; fails if the store is no longer in place.
     pub(crate) fn engine_in_place(&self, action: &'static str) -> Result<&Engine, StoreError> {
         let engine = self.engine(action)?;
         vanished::check(&**engine.media(), &self.path, action)?;
         Ok(engine)
     }
 
-    /// Replaces an error by `StoreVanished` if the store has vanished.
+    /// Reports a vanished store instead of the error, if it is.
     pub(crate) fn explain<T>(
         &self,
         action: &'static str,
@@ -207,7 +204,7 @@ impl Backend {
         pinned.unwrap_or_else(newest)
     }
 
-    /// As [`state`](Self::state), without uncommitted changes; `None` if the signal was created by one.
+    /// Without uncommitted changes; `None` if the signal was created by one.
     pub(crate) fn committed_state(
         &self,
         id: SignalId,
@@ -221,7 +218,7 @@ impl Backend {
         }
     }
 
-    /// As [`state`](Self::state), ignoring a shown snapshot.
+    /// Ignores a shown snapshot.
     pub(crate) fn newest_state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
         let state = either_of!(self, id, "read a signal", x => x.state(id));
         self.explain("read a signal", state)
@@ -265,7 +262,7 @@ impl Backend {
         read
     }
 
-    /// Copies samples in one mapped shard by reading, which is cheaper than page faults.
+    /// Reads a mapped shard, which is cheaper than page faults.
     fn copied(
         &self,
         state: &SignalState,
@@ -312,12 +309,11 @@ impl Backend {
         }
     }
 
-    /// Path of a shard of `data`.
     pub(crate) fn data_shard_path(&self, id: SignalId, shard: u64) -> Result<PathBuf, StoreError> {
         either_of!(self, id, "look up a shard", x => x.data_shard_path(id, shard))
     }
 
-    /// The open file of a shard that was read; `None` if not flat, or possibly incomplete.
+    /// `None` if the shard is not open, not flat, or possibly incomplete.
     pub(crate) fn shard_file(
         &self,
         state: &SignalState,
@@ -329,7 +325,6 @@ impl Backend {
         Ok(either_of_samples!(self, x => x.shard_file(state, shard)))
     }
 
-    /// Shards open for reading in this process.
     pub(crate) fn sources(&self) -> Result<&Sources, StoreError> {
         Ok(match (&self.access, self.own_reader()?) {
             (_, Some(reader)) => reader.sources(),
@@ -338,18 +333,17 @@ impl Backend {
         })
     }
 
-    /// Committed checksum of a full chunk.
     pub(crate) fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
         let crc = either_of!(self, id, "look up a checksum", x => x.chunk_crc(id, chunk));
         self.explain("look up a checksum", crc)
     }
 
-    /// Stamps of a signal's tables at the last checkpoint; `None` if unknown to the log.
+    /// As of the last checkpoint; `None` if unknown to the log.
     pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
         either_of!(self, id, "look up a table", x => x.table_stamps(id))
     }
 
-    /// Checksum of the samples after the last full chunk, and its end.
+    /// Checksum of the samples after the last full chunk, and their end.
     pub(crate) fn tail_crc(&self, id: SignalId) -> Result<Option<(i64, u32)>, StoreError> {
         either_of!(self, id, "look up a checksum", x => x.tail_crc(id))
     }
@@ -358,12 +352,10 @@ impl Backend {
         either_of!(self, id, "look up a signal", x => x.signal_path(id))
     }
 
-    /// Whether a signal's tables have no files.
     pub(crate) fn is_compact(&self, id: SignalId) -> Result<bool, StoreError> {
         either_of!(self, id, "look up a signal", x => x.is_compact(id))
     }
 
-    /// Whether a signal has the array `crc`, as of the last checkpoint.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
         either_of!(self, id, "look up a signal", x => x.has_checksums(id))
     }
@@ -376,7 +368,7 @@ impl Backend {
         self.newest_sequence()
     }
 
-    /// As [`sequence`](Self::sequence), ignoring a shown snapshot.
+    /// Ignores a shown snapshot.
     pub(crate) fn newest_sequence(&self) -> Result<u64, StoreError> {
         Ok(either!(self, "read the sequence number", x => x.sequence()))
     }
@@ -407,7 +399,7 @@ impl Backend {
         }
     }
 
-    /// As [`refresh`](Self::refresh), if a cheap check finds a possible change.
+    /// Refreshes if a cheap check finds a possible change.
     pub(crate) fn refresh_if_moved(&self) -> Result<(), StoreError> {
         let own = self.own_reader()?;
         match &self.access {
@@ -433,7 +425,6 @@ impl Backend {
         }
     }
 
-    /// Whether a process has the store open for writing.
     pub(crate) fn is_written(&self) -> Result<bool, StoreError> {
         match &self.access {
             Access::Writer(_) => Ok(!self.is_closed()),

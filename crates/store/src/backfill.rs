@@ -138,7 +138,6 @@ struct Late<'a> {
     bytes: &'a [u8],
     samples: i64,
     stamp: &'a Stamp,
-    /// Duration of the samples.
     duration: Fixed,
     /// Deviation that is neither a gap nor a step.
     tolerance: Fixed,
@@ -162,7 +161,6 @@ impl<'a> Late<'a> {
         })
     }
 
-    /// Middle of the stamp's interval.
     fn middle(&self) -> Fixed {
         let half = Fixed::from_bits(self.stamp.resolution.to_bits() / 2);
         self.stamp
@@ -274,7 +272,7 @@ impl<'a> Late<'a> {
         let left = *pieces.get(at.checked_sub(1)?)?;
         let end = fill.index + self.samples;
         let left_end = left.end.filter(|left_end| *left_end < end)?;
-        // Time must not decrease within a run: bound it by the exact ends of the neighbours' lines.
+        // Time must not decrease within a run: the ends of the neighbours' lines are bounds.
         let earliest = left.civil_at(Fixed::from_int(left_end)).ok()?;
         let next = pieces.get(at).map(|piece| piece.civil);
         let mut piece = Piece {

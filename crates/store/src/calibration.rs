@@ -65,7 +65,6 @@ pub fn choose(signal: &Signal, parts: &[Stretch]) -> Strategy {
 const STORE: &str = "a.iso";
 const SIGNAL: &str = "scratch";
 
-/// A store with one signal, scanned by calibrations.
 struct ScratchStore;
 
 impl ScratchRecording for ScratchStore {

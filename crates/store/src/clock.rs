@@ -68,7 +68,6 @@ pub(crate) fn piece_row(piece: &Piece) -> Result<PieceRow, TimeError> {
     })
 }
 
-/// The piece of a row, open if the row is.
 pub(crate) fn piece(run: u32, row: &PieceRow) -> Piece {
     Piece {
         run: RunId(run),
@@ -113,8 +112,8 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
     Ok(Some(Empirical::from_runs(pieces)?))
 }
 
-/// Deviation, in half periods, that is insignificant before a clock has learned the scatter of its stamps: what the
-/// clock allows its first stamps.
+/// Half periods of deviation that are insignificant before the scatter of stamps is known: what a clock allows its
+/// first stamps.
 const UNLEARNED_HALVES: i64 = 5;
 
 /// Deviation of a stamp that is neither gap nor step, where a line is only stated or the stamp is late: the signal's
@@ -146,7 +145,7 @@ pub(crate) fn of_run(state: &SignalState, run: &RunRow) -> Result<Option<Clock>,
     Ok(Some(clock))
 }
 
-/// The clock to continue with in `run`, trained on earlier stamps of runs that `takes` accepts; `None` without stamps.
+/// The clock to continue with in `run`, from earlier stamps of runs that `takes` accepts; `None` without stamps.
 pub(crate) fn resume(
     state: &SignalState,
     run: &RunRow,
@@ -174,7 +173,7 @@ pub(crate) fn resume(
     Ok(Some(clock))
 }
 
-/// Index up to which a run's clock has counted: its end, or where time jumps at the gap that ends it.
+/// Where a run's clock has counted to: its end, or a jump of time at its last gap.
 fn stamped_end(state: &SignalState, run: &RunRow) -> i64 {
     let count = state.fit.count_of_run(run.id);
     match state.fit.last_of_run(run.id) {

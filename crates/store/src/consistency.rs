@@ -21,9 +21,7 @@ const LAST_USE: u8 = 3;
 /// An inconsistency that only verification looks for, because it costs a pass over all stamps.
 pub(crate) struct Contradiction {
     pub(crate) table: &'static str,
-    /// Description, with got and expected.
     pub(crate) what: String,
-    /// Affected samples.
     pub(crate) range: Range<i64>,
 }
 
@@ -57,7 +55,7 @@ pub(crate) fn contradiction(state: &SignalState) -> Option<Contradiction> {
         .or_else(|| impossible_correction(state))
 }
 
-/// A correction in force that gives no times. One of a newer version is not judged.
+/// Does not judge corrections of newer versions.
 fn impossible_correction(state: &SignalState) -> Option<Contradiction> {
     match corrections::empirical(state) {
         Err(StoreError::Time(error)) => Some(Contradiction {

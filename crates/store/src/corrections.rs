@@ -249,7 +249,7 @@ impl SignalWriter {
     }
 }
 
-/// The corrected metric from a signal's indices to civil time; `None` if there is none yet.
+/// Corrected; `None` if there is none yet.
 pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreError> {
     let Some(recorded) = clock::empirical(state)? else {
         return Ok(None);

@@ -43,16 +43,13 @@ mod frames;
 mod shards;
 mod storage;
 
-/// The array `data` of a signal to read.
 pub(crate) struct ArraySource<'a> {
     pub(crate) folder: &'a ArrayFolder,
     /// Expected identity of its shards, if sealed.
     pub(crate) version: FileVersion,
-    /// For reading its shards through this host's cache.
     pub(crate) caching: Option<&'a dyn Fn() -> Option<SealedCaching>>,
 }
 
-/// Decoder of one signal's `data`, with cached shard indices.
 struct Decoder {
     path: PathBuf,
     folder: Arc<ArrayStorage>,
@@ -210,7 +207,6 @@ impl Decoder {
     }
 }
 
-/// Decoders of all signals of a store.
 pub(crate) struct Decoders {
     open: Mutex<HashMap<SignalId, Arc<Decoder>>>,
     shards: Arc<Recent<SealedShard>>,
@@ -256,11 +252,10 @@ impl Decoders {
         self.samples(&decoder, start, count)
     }
 
-    /// Likewise for a sealed signal with an open array, without looking up its files. `None` if it is not open or
-    /// fails; the lookup then finds the reason.
+    /// Likewise without looking up files, for a sealed signal whose array is open. `None` if it is not open or fails;
+    /// the lookup then finds the reason. Errors: of a server, or an interrupt.
     ///
     /// # Errors
-    /// A server's error or an interrupt.
     pub(crate) fn read_again(
         &self,
         state: &SignalState,
@@ -354,7 +349,6 @@ impl Decoders {
         Ok(buffer)
     }
 
-    /// Closes all files; decoded chunks stay valid.
     pub(crate) fn forget_files(&self) {
         lock(&self.open).clear();
         self.shards.clear();

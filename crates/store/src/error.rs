@@ -20,11 +20,7 @@ pub use snapshot::SnapshotError;
 pub enum StoreError {
     /// Not a store.
     #[error("no store at {}: {reason}; check the path, or open with mode \"a\" to create one", path.display())]
-    NotAStore {
-        path: PathBuf,
-        /// What was found instead.
-        reason: String,
-    },
+    NotAStore { path: PathBuf, reason: String },
     /// A store or something else exists where a new store should be created.
     #[error("{} exists already; open it with mode \"r+\" or \"a\", or choose another path", path.display())]
     StoreExists { path: PathBuf },
@@ -40,7 +36,6 @@ pub enum StoreError {
         /// `"read"`, `"create"`.
         action: &'static str,
         path: PathBuf,
-        /// The system's error.
         source: std::io::Error,
     },
 
@@ -62,7 +57,6 @@ pub enum StoreError {
     #[error("signal name {name:?} is refused: component {component:?} {rule}; choose another name")]
     InvalidName {
         name: String,
-        /// The invalid component.
         component: String,
         /// The rule it breaks, as a verb phrase.
         rule: &'static str,
@@ -86,11 +80,7 @@ pub enum StoreError {
     #[error(
         "signal {name:?} cannot be beside {other:?}: a signal cannot contain another; choose a name that is no prefix of the other"
     )]
-    SignalInsideSignal {
-        name: String,
-        /// The existing signal.
-        other: String,
-    },
+    SignalInsideSignal { name: String, other: String },
     /// The signal was removed since this handle was made.
     #[error("signal {name:?} was removed from the store; look it up again")]
     SignalRemoved { name: String },
@@ -188,7 +178,6 @@ pub enum StoreError {
         signal: String,
         action: &'static str,
         length: i64,
-        /// The largest allowed.
         max: i64,
     },
     /// An in-place write over a gap.
@@ -235,11 +224,7 @@ pub enum StoreError {
     },
     /// The stored machine profile cannot be used.
     #[error("the machine's profile {} cannot be used: {reason}; measure again with `isochrony calibrate`, or delete that file", path.display())]
-    BadProfile {
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    BadProfile { path: PathBuf, reason: String },
     /// The result would need too much memory.
     #[error(
         "{what} needs {bytes} bytes, more than {limit}; ask for a shorter span, a lower rate or fewer signals"
@@ -247,7 +232,6 @@ pub enum StoreError {
     TooLarge {
         what: &'static str,
         bytes: u128,
-        /// The largest allowed.
         limit: u128,
     },
     /// Signals that cannot share one array.
@@ -300,10 +284,7 @@ pub enum StoreError {
     #[error(
         "stopped before the end, as was asked, while it was to {action}; nothing was changed, so simply call it again"
     )]
-    Interrupted {
-        /// The interrupted work.
-        action: &'static str,
-    },
+    Interrupted { action: &'static str },
     /// Another process has the store open for writing.
     #[error("the store at {} is being written by {holder}; close it there, wait, or open it with mode \"r\"", path.display())]
     Locked {
@@ -333,7 +314,6 @@ pub enum StoreError {
     Forked {
         path: PathBuf,
         action: &'static str,
-        /// The process that opened it.
         owner: u32,
     },
     /// A file was written by a newer version.
@@ -343,7 +323,6 @@ pub enum StoreError {
         /// What is versioned: `"format"`, `"operation"`, or `"fit"` of a clock correction.
         what: &'static str,
         got: u64,
-        /// The newest supported.
         supported: u64,
     },
     /// A file of the engine, or a shard, has invalid content.
@@ -434,18 +413,13 @@ pub enum StoreError {
     InvalidCodec { codec: String },
     /// A compressed or foreign shard that cannot be decoded.
     #[error("{} cannot be decoded: {reason}; restore it from a copy, or run `isochrony verify` to see what is lost", path.display())]
-    Undecodable {
-        /// The array, or its metadata.
-        path: PathBuf,
-        reason: String,
-    },
+    Undecodable { path: PathBuf, reason: String },
     /// The signal is sealed: its samples cannot change.
     #[error("cannot write to signal {signal:?}: it is sealed with {codec}; unseal it first")]
     Sealed { signal: String, codec: String },
     /// The store existed when it was opened and has vanished.
     #[error("cannot {action}: the store at {} has vanished while it was open ({reason}); mount its disk again or put its folder back, and open it again: what was committed is as it was", path.display())]
     StoreVanished {
-        /// Where it was.
         path: PathBuf,
         action: &'static str,
         /// The evidence.
@@ -453,11 +427,7 @@ pub enum StoreError {
     },
     /// A new store would lie inside another store.
     #[error("a store at {} would lie inside the store at {}, which would neither verify nor show it; choose a path outside, or create a signal of that store", path.display(), other.display())]
-    StoreInsideStore {
-        path: PathBuf,
-        /// The enclosing store.
-        other: PathBuf,
-    },
+    StoreInsideStore { path: PathBuf, other: PathBuf },
     /// Samples would overwrite committed ones.
     #[error(
         "cannot write samples {start}..{end} of signal {signal:?}: {at} already holds a committed sample; append, fill a gap, or write in place"
@@ -466,7 +436,6 @@ pub enum StoreError {
         signal: String,
         start: i64,
         end: i64,
-        /// First occupied index.
         at: i64,
     },
     /// A foreign file or folder is at the path of a signal's folder.
@@ -487,7 +456,6 @@ pub enum StoreError {
     Segment(#[from] SegmentError),
 }
 
-/// Describes what a lost commit changed.
 fn lost_change(signal: &str, start: i64, end: i64) -> String {
     match (signal, start == end) {
         ("", _) => "a signal that nothing else names".into(),

@@ -88,7 +88,6 @@ impl SignalWriter {
     }
 }
 
-/// Fails unless the whole range is a gap.
 pub(crate) fn check_vacant(state: &SignalState, range: &Range<i64>) -> Result<(), StoreError> {
     check_bounds(state, range)?;
     let (start, end) = (range.start, range.end);

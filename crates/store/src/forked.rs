@@ -11,7 +11,6 @@ use crate::engine::Reader;
 use crate::error::StoreError;
 use crate::media::{self, Media};
 
-/// The process that opened a store, and readers of forked ones.
 pub(crate) struct Forked {
     opened_in: u32,
     first: Link,
@@ -27,7 +26,6 @@ struct OwnReader {
 }
 
 impl Forked {
-    /// For a store that this process opens.
     pub(crate) fn new() -> Self {
         Self {
             opened_in: media::this_process(),
@@ -35,15 +33,14 @@ impl Forked {
         }
     }
 
-    /// Whether this process is a fork of the one that opened the store.
+    /// Whether this is not the process that opened the store.
     pub(crate) fn is_here(&self) -> bool {
         media::this_process() != self.opened_in
     }
 
-    /// The reader of this process, if forked.
+    /// `None` in the process that opened the store.
     ///
     /// # Errors
-    /// As opening the store for reading.
     pub(crate) fn reader(
         &self,
         path: &Path,

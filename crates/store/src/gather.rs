@@ -141,7 +141,7 @@ impl Grid {
             .ok_or_else(|| overflow("time of a column"))
     }
 
-    /// First column at or after `time`, at most the number of columns.
+    /// At most the number of columns.
     fn first_not_before(&self, time: Fixed) -> Result<u64, StoreError> {
         let offset = time
             .checked_sub(self.start)
@@ -202,7 +202,6 @@ fn fill_row(
     Ok(())
 }
 
-/// Values of consecutive samples.
 #[derive(Default)]
 struct Block {
     range: Range<i64>,
@@ -210,7 +209,7 @@ struct Block {
 }
 
 impl Block {
-    /// The value of a sample of `within`, reading a block if needed.
+    /// Reads a block if needed.
     fn value(
         &mut self,
         signal: &Signal,

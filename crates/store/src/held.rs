@@ -26,12 +26,12 @@ impl Held {
         self.lock().is_empty()
     }
 
-    /// Keeps the samples of a range, none of them held yet.
+    /// None of the samples are held yet.
     pub(crate) fn keep(&self, range: &Range<i64>, block: Buffer) {
         self.lock().insert(range.start, (range.end, block));
     }
 
-    /// The whole blocks that overlap a range.
+    /// Whole blocks.
     pub(crate) fn within(&self, range: &Range<i64>) -> Vec<(Range<i64>, Buffer)> {
         let blocks = self.lock();
         overlapping(&blocks, range)
@@ -43,7 +43,6 @@ impl Held {
             .collect()
     }
 
-    /// Releases the samples of a range.
     pub(crate) fn cut(&self, range: &Range<i64>) {
         let mut blocks = self.lock();
         for start in overlapping(&blocks, range) {
@@ -103,7 +102,6 @@ impl Held {
     }
 }
 
-/// First samples of the blocks that overlap a range.
 fn overlapping(blocks: &BTreeMap<i64, (i64, Buffer)>, range: &Range<i64>) -> Vec<i64> {
     if range.is_empty() {
         return Vec::new();

@@ -178,8 +178,7 @@ fn describe(signal: &Signal, media: &dyn Media, folder: &Path) -> Result<SignalI
     })
 }
 
-/// Usage of all files in a folder tree; ignores what vanishes meanwhile and what is not a file. A missing folder is
-/// empty.
+/// Ignores what vanishes meanwhile and what is not a file. A missing folder is empty.
 fn room(media: &dyn Media, folder: &Path) -> Result<Room, StoreError> {
     let mut sum = Room::default();
     let mut open = vec![folder.to_path_buf()];

@@ -51,7 +51,6 @@ pub fn stop() {
     });
 }
 
-/// Fails if an interrupt of this thread's work was requested.
 pub(crate) fn look(action: &'static str) -> Result<(), StoreError> {
     let asked = INTERRUPT.with(|interrupt| {
         let interrupt = interrupt.borrow();

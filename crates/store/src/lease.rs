@@ -44,7 +44,6 @@ impl Copies {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// A block filled by `fill`.
     pub(crate) fn filled(
         &self,
         len: usize,
@@ -86,7 +85,6 @@ impl Lease {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
-    /// Runs `read` within the lease.
     pub(crate) fn within<T>(
         &self,
         range: &Range<i64>,

@@ -52,7 +52,7 @@ fn broken_rule(component: &str) -> Option<&'static str> {
     }
 }
 
-/// The name nearest to `wanted`, for hints: fewest edits, at most a third of its length.
+/// Fewest edits, at most a third of the length.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
         .take(10_000)
@@ -62,7 +62,6 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
         .map(|(_, name)| name)
 }
 
-/// Levenshtein distance, one row at a time.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -170,8 +169,8 @@ fn token_fits(token: &Token, c: &char) -> bool {
     }
 }
 
-/// Matches `items` with `pattern`, some of whose elements stand for any number of items. At most pattern x items steps,
-/// since only the latest such element needs to be retried.
+/// Some elements of `pattern` stand for any number of items. At most pattern x items steps, since only the latest such
+/// element needs to be retried.
 fn wildcard<P, T>(
     pattern: &[P],
     items: &[T],

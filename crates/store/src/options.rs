@@ -53,7 +53,6 @@ pub struct CreateOptions {
     pub overwrite: bool,
 }
 
-/// Default of `max_gap`: 30 days.
 const MAX_GAP_NS: i64 = 30 * 86_400 * 1_000_000_000;
 
 impl CreateOptions {
@@ -77,7 +76,6 @@ impl CreateOptions {
         }
     }
 
-    /// The validated metadata.
     pub(crate) fn meta(&self, signal: &str) -> Result<SignalMeta, StoreError> {
         let refuse = |option, got: String, legal| StoreError::InvalidOption {
             signal: signal.into(),
@@ -127,7 +125,7 @@ impl CreateOptions {
     }
 }
 
-/// Whether neither rate is more than twice the other: a larger difference suggests another unit.
+/// A larger difference suggests another unit.
 fn is_near(one: Rate, other: Rate) -> bool {
     let cross = |a: Rate, b: Rate| u128::from(a.num()) * u128::from(b.den());
     let (one, other) = (cross(one, other), cross(other, one));
@@ -137,8 +135,8 @@ fn is_near(one: Rate, other: Rate) -> bool {
 /// Inner chunks per shard: index and header fit one block.
 const SHARD_CHUNKS: u64 = crate::layout::flat::SHORT_INDEX_CHUNKS;
 
-/// Samples per inner chunk: the largest power of two between 64 KiB and 1 MiB that arrives within 64 s, so that slow
-/// signals stay small and fast ones have few chunks.
+/// The largest power of two between 64 KiB and 1 MiB that arrives within 64 s, so that slow signals stay small and fast
+/// ones have few chunks.
 fn chunk_samples(format: SampleFormat, rate: Rate) -> u64 {
     let size = format.size() as u64;
     let (least, most) = ((64 << 10) / size, (1 << 20) / size);
@@ -151,7 +149,6 @@ fn chunk_samples(format: SampleFormat, rate: Rate) -> u64 {
     samples
 }
 
-/// User attributes as stored.
 pub(crate) fn attributes_text(
     owner: &str,
     attributes: &Map<String, Value>,

@@ -73,7 +73,6 @@ impl SampleFormat {
         }
     }
 
-    /// Array shape for a number of stored samples.
     pub(crate) fn shape(self, samples: u64) -> Vec<u64> {
         match self {
             Self::Plain(_) => vec![samples],
@@ -144,7 +143,7 @@ impl SampleFormat {
     }
 }
 
-/// Whether an unknown name is a complex format elsewhere: "ci8", "cs8", "sc8", "cf32_le", "complex32".
+/// Formats elsewhere: "ci8", "cs8", "sc8", "cf32_le", "complex32".
 fn is_complex_name(name: &str) -> bool {
     let name = name.trim_start_matches(['<', '>', '=']);
     let rest = ["complex_int", "complex", "ci", "cs", "cu", "cf", "sc", "c"]
@@ -176,7 +175,7 @@ impl fmt::Display for SampleFormat {
 impl FromStr for SampleFormat {
     type Err = SegmentError;
 
-    /// As [`parse`](Self::parse), ignoring the byte order.
+    /// Ignores the byte order.
     fn from_str(text: &str) -> Result<Self, SegmentError> {
         Ok(Self::parse(text)?.0)
     }

@@ -43,7 +43,6 @@ const NAME: &str = "scratch";
 struct TemporaryStore {
     store: Store,
     folder: PathBuf,
-    /// Process that created it.
     owner: u32,
 }
 
@@ -162,7 +161,6 @@ impl Scratch {
         ))
     }
 
-    /// Punches a range out of the files.
     fn give_back(&self, range: Range<i64>) -> Result<u64, StoreError> {
         let engine = self.writer.shared.backend.engine("release samples")?;
         // Holds the writer's lock, so that the gap cannot be filled before its blocks are freed.
@@ -187,7 +185,7 @@ impl Scratch {
     }
 }
 
-/// The whole blocks of a gap that hold samples of a range within it: shard and bytes of its file.
+/// Shard and byte range of the whole blocks of a gap that hold samples of a range within it.
 fn covered(
     meta: &SignalMeta,
     gap: Range<i64>,

@@ -51,7 +51,6 @@ impl From<IoError> for StoreError {
 }
 
 impl Signal {
-    /// This signal as a source of samples.
     pub(crate) fn source(&self) -> Arc<dyn SampleSource> {
         Arc::new(SignalSource {
             flat: Flat::data(&self.state().meta),
@@ -84,7 +83,6 @@ impl Signal {
     }
 }
 
-/// The ranges of parts.
 pub(crate) fn ranges(parts: &[Stretch]) -> Vec<Range<i64>> {
     parts.iter().map(|part| part.range.clone()).collect()
 }
@@ -180,8 +178,7 @@ impl SampleSource for SignalSource {
 const BYTES_AHEAD: u64 = 64 << 20;
 const SHARDS_AHEAD: (u64, u64) = (2, 8);
 
-/// Opens the shards of a signal and remembers the last one. The store keeps recently used shards open: there may be
-/// more scans than file descriptors.
+/// Remembers the last shard. The store keeps recently used shards open: there may be more scans than file descriptors.
 #[derive(Debug)]
 struct SignalShards {
     signal: Signal,
@@ -189,7 +186,6 @@ struct SignalShards {
     last: Option<(u64, Option<LastShard>)>,
 }
 
-/// The last shard, possibly closed since.
 #[derive(Debug)]
 struct LastShard {
     file: Weak<dyn MediaFile>,
@@ -250,8 +246,7 @@ impl SignalShards {
         Ok(found)
     }
 
-    /// On a remote medium, prefetches what opening these shards will read: each would otherwise wait for several
-    /// requests.
+    /// Otherwise opening each of these shards would wait for several requests.
     fn prefetch_heads(&self, media: &dyn Media, first: u64) -> Result<(), StoreError> {
         if !media.is_remote() {
             return Ok(());
@@ -277,7 +272,6 @@ fn reads_through_cache(signal: &Signal) -> bool {
     sources.is_ok_and(|sources| sources.cache().is_some())
 }
 
-/// A shard whose payload can be read directly.
 #[derive(Debug)]
 struct FlatShard {
     file: Arc<dyn MediaFile>,

@@ -41,7 +41,6 @@ pub(crate) enum Resolved {
 }
 
 impl Span<'_> {
-    /// Converts it to indices of `signal` or civil time.
     pub(crate) fn resolve(self, signal: &Signal) -> Result<Resolved, StoreError> {
         let resolved = match self {
             Span::Index(range) => Resolved::Index(range),

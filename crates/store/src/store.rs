@@ -21,7 +21,6 @@ use crate::signal::Signal;
 use crate::timebases;
 use crate::views::keeper::Keeper;
 
-/// State that all handles of an open store share.
 pub(crate) struct Shared {
     pub(crate) backend: Backend,
     pub(crate) views: Keeper,
@@ -29,14 +28,13 @@ pub(crate) struct Shared {
     /// append.
     pub(crate) gate: RwLock<()>,
     writers: Mutex<HashMap<SignalId, Arc<Mutex<WriterState>>>>,
-    /// Signals removed by the next commit.
     removed: Mutex<Vec<SignalId>>,
     /// Allows in-place overwriting: scratch only.
     pub(crate) in_place: bool,
 }
 
 impl Shared {
-    /// Append state of a signal, shared by its writers.
+    /// Shared by all writers of the signal.
     pub(crate) fn writer_state(&self, id: SignalId) -> Arc<Mutex<WriterState>> {
         Arc::clone(lock(&self.writers).entry(id).or_default())
     }
@@ -45,7 +43,7 @@ impl Shared {
         lock(&self.removed).push(id);
     }
 
-    /// After a commit: drops the state of removed signals.
+    /// After a commit.
     fn forget_removed(&self) {
         for id in std::mem::take(&mut *lock(&self.removed)) {
             // The removal may have been undone.
@@ -56,7 +54,7 @@ impl Shared {
         }
     }
 
-    /// Discards pending changes, including those of views and writers.
+    /// Also those of views and writers.
     pub(crate) fn rollback(&self) -> Result<(), StoreError> {
         let engine = self.backend.engine("roll back")?;
         let any = engine.has_pending();
@@ -70,7 +68,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Discards pending changes and makes views durable. Views are a cache, so failures are ignored.
+    /// Views are a cache, so failures are ignored.
     fn settle_views(&self) {
         // Fails in a fork, whose parent owns the files, and after a failed sync.
         if self.rollback().is_err() {
@@ -83,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// Rebuilds views without a record, because the writer was killed or the disk was full.
+    /// Of signals without a record, because the writer was killed or the disk was full.
     pub(crate) fn restore_views(&self) {
         let Ok(engine) = self.backend.engine("build views") else {
             return;
@@ -106,7 +104,7 @@ impl Drop for Shared {
     }
 }
 
-/// Locks, ignoring poisoning: guarded values are replaced whole.
+/// Ignores poisoning: guarded values are replaced whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -186,7 +184,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a store for writing; lost samples that prevent recovery become gaps.
+    /// Lost samples that prevent recovery become gaps.
     pub(crate) fn open_giving_up_lost(
         path: &Path,
         media: Arc<dyn Media>,
@@ -412,7 +410,6 @@ impl Store {
     }
 }
 
-/// Attributes as JSON, from their stored text.
 pub(crate) fn parse_attributes(text: &str) -> Map<String, Value> {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => map,

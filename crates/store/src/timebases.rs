@@ -162,7 +162,6 @@ impl Store {
     }
 }
 
-/// Adds timebases and metrics to a graph of signals.
 pub(crate) fn join(graph: &mut Graph, set: &TimebaseSet) -> Result<(), StoreError> {
     for timebase in &set.timebases {
         graph.add(Timebase {

@@ -58,7 +58,6 @@ impl FileVersion {
 /// of [`Op::Data`](crate::op::Op::Data).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DataVersion {
-    /// Version of the array.
     array: FileVersion,
     /// Versions of shards replaced after the array.
     replaced: BTreeMap<u64, FileVersion>,
@@ -92,7 +91,6 @@ pub(crate) struct ShardMark {
     pub(crate) synced: Option<WriteMark>,
 }
 
-/// A 64-bit FNV-1a hash.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContentHash(pub(crate) u64);
 
@@ -130,7 +128,7 @@ impl DataVersion {
             && self.content.get(&shard) == other.content.get(&shard)
     }
 
-    /// [`has_content_of`](Self::has_content_of) for each of the first `shards` shards.
+    /// Of each of the first `shards` shards.
     pub(crate) fn has_content_of_first(&self, other: &Self, shards: u64) -> bool {
         self.content_of_all == other.content_of_all
             && self
@@ -139,8 +137,8 @@ impl DataVersion {
                 .eq(other.content.range(..shards))
     }
 
-    /// First of `shards` shards whose samples are gone from the files of `now`, a later version of the same data: some
-    /// were replaced or removed, and the file is another.
+    /// First of `shards` shards whose samples are gone from the files of `now`, a later version: some were replaced or
+    /// removed, and the file is another.
     pub(crate) fn first_replaced(&self, now: &Self, shards: u64) -> Option<u64> {
         let is_replaced = |shard: &u64| {
             !self.has_content_of(now, *shard) && self.file(*shard) != now.file(*shard)
@@ -155,7 +153,7 @@ impl DataVersion {
         [listed(self), listed(now)].into_iter().flatten().min()
     }
 
-    /// Checksum that changes when valid samples of the first `shards` shards are replaced or removed.
+    /// Changes when valid samples of the first `shards` shards are replaced or removed.
     pub(crate) fn content_of_first(&self, shards: u64) -> u32 {
         let listed = self.content.range(..shards);
         let all = crc32c::crc32c(&self.content_of_all.to_le_bytes());
@@ -177,7 +175,7 @@ impl DataVersion {
         hash.0
     }
 
-    /// Adds what distinguishes contents of a shard to a hash.
+    /// What distinguishes contents of a shard.
     pub(crate) fn hash_content(&self, shard: u64, hash: &mut ContentHash) {
         hash.add(&self.file(shard).0.to_le_bytes());
         hash.add(&self.content.get(&shard).copied().unwrap_or(0).to_le_bytes());
@@ -219,7 +217,6 @@ impl DataVersion {
         *self == Self { marks, ..other }
     }
 
-    /// Required write mark of a shard's file.
     pub(crate) fn mark(&self, shard: u64) -> Option<ShardMark> {
         self.marks.get(&shard).copied()
     }
@@ -228,7 +225,6 @@ impl DataVersion {
         self.marks.iter().map(|(shard, mark)| (*shard, *mark))
     }
 
-    /// Records the mark that a commit left in a shard.
     pub(crate) fn set_mark(&mut self, shard: u64, last: WriteMark, is_synced: bool) {
         let synced = match is_synced {
             true => Some(last),
@@ -242,7 +238,6 @@ impl DataVersion {
         (self.marks.values()).any(|mark| mark.synced != Some(mark.last))
     }
 
-    /// Records the marks of `durable` as durable.
     pub(crate) fn note_synced_marks(&mut self, durable: &Self) {
         for (shard, mark) in &mut self.marks {
             if let Some(durable) = durable.mark(*shard)
@@ -253,7 +248,6 @@ impl DataVersion {
         }
     }
 
-    /// Replaces a shard by the file `tmp`.
     pub(crate) fn replace_shard(&mut self, shard: u64, tmp: &str) {
         let version = FileVersion::of_replacement(tmp);
         self.replaced.insert(shard, version);
@@ -267,7 +261,7 @@ impl DataVersion {
         }
     }
 
-    /// Replaces the array by the folder `tmp` with the same samples.
+    /// The samples are the same.
     pub(crate) fn replace_array(&mut self, tmp: &str) {
         self.array = FileVersion::of_replacement(tmp);
         self.replaced.clear();

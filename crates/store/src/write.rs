@@ -193,7 +193,7 @@ pub(crate) fn check_bounds(state: &SignalState, range: &Range<i64>) -> Result<()
     Ok(())
 }
 
-/// Copies the shards of `bytes` at `index` with these replaced; gives the operations that replace them.
+/// Gives the operations that replace the shards of `bytes` at `index` by changed copies.
 pub(crate) fn replace_shards(
     engine: &Engine,
     state: &SignalState,

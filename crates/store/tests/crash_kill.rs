@@ -49,7 +49,7 @@ fn child(root: &Path, seed: u64) {
     }
 }
 
-/// Repeats in memory what a child did up to `begun` and `done` commits, on a separate store.
+/// In memory, up to `begun` and `done` commits.
 fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Model>) {
     let media = SimMedia::new(0);
     let engine = Engine::open_on(Path::new("/shadow"), OpenMode::CreateNew, media.media()).unwrap();
@@ -69,7 +69,6 @@ fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Mo
     (acknowledged, in_doubt)
 }
 
-/// Waits for a random moment.
 fn wait_to_kill(journal: &Path, dice: &mut Dice) {
     if dice.chance(20) {
         // Sometimes while the child opens and recovers the store.
@@ -84,7 +83,6 @@ fn wait_to_kill(journal: &Path, dice: &mut Dice) {
     std::thread::sleep(Duration::from_micros(dice.below(15_000)));
 }
 
-/// Checks the state after a kill, before and after recovery.
 fn assert_sound(root: &Path, kill: u64, when: &str) {
     let deep = VerifyOptions {
         deep: true,

@@ -46,7 +46,7 @@ fn meta() -> SignalMeta {
     }
 }
 
-/// Extends a signal from `start` to `end` with its gaps.
+/// With gaps.
 fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     let mut at = start;
     while at < end {
@@ -86,7 +86,7 @@ fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     engine.queue(Op::Event { id, event }).unwrap();
 }
 
-/// Replaces a shard by a copy of itself, as in-place writes do.
+/// By a copy of itself, as in-place writes do.
 fn replace(engine: &Engine, id: SignalId, shard: u64) {
     let media = disk();
     let old = engine.data_shard_path(id, shard).unwrap();
@@ -99,7 +99,6 @@ fn replace(engine: &Engine, id: SignalId, shard: u64) {
     engine.queue(Op::ReplaceShard { id, shard, tmp }).unwrap();
 }
 
-/// Counts of a reader.
 #[derive(Debug, Default)]
 struct Seen {
     lengths: usize,
@@ -108,7 +107,6 @@ struct Seen {
     replaced: usize,
 }
 
-/// Reads the store until the writer ends.
 fn follow(root: &Path) -> Seen {
     let reader = Reader::open(root).unwrap();
     let ids = [SignalId(1), SignalId(2)];
@@ -156,7 +154,7 @@ fn follow(root: &Path) -> Seen {
     seen
 }
 
-/// Compares samples; gives whether none was replaced since the state.
+/// Gives whether no samples were replaced since the state.
 fn check(
     reader: &Reader,
     id: SignalId,

@@ -14,7 +14,6 @@ fn options() -> CreateOptions {
     CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap())
 }
 
-/// A store of one signal, open for writing.
 fn new_store(path: &Path) -> Store {
     let store = Store::open(path, Mode::Create).unwrap();
     let writer = store.create("a", &options()).unwrap();
@@ -23,7 +22,7 @@ fn new_store(path: &Path) -> Store {
     store
 }
 
-/// Runs `act` in a forked process; gives its id.
+/// Gives the id of the process.
 fn fork(act: impl FnOnce() -> bool) -> libc::pid_t {
     // SAFETY: the new process has only this thread. It takes no lock that another thread may hold, except the
     // allocator's, which fork resets; it unwinds to here and runs no exit code of the test.
@@ -40,7 +39,6 @@ fn fork(act: impl FnOnce() -> bool) -> libc::pid_t {
     process
 }
 
-/// Waits for a process; gives its status.
 fn wait(process: libc::pid_t) -> i32 {
     let mut status = 0;
     // SAFETY: the kernel writes one number, which outlives the call.

@@ -21,12 +21,11 @@ const ANSWER: Duration = Duration::from_micros(3);
 /// Opening and reading a terabyte.
 const TERABYTE: Duration = Duration::from_millis(10);
 
-/// Minimum time of several tries.
 fn least(tries: u32, work: impl FnMut()) -> Duration {
     least_until(Duration::ZERO, tries, work)
 }
 
-/// Likewise, but ends at the first try below `promise`.
+/// Ends at the first try below `promise`.
 fn least_until(promise: Duration, tries: u32, mut work: impl FnMut()) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..tries {
@@ -43,7 +42,7 @@ fn least_until(promise: Duration, tries: u32, mut work: impl FnMut()) -> Duratio
 
 const GAPS: i64 = 1_000_000;
 
-/// A signal of zeros whose every other pair of indices is a gap.
+/// Every other pair of indices is a gap.
 fn make_many_gaps(path: &Path) {
     let store = Store::open(path, Mode::Create).unwrap();
     let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -168,7 +167,6 @@ fn a_sparse_terabyte_opens_in_milliseconds() {
     assert!(used < 64 << 20, "{used} bytes on disk");
 }
 
-/// Bytes allocated in a folder.
 fn walk(path: &Path) -> u64 {
     let entries = std::fs::read_dir(path).unwrap();
     entries

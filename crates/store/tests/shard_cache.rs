@@ -17,7 +17,7 @@ use isochrony_time::Rate;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// Samples per chunk: 64 KiB.
+/// 64 KiB.
 const CHUNK: i64 = 32_768;
 const PIECE: u64 = 64 << 10;
 
@@ -56,7 +56,6 @@ impl Fixture {
         fixture
     }
 
-    /// Shard files of the signal.
     fn shards(&self) -> Vec<PathBuf> {
         let mut shards = files(&self.folder.path().join("a.iso/p/data"));
         shards.retain(|path| fs::metadata(path).unwrap().len() > 65_536);
@@ -67,7 +66,7 @@ impl Fixture {
         self.folder.path().join("cache")
     }
 
-    /// The cache as another process of this host opens it.
+    /// As another process of this host opens it.
     fn cache(
         &self,
         quota: u64,
@@ -104,7 +103,7 @@ fn read(store: &Store, range: Range<i64>) -> Vec<i16> {
     selection.counts(-1i16).unwrap()
 }
 
-/// Damages all samples of a file but not its head.
+/// All samples, but not the head.
 fn damage(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes[4096..].fill(0x5a);
@@ -452,7 +451,7 @@ fn other() -> PeerAddress {
     ("10.0.0.6".into(), 4711)
 }
 
-/// Adds sources as a scheduler would.
+/// As a scheduler would.
 fn tell_sources(cache: &ShardCache, store: &Store) {
     let objects = store.signal("p").unwrap().cached_objects(0..4 * CHUNK);
     for (key, bytes) in objects.unwrap() {
@@ -634,7 +633,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Expected samples by index; `None` in gaps.
+/// `None` in gaps.
 type Model = Vec<Option<i16>>;
 
 fn shown(model: &Model, range: Range<i64>) -> Vec<i16> {

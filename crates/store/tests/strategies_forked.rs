@@ -28,14 +28,13 @@ fn made(folder: &std::path::Path) -> (Store, Signal) {
     (store, signal)
 }
 
-/// Whether a piece is as appended.
 fn is_read(reader: &mut SignalReader, piece: i64) -> bool {
     let range = piece * PIECE..(piece + 1) * PIECE;
     let found = reader.read(range.clone()).unwrap().to_vec::<i16>().unwrap();
     found.into_iter().eq(range.map(sample))
 }
 
-/// Runs `act` in a forked process; gives its exit status, 0 for true.
+/// Gives the exit status, 0 for true.
 fn forked(act: impl FnOnce() -> bool) -> i32 {
     // SAFETY: the new process has only this thread. It takes no lock that another thread may hold, except the
     // allocator's, which fork resets; it unwinds to here and runs no exit code of the test.
@@ -56,7 +55,7 @@ fn forked(act: impl FnOnce() -> bool) -> i32 {
     status
 }
 
-/// Reads in a thread that forks in between; gives the child's status once all is read here.
+/// Forks in between; gives the child's status once all is read here.
 fn read(strategy: Strategy, act: fn(SignalReader) -> bool) -> i32 {
     let (say, said) = channel();
     std::thread::spawn(move || {

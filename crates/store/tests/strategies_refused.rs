@@ -11,7 +11,7 @@ use isochrony_store::{
 };
 use isochrony_time::Rate;
 
-/// Makes a call fail with EPERM in this thread, as in containers and by `sysctl`. False if the kernel has no filters.
+/// With EPERM in this thread, as in containers and by `sysctl`. False if the kernel has no filters.
 fn refuse(call: libc::c_long) -> bool {
     let step = |code: u32, jt, jf, k: u32| libc::sock_filter {
         code: code as u16,
@@ -58,7 +58,7 @@ fn made(folder: &std::path::Path) -> Signal {
     writer.signal().unwrap()
 }
 
-/// Reads all of a signal by a strategy; gives how it was read.
+/// Gives how it was read.
 fn read(signal: &Signal, strategy: Strategy) -> Reading {
     let parts = signal.select(0..100_000).unwrap().parts().to_vec();
     let mut reader = SignalReader::new(signal, &parts, 10_000, strategy).unwrap();
@@ -74,7 +74,7 @@ fn read_by(reader: &mut SignalReader, range: std::ops::Range<i64>) {
     }
 }
 
-/// Runs `act` in a thread without a call; false if the kernel has no filters.
+/// False if the kernel has no filters.
 fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) -> bool {
     let run = move || match refuse(call) {
         true => {
@@ -89,7 +89,7 @@ fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) -> bool {
     std::thread::spawn(run).join().unwrap()
 }
 
-/// Checks what replaces `io_uring` and `io_uring_direct` if the kernel refuses a call.
+/// What replaces `io_uring` and `io_uring_direct`.
 fn replaced(signal: &Signal) {
     let parts = signal.select(0..100_000).unwrap().parts().to_vec();
     for (asked, instead) in [
@@ -113,7 +113,6 @@ fn replaced(signal: &Signal) {
     assert_eq!(read(signal, Strategy::Mmap).why, None);
 }
 
-/// Number of open rings of this process.
 fn rings() -> usize {
     let open = std::fs::read_dir("/proc/self/fd").unwrap();
     let names = open.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok());

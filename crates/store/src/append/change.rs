@@ -16,7 +16,6 @@ use crate::write::replace_shards;
 /// Bytes per write: a whole number of samples of any type.
 const BLOCK: usize = 256 << 10;
 
-/// A change of one signal in preparation.
 pub(crate) struct Change<'a> {
     id: SignalId,
     samples: Option<(i64, &'a [u8])>,
@@ -35,7 +34,6 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Adds bytes to write at `index`.
     pub(crate) fn write(&mut self, index: i64, bytes: &'a [u8]) {
         self.samples = Some((index, bytes)).filter(|_| !bytes.is_empty());
     }
@@ -58,8 +56,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Stores the run's pieces from the first that differs from the stored ones, which are equal before position
-    /// `settled`.
+    /// Stores the run's pieces from the first that differs; those before position `settled` are equal.
     pub(crate) fn fit(
         &mut self,
         state: &SignalState,
@@ -91,7 +88,6 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Writes samples, then queues the operations as one unit.
     pub(crate) fn apply(mut self, shared: &Shared, engine: &Engine) -> Result<(), StoreError> {
         let Shared {
             backend,
@@ -111,14 +107,14 @@ impl<'a> Change<'a> {
         }
         if let Some((start, bytes)) = self.samples {
             self.write_held(backend, engine, start, bytes)?;
-            // In blocks, so that checksums and views find the samples in the CPU cache.
+            // In blocks that fit the CPU cache, for checksums and views.
             let mut index = start;
             let size = engine.state(self.id)?.meta.format.size();
             let samples_in = |block: &[u8]| (block.len() / size) as i64;
             for block in bytes.chunks(BLOCK) {
                 crate::interrupt::look("write samples")?;
                 match engine.write_samples(self.id, index, block) {
-                    // No views are kept of scratch: they are computed from samples on demand.
+                    // Views of scratch are computed on demand.
                     Ok(()) if *in_place => index += samples_in(block),
                     Ok(()) => index = views.feed(backend, self.id, index, block),
                     // An uncommitted gap: its samples must not change before it is committed.
@@ -143,7 +139,7 @@ impl<'a> Change<'a> {
             true => Ok(()),
             false => (self.ops.iter()).try_for_each(|op| views.observe(backend, op)),
         };
-        // At once: readers never see a part, and a failure leaves none.
+        // At once, so that readers and failures never see a part.
         let queued = observed.and_then(|()| engine.queue_change(self.id, self.ops, self.points));
         if queued.is_err() {
             engine.discard_replacements(replacements.iter().map(String::as_str));

@@ -38,7 +38,7 @@ pub(super) fn gap_behind(
     change.ops.push(Op::End { id, end });
     change.ops.push(Op::Run { id, run });
     if began == Some(RunReason::Resumed) {
-        // The run begins without a sample to carry a stamp, so its line is stated.
+        // No sample carries a stamp yet, so the line is stated.
         let clock = take_clock(state, writer, &run)?;
         if let Some(civil) = expected {
             let piece = Piece::nominal(RunId(run.id), start, civil, state.meta.expected_rate());

@@ -10,12 +10,11 @@ use crate::error::StoreError;
 use crate::op::{RunReason, RunRow};
 use crate::state::SignalState;
 
-/// Append state kept between calls.
 #[derive(Default)]
 pub(crate) struct WriterState {
     /// Clock of the live run; `None`: not built.
     pub(super) live: Option<LiveClock>,
-    /// Number of the clock's closed pieces that are stored already and need no comparison.
+    /// The clock's closed pieces before this position are stored.
     pub(super) settled: usize,
     pub(crate) stamps: Option<StampIndex>,
 }
@@ -27,7 +26,6 @@ pub(super) enum LiveClock {
 }
 
 impl WriterState {
-    /// Drops clocks that no longer agree with the stored rows.
     pub(crate) fn forget_clock(&mut self) {
         self.live = None;
         self.settled = 0;
@@ -38,7 +36,6 @@ pub(crate) fn is_late(run: &RunRow) -> bool {
     matches!(run.reason, RunReason::Late | RunReason::Overlap)
 }
 
-/// The run that appended samples continue.
 pub(crate) fn live_run(state: &SignalState) -> Option<RunRow> {
     let last = state.runs.len();
     (0..last)
@@ -47,7 +44,7 @@ pub(crate) fn live_run(state: &SignalState) -> Option<RunRow> {
         .find(|run| !is_late(run))
 }
 
-/// The clock of the live run; `None` if no run has civil time yet.
+/// `None` if no run has civil time yet.
 pub(crate) fn live_clock<'a>(
     state: &SignalState,
     writer: &'a mut WriterState,
@@ -70,7 +67,7 @@ fn make_live_clock(state: &SignalState) -> Result<Option<Clock>, StoreError> {
     }
 }
 
-/// The line on which the live run continues without a stamp or sample to confirm it: at its start
+/// The line on which the live run continues, not yet confirmed by a stamp or sample: at its start
 /// (`CreateOptions::start`), or after a gap over which time jumps.
 pub(super) fn stated(state: &SignalState, run: &RunRow) -> Option<Piece> {
     let row = state.fit.last_of_run(run.id)?;
@@ -82,7 +79,7 @@ pub(super) fn stated(state: &SignalState, run: &RunRow) -> Option<Piece> {
     (!has_samples).then(|| clock::piece(run.id, &row))
 }
 
-/// Expected civil time of the live run's next sample, if known.
+/// Civil time of the live run's next sample, if known.
 pub(crate) fn expected(
     state: &SignalState,
     writer: &mut WriterState,
@@ -154,7 +151,6 @@ pub(super) fn follow_on(
     remember(state, writer, change, clock, &[point])
 }
 
-/// The live clock, as that of `run`.
 pub(super) fn take_clock(
     state: &SignalState,
     writer: &mut WriterState,

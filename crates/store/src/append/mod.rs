@@ -183,7 +183,6 @@ impl SignalWriter {
         self.change("append a gap", |state, writer, change| {
             let samples = match live_clock(state, writer)? {
                 Some(clock) => clock.samples_in(ns)?,
-                // Without a clock, use the stated rate.
                 None => state.meta.expected_rate().samples_in(ns)?,
             };
             let samples = samples.round_i64().unwrap_or(i64::MAX);
@@ -284,7 +283,6 @@ impl SignalWriter {
     }
 }
 
-/// Number of samples in `bytes`.
 pub(crate) fn sample_count(state: &SignalState, bytes: &[u8]) -> Result<i64, StoreError> {
     let format = state.meta.format;
     if !bytes.len().is_multiple_of(format.size()) {
@@ -303,7 +301,6 @@ pub(crate) fn checked_end(start: i64, samples: i64) -> Result<i64, StoreError> {
         .ok_or_else(|| overflow("end of the index axis"))
 }
 
-/// An empty run at the end of the signal.
 pub(crate) fn new_run(state: &SignalState, reason: RunReason) -> RunRow {
     RunRow {
         id: state.runs.next_id(),

@@ -35,7 +35,6 @@ pub struct AppendedRecordings {
     pub recordings: usize,
 }
 
-/// Contiguous recordings, as the clock accepted them.
 #[derive(Default)]
 struct ContiguousRecordings {
     points: Vec<Point>,
@@ -101,8 +100,7 @@ fn append_following<'a>(
     })
 }
 
-/// Adds recordings to a clock up to the first that is not contiguous; its errors are reported when it is appended by
-/// itself.
+/// Adds recordings up to the first that is not contiguous, whose own append reports its errors.
 fn take_following(
     clock: &mut Clock,
     index: i64,

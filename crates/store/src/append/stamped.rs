@@ -12,7 +12,6 @@ use crate::op::{Op, RunReason};
 use crate::signal::overflow;
 use crate::state::SignalState;
 
-/// A stamp, and what is known of the samples with it.
 #[derive(Clone, Copy)]
 pub(crate) struct StampedSamples<'s> {
     pub(crate) stamp: &'s Stamp,
@@ -35,7 +34,6 @@ impl<'s> StampedSamples<'s> {
     }
 }
 
-/// Appends samples with a stamp.
 pub(crate) fn append_stamped<'a>(
     state: &SignalState,
     writer: &mut WriterState,

@@ -19,9 +19,7 @@ use crate::views::stored::StoredSamples;
 /// Most signals per commit of a push: bounds the number of staged files.
 pub(super) const MAX_SIGNALS_PER_COMMIT: usize = 1000;
 
-/// Progress since the last commit.
 pub(super) struct CopyState {
-    /// Bytes of samples.
     uncommitted: u64,
     signals: usize,
     /// Whether to commit before the end.
@@ -29,7 +27,6 @@ pub(super) struct CopyState {
 }
 
 impl Backup<'_, '_> {
-    /// Copies everything the backup lacks, and commits it.
     pub(super) fn apply(
         &mut self,
         difference: &Difference,
@@ -121,7 +118,7 @@ impl Backup<'_, '_> {
         self.commit_signal(copy)
     }
 
-    /// Copies valid samples chunk by chunk, verified by the source's checksums.
+    /// Copies valid samples by chunk, verified by the source's checksums.
     fn copy_samples(
         &mut self,
         signal: &SignalDifference,
@@ -246,8 +243,8 @@ impl Backup<'_, '_> {
         Ok(sums)
     }
 
-    /// Reads the chunk with first sample `first` and verifies its checksum. That of the last, partial chunk ends where
-    /// the source's last checkpoint did.
+    /// Reads and verifies the chunk with first sample `first`. The checksum of the partial last chunk ends at the
+    /// source's last checkpoint.
     fn read_checked(
         &self,
         signal: &SignalDifference,
@@ -298,8 +295,7 @@ impl Backup<'_, '_> {
         self.progress.copied(bytes);
     }
 
-    /// Ends a signal. On a disk each is committed, so that a later failure does not repeat it. Objects are put faster
-    /// in large batches.
+    /// Commits a signal on a disk, so that a later failure does not repeat it. Objects are put faster in large batches.
     fn commit_signal(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
         copy.signals += 1;
         let is_published = self.target.shared().backend.media().is_published();
@@ -322,7 +318,6 @@ impl Backup<'_, '_> {
     }
 }
 
-/// The operation that extends a signal to `stop`, if needed.
 fn grown(id: SignalId, end: &mut i64, stop: i64) -> Option<Op> {
     (stop > *end).then(|| {
         *end = stop;

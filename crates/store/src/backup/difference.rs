@@ -16,16 +16,11 @@ use crate::store::Store;
 use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
-/// What the backup lacks of one signal.
 pub(super) struct SignalDifference {
     pub(super) id: SignalId,
-    /// State in the source.
     pub(super) state: Arc<SignalState>,
-    /// The backup does not have the signal.
     pub(super) new: bool,
-    /// Copy the files of a sealed array instead of samples.
     pub(super) sealed: bool,
-    /// Unseal the backup's samples first.
     pub(super) unseal: bool,
     /// Samples and gaps to copy, in order.
     pub(super) parts: Vec<Part>,
@@ -37,7 +32,7 @@ pub(super) struct SignalDifference {
 }
 
 impl SignalDifference {
-    /// Whether all sample files of the backup are replaced.
+    /// Whether all its sample files are replaced.
     pub(super) fn replaces_array(&self) -> bool {
         !self.new && (self.sealed || self.unseal)
     }
@@ -58,12 +53,10 @@ impl Part {
     }
 }
 
-/// What a backup lacks.
 pub(super) struct Difference {
     pub(super) signals: Vec<SignalDifference>,
     pub(super) renamed: Vec<(SignalId, String)>,
     pub(super) removed: Vec<(SignalId, String)>,
-    /// Signals that could not be compared.
     pub(super) failed: Vec<SignalError>,
 }
 
@@ -152,18 +145,16 @@ impl Difference {
         is_new || !self.removed.is_empty() || !self.renamed.is_empty()
     }
 
-    /// Bytes of samples to copy.
     pub(super) fn bytes(&self) -> u64 {
         self.signals.iter().map(|signal| signal.bytes).sum()
     }
 
-    /// Whether existing samples of the backup differ from the source.
+    /// Whether existing samples differ.
     pub(super) fn changes_samples(&self) -> bool {
         self.signals.iter().any(|signal| signal.changed)
     }
 }
 
-/// What the backup lacks of a signal; `None` if nothing.
 fn compare(
     source: &Backend,
     target: &Backend,
@@ -413,7 +404,6 @@ fn rows(state: &SignalState, old: &SignalState) -> Vec<Op> {
     ops
 }
 
-/// Samples per shard of a signal.
 pub(super) fn shard_samples(state: &SignalState) -> i64 {
     let flat = Flat::data(&state.meta);
     (flat.shard_bytes() / state.meta.format.size() as u64).cast_signed()

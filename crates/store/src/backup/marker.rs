@@ -9,13 +9,11 @@ use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Media, Site, limits};
 
-/// Content of `.isochrony/BACKUP`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Marker {
     format: u32,
     /// Of the source store.
     pub(super) uuid: String,
-    /// Path of the source.
     source: String,
     /// All signals are of one state of the source; otherwise the store must not be opened.
     pub(super) complete: bool,
@@ -48,7 +46,7 @@ impl Marker {
         }
     }
 
-    /// The marker of the store at `root`; `None` if it is not a backup.
+    /// `None` if the store is not a backup.
     pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<Self>, StoreError> {
         let path = path(root);
         let Some(bytes) = media.read(&path, limits::LINE * 16).at("read", &path)? else {

@@ -234,7 +234,7 @@ fn refused(source: &Store, target: &Path, reason: &str) -> StoreError {
     }
 }
 
-/// Inspects `target` and marks a new backup as incomplete.
+/// Marks a new backup as incomplete.
 fn prepare(
     source: &Store,
     options: &CopyOptions,

@@ -20,7 +20,6 @@ use crate::verify::metadata::is_signal;
 const ASIDE: &str = "backup-";
 
 impl Backup<'_, '_> {
-    /// Removes signals that the source no longer has.
     pub(super) fn remove(&self, difference: &Difference) -> Result<(), CopyError> {
         let engine = self.target.shared().backend.engine("back up")?;
         for (id, name) in &difference.removed {
@@ -89,9 +88,8 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Removes folders of signals unknown to the state. Objects are put before MANIFEST and deleted after it, so an
-    /// interrupted push may have left some. The identity is put first and deleted last; a folder without one is foreign
-    /// and stays.
+    /// Removes folders of unknown signals, left by an interrupted push: objects are put before MANIFEST and deleted
+    /// after it. The identity is put first and deleted last, so a folder without one is foreign and stays.
     pub(super) fn remove_leftovers(&self) -> Result<(), StoreError> {
         let backend = &self.target.shared().backend;
         let media = &*backend.media();

@@ -9,7 +9,6 @@ pub(super) struct CopyProgress<'a, 'b> {
     progress: Progress,
     /// Bytes count once published.
     is_published: bool,
-    /// Bytes of samples copied.
     copied: u64,
     /// Bytes of shards put, possibly compressed.
     put: u64,
@@ -26,7 +25,6 @@ impl<'a, 'b> CopyProgress<'a, 'b> {
         }
     }
 
-    /// Sets the number of bytes to copy.
     pub(super) fn begin(&mut self, total: u64) {
         self.progress = Progress::of(total);
         (self.copied, self.put) = (0, 0);
@@ -41,14 +39,13 @@ impl<'a, 'b> CopyProgress<'a, 'b> {
         (self.on_progress)(&self.progress);
     }
 
-    /// Adds bytes of shards put as objects.
+    /// Adds bytes put as objects.
     pub(super) fn put(&mut self, bytes: u64) {
         self.put += bytes;
         self.progress.set_done(self.put.min(self.copied));
         (self.on_progress)(&self.progress);
     }
 
-    /// Everything copied so far is published.
     pub(super) fn published(&mut self) {
         if self.copied > 0 {
             self.put = self.copied;

@@ -17,12 +17,11 @@ use crate::store::Store;
 
 /// Most rounds for a source that changes samples.
 const MAX_ROUNDS: usize = 8;
-/// Most tries of a signal whose samples a writer replaces.
+/// Tries of a signal whose samples a writer replaces.
 const MAX_TRIES: usize = 16;
-/// Most tries of a signal that fails while only appended to.
+/// Tries of a signal that is at most appended to.
 const MAX_TRIES_UNCHANGED: usize = 2;
 
-/// The source's signals at one commit.
 pub(super) struct Snapshot {
     pub(super) sequence: u64,
     pub(super) signals: Vec<(SignalId, Arc<SignalState>)>,
@@ -30,13 +29,12 @@ pub(super) struct Snapshot {
     pub(super) left_out: Vec<SignalId>,
 }
 
-/// A copy in progress.
 pub(super) struct Backup<'a, 'b> {
     pub(super) source: &'a Store,
     pub(super) target: &'a Store,
     pub(super) options: &'a CopyOptions,
     pub(super) report: BackupReport,
-    /// Names of signals that cannot be copied: one that is overwritten repeatedly has another id each time.
+    /// By name: a signal that is overwritten repeatedly has another id each time.
     pub(super) skipped: BTreeSet<String>,
     /// Failures by name.
     pub(super) tries: BTreeMap<String, usize>,
@@ -121,7 +119,6 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Publishes what was committed.
     pub(super) fn publish(&mut self) -> Result<(), StoreError> {
         let (media, progress) = (self.target.shared().backend.media(), &mut self.progress);
         let published = media.publish(&mut |bytes| progress.put(bytes));
@@ -135,8 +132,7 @@ impl Backup<'_, '_> {
         Ok(engine.generation())
     }
 
-    /// Retries a failed signal while a writer replaces its samples, for a limited number of times, so that the others
-    /// are backed up in any case.
+    /// Retries a failed signal a few times while a writer replaces its samples.
     fn retry_or_skip(
         &mut self,
         snapshot: &Snapshot,
@@ -221,7 +217,7 @@ impl Backup<'_, '_> {
     }
 }
 
-/// Whether a writer did more than append to a signal since the snapshot, which may explain a failure.
+/// Whether a writer did more than append since the snapshot.
 fn has_changed(
     snapshot: &Snapshot,
     id: SignalId,

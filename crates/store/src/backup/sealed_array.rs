@@ -14,7 +14,6 @@ use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
-/// Bytes per step of a copy.
 const BLOCK: usize = 4 << 20;
 
 /// Copies a folder with its contents, and syncs the copy.
@@ -36,7 +35,7 @@ pub(super) fn copy_folder(
         .at("sync", to)
 }
 
-/// Writes the version that the backup's log is about to name into the metadata and shard headers of a copied array.
+/// Writes the new version into the metadata and shard headers of a copied array.
 pub(super) fn set_version(
     media: &dyn Media,
     folder: &Path,
@@ -64,7 +63,7 @@ pub(super) fn set_version(
         .at("sync", folder)
 }
 
-/// Changes the version in the headers of an array's shards, except shards of earlier versions without a header.
+/// Skips shards of earlier versions without a header.
 fn set_shard_versions(
     media: &dyn Media,
     array: &Path,

@@ -5,7 +5,6 @@ use std::path::Path;
 use crate::error::StoreError;
 use crate::op::SignalId;
 
-/// A signal that could not be compared or copied, with the reason.
 pub(super) struct SignalError {
     pub(super) id: SignalId,
     pub(super) name: String,
@@ -14,7 +13,6 @@ pub(super) struct SignalError {
 
 /// Why a copy ended early.
 pub(super) enum CopyError {
-    /// Because of one signal.
     Signal(SignalError),
     Other(Box<StoreError>),
 }
@@ -26,7 +24,6 @@ impl From<StoreError> for CopyError {
 }
 
 impl CopyError {
-    /// The error of a step for one signal of the store at `source`.
     pub(super) fn of_signal(source: &Path, id: SignalId, name: &str, error: StoreError) -> Self {
         let error = Box::new(error);
         match is_of_one_signal(&error, source) {
@@ -40,8 +37,7 @@ impl CopyError {
     }
 }
 
-/// Whether an error concerns one signal's files or names. An I/O error does if it is of a file of the source; all
-/// signals need the disk of the backup.
+/// I/O errors count if they concern a file of the source: all signals need the disk of the backup.
 fn is_of_one_signal(error: &StoreError, source: &Path) -> bool {
     match error {
         StoreError::Io { path, .. } => path.starts_with(source),

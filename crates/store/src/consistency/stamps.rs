@@ -19,7 +19,6 @@ const HARD_SLOPE: f64 = 0.01;
 #[derive(Default)]
 struct Stamps {
     ends: Option<(Point, Point)>,
-    /// Those that may be in the fit.
     count: u64,
 }
 
@@ -108,7 +107,7 @@ fn is_near(
     Ok(apart.is_some_and(|apart| apart.to_f64().abs() <= bound))
 }
 
-/// Whether a line up to a stamp deviates from the expected rate by more than clocks do and the piece states.
+/// Whether a line deviates from the expected rate by more than clocks do and the piece states.
 fn departs(state: &SignalState, line: &Piece, point: &Point) -> Result<bool, StoreError> {
     let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
     let samples = (i128::from(point.index) - i128::from(line.index)) as f64;

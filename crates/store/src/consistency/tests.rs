@@ -183,7 +183,7 @@ fn accepts_a_last_stamp_that_the_fit_left_out_which_verification_finds() {
     assert_eq!(examined(stated), None);
 }
 
-/// The table that verification names, and the affected samples.
+/// Finding of `contradiction`.
 fn examined(change: impl FnOnce(&mut Vec<Op>)) -> Option<(&'static str, Range<i64>)> {
     let state = state(change);
     check(&state).unwrap();

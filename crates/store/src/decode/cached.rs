@@ -22,7 +22,7 @@ use crate::shard_cache::{CachedContent, CachedFile, ObjectKey, Origin, ShardCach
 use crate::state::{GapTable, SignalState};
 use crate::version::FileVersion;
 
-/// What is needed to read a sealed signal's shards through a cache.
+/// How to read a sealed signal's shards through a cache.
 pub(crate) struct SealedCaching {
     cache: Arc<ShardCache>,
     store: Uuid,
@@ -30,7 +30,6 @@ pub(crate) struct SealedCaching {
     chunks: Arc<SealedChunks>,
 }
 
-/// Checksums of a sealed signal.
 struct SealedChunks {
     frames: Frames,
     chunk_bytes: usize,
@@ -73,8 +72,7 @@ impl SealedCaching {
         })
     }
 
-    /// A shard through the cache, given its valid open file; `None` if its index is damaged, which a direct read
-    /// reports.
+    /// `None` if the index is damaged, which a direct read reports.
     pub(super) fn open(
         &self,
         media: &Arc<dyn Media>,
@@ -106,7 +104,6 @@ impl SealedCaching {
     }
 }
 
-/// Key of the object for a shard of a sealed array.
 pub(crate) fn sealed_key(store: Uuid, id: SignalId, shard: u64, version: FileVersion) -> ObjectKey {
     ObjectKey::Shard {
         store: store.into_bytes(),
@@ -172,7 +169,6 @@ impl SealedContent {
             }
             at = range.end;
         }
-        // Bytes before the frames are a header.
         if at != index_at || begins > 4096 {
             return Ok(None);
         }
@@ -212,7 +208,7 @@ impl SealedChunks {
         (self.chunk_bytes / self.sample_bytes) as i64
     }
 
-    /// Samples of a chunk with known checksum, and the checksum, `None` if the chunk has no samples.
+    /// `None` if unknown; the checksum is `None` in a chunk without samples.
     fn known(&self, chunk: u64) -> Option<(Range<i64>, Option<u32>)> {
         let first = self.first_of(chunk);
         let whole = first..first + self.samples();
@@ -229,7 +225,6 @@ impl SealedChunks {
         Some((tail.range.clone(), Some(tail.crc)))
     }
 
-    /// Decodes a frame and verifies its content.
     fn check(
         &self,
         chunk: u64,

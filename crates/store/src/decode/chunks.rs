@@ -26,16 +26,13 @@ const SPARE_BYTES: usize = 32 << 20;
 
 pub(super) type ChunkKey = (SignalId, FileVersion, u64);
 
-/// Decoded chunks with the time of last use.
 #[derive(Default)]
 pub(super) struct Chunks {
-    /// Counts decoded chunks.
     clock: u64,
     recent: VecDeque<(ChunkKey, Buffer)>,
     recent_bytes: usize,
     kept: HashMap<ChunkKey, (u64, Buffer)>,
     kept_bytes: usize,
-    /// Time of decoding of evicted chunks.
     decoded: HashMap<ChunkKey, u64>,
     /// Buffers of evicted chunks, possibly still in use.
     spare: Vec<Buffer>,
@@ -111,7 +108,7 @@ impl Chunks {
         spare.push(buffer);
     }
 
-    /// The buffer of an evicted chunk that is no longer in use.
+    /// A spare buffer that is no longer in use.
     pub(super) fn take_room(&mut self, len: usize) -> Option<Buffer> {
         let is_free = |buffer: &mut Buffer| buffer.len() == len && buffer.get_mut().is_some();
         // The last one is most likely in the CPU caches.

@@ -14,7 +14,6 @@ use crate::seal::SHARD_CHUNKS;
 /// Bytes before a Blosc frame's content: versions, flags, sizes.
 const BLOSC_HEAD: usize = 16;
 
-/// Compression of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frames {
     Zstd,
@@ -52,7 +51,6 @@ impl Frames {
         }
     }
 
-    /// Decompresses a checked frame to fill `content`.
     pub(super) fn decode(
         self,
         frame: &[u8],
@@ -72,8 +70,8 @@ impl Frames {
     }
 }
 
-/// Reusable state of decompression in one thread, so that nothing is allocated per chunk: the Zstandard context, and a
-/// buffer for a compressed chunk.
+/// Reused in one thread, so that nothing is allocated per chunk: Zstandard context, and a buffer for a compressed
+/// chunk.
 #[derive(Default)]
 pub(super) struct Decompressor {
     frame: Vec<u8>,
@@ -90,7 +88,7 @@ fn wrong(claimed: u64, len: usize) -> String {
     format!("its frame claims {claimed} bytes where a chunk has {len}")
 }
 
-/// Fails if a compressed chunk is longer than any compressor would make it.
+/// No compressor makes longer chunks.
 pub(super) fn check_length(encoded: u64, len: usize) -> Result<(), String> {
     let most = (len as u64).saturating_mul(2).saturating_add(1 << 16);
     if encoded > most {
@@ -101,8 +99,8 @@ pub(super) fn check_length(encoded: u64, len: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Fails unless metadata of a sealed array are as sealing writes them: whole shards of inner chunks of the signal's
-/// size, type and byte order, compressed once.
+/// Fails unless metadata are as sealing writes them: whole shards of inner chunks of the signal's size, type and byte
+/// order, compressed once.
 pub(super) fn check_layout(found: &Value, meta: &SignalMeta) -> Result<(), &'static str> {
     let expected = zarr::data_array(meta, 0);
     let sharding = |array: &Value| array["codecs"][0]["configuration"].clone();

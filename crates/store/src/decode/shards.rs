@@ -11,17 +11,14 @@ use crate::layout::flat::Flat;
 use crate::media::MediaFile;
 use crate::seal::SHARD_CHUNKS;
 
-/// Why bytes of a shard are unavailable.
 #[derive(Debug)]
 pub(super) enum ShardError {
-    /// Of the system or a server.
     Io(io::Error),
-    /// Invalid content.
     Damaged(String),
 }
 
 impl ShardError {
-    /// Converts it to a store error; `damaged` converts a description of invalid content.
+    /// `damaged` converts a description of invalid content.
     pub(super) fn at(self, path: &Path, damaged: impl FnOnce(String) -> StoreError) -> StoreError {
         match self {
             Self::Io(error) => failed(error, "read", path),
@@ -41,14 +38,12 @@ impl From<io::Error> for ShardError {
 pub(super) struct SealedShard {
     pub(super) file: Arc<dyn MediaFile>,
     pub(super) len: u64,
-    /// Offset of the index.
     index_at: u64,
     /// Offset and length of each chunk.
     index: Vec<(u64, u64)>,
 }
 
 impl SealedShard {
-    /// Reads the index at the end of a shard.
     pub(super) fn open(file: Arc<dyn MediaFile>) -> Result<Self, ShardError> {
         let damaged = |reason: String| Err(ShardError::Damaged(reason));
         let len = file.len()?;
@@ -98,7 +93,7 @@ impl SealedShard {
         }
     }
 
-    /// Reads bytes of the shard into `bytes`, replacing its content. The caller has checked the length.
+    /// Replaces the content of `bytes`. The caller has checked the length.
     pub(super) fn read_into(
         &self,
         range: Range<u64>,

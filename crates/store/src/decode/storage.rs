@@ -31,9 +31,7 @@ pub(super) struct ArrayStorage {
     pub(super) format: SampleFormat,
     /// Open sealed shards of all signals. A replacement has another version.
     pub(super) shards: Arc<Recent<SealedShard>>,
-    /// For reading sealed shards through this host's cache.
     pub(super) caching: Option<SealedCaching>,
-    /// Error of the last file.
     pub(super) fault: Mutex<Option<StoreError>>,
 }
 
@@ -46,7 +44,6 @@ impl std::fmt::Debug for ArrayStorage {
 }
 
 impl ArrayStorage {
-    /// Opens a shard and checks its identity.
     fn open(&self, number: u64, path: PathBuf) -> Result<Arc<dyn MediaFile>, StoreError> {
         let wanted = ShardHeader {
             signal: self.id.0,
@@ -101,7 +98,6 @@ impl ArrayStorage {
         Ok(shard)
     }
 
-    /// File and length of a shard by the key of `zarrs`.
     fn file(&self, key: &StoreKey) -> Result<(Arc<dyn MediaFile>, u64), StorageError> {
         let number = key.as_str().rsplit('/').next();
         let number = number.and_then(|name| layout::data_shard_number(self.format, name));

@@ -18,7 +18,6 @@ use crate::shard_cache::{CachedFile, FlatContent, ObjectKey, Origin, ShardCache}
 use crate::state::SignalState;
 use crate::version::{ContentHash, FileVersion};
 
-/// A flat shard to be read through a cache.
 pub(crate) struct CachedRequest {
     cache: Arc<ShardCache>,
     media: Arc<dyn Media>,
@@ -59,7 +58,6 @@ impl CachedRequest {
         })
     }
 
-    /// The shard through the cache, given its valid open file.
     pub(crate) fn open(
         self,
         file: &Arc<dyn MediaFile>,
@@ -79,7 +77,6 @@ impl CachedRequest {
     }
 }
 
-/// Key of the object for a shard of a flat array.
 pub(crate) fn flat_key(store: Uuid, state: &SignalState, shard: u64) -> ObjectKey {
     ObjectKey::Shard {
         store: store.into_bytes(),
@@ -94,13 +91,11 @@ fn first_sample(state: &SignalState, flat: Flat, shard: u64) -> i64 {
     shard.saturating_mul(length).cast_signed()
 }
 
-/// Bytes of the full chunks of a flat shard.
 pub(crate) fn full_bytes(state: &SignalState, shard: u64) -> u64 {
     let flat = Flat::data(&state.meta);
     full_chunks(state, flat, shard) * flat.chunk_bytes
 }
 
-/// Number of full chunks of a shard.
 fn full_chunks(state: &SignalState, flat: Flat, shard: u64) -> u64 {
     let within = (state.end - first_sample(state, flat, shard)).max(0);
     let chunks = within.cast_unsigned() / state.meta.chunk_samples.max(1);
@@ -123,7 +118,6 @@ pub(crate) fn shown_version(state: &SignalState, shard: u64) -> FileVersion {
     FileVersion(u128::from(hash.0) << 64 | state.data.file(shard).0 & u128::from(u64::MAX))
 }
 
-/// Owner of a mapped object of the cache.
 struct CachedBytes {
     /// Pins the object.
     _mapping: Arc<Mapping>,
@@ -141,7 +135,7 @@ impl Owner for CachedBytes {
     }
 }
 
-/// A view of a shard's bytes mapped from the cache; `None` unless all are.
+/// `None` unless all bytes are mapped from the cache.
 pub(crate) fn cached_view(file: &CachedFile, offset: u64, len: usize) -> Option<Buffer> {
     let (mapping, range) = file.mapped(offset, len)?;
     let ptr = NonNull::from(mapping.slice(range).ok()?).cast();

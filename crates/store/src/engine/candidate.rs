@@ -40,7 +40,7 @@ impl ArrayFolder {
         }
     }
 
-    /// Whether the folder is the signal's now, by its identity file.
+    /// By its identity file.
     pub(crate) fn belongs_to(&self, media: &dyn Media, id: SignalId) -> bool {
         let Some(folder) = &self.shared_place else {
             return true;
@@ -89,7 +89,6 @@ impl ArrayFolder {
     }
 }
 
-/// The error for another shard or version.
 pub(crate) fn wrong(path: &Path, got: &ShardHeader, expected: &ShardHeader) -> StoreError {
     StoreError::WrongShard {
         path: path.into(),
@@ -98,7 +97,6 @@ pub(crate) fn wrong(path: &Path, got: &ShardHeader, expected: &ShardHeader) -> S
     }
 }
 
-/// The error for a missing write mark.
 pub(crate) fn wrong_mark(path: &Path, got: &MarkSlots, expected: WriteMark) -> StoreError {
     StoreError::WrongShard {
         path: path.into(),
@@ -107,18 +105,15 @@ pub(crate) fn wrong_mark(path: &Path, got: &MarkSlots, expected: WriteMark) -> S
     }
 }
 
-/// The start of a flat shard.
 #[derive(Debug)]
 pub(crate) struct FlatHead {
     pub(crate) index: IndexKind,
-    /// Its identity.
     pub(crate) header: HeaderBlock,
     pub(crate) marks: MarkSlots,
 }
 
 impl FlatHead {
     /// # Errors
-    /// I/O errors.
     pub(crate) fn read(file: &dyn MediaFile, flat: &Flat) -> std::io::Result<Self> {
         let mut head = vec![0; flat.marked_head_len() as usize];
         let count = file.read_at(0, &mut head)?;

@@ -59,7 +59,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Undoes the latest pending creation or removal of a signal, if there is one.
+    /// Undoes the latest pending creation or removal of a signal.
     pub(crate) fn take_back(&self, id: SignalId) {
         let shared = &*self.shared;
         let mut core = shared.core();
@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// Fails for a name whose folder contains something foreign.
+    /// Fails if the folder of a name contains something foreign.
     pub(super) fn refuse_in_the_way(&self, name: &str) -> Result<(), StoreError> {
         let shared = &*self.shared;
         let path = layout::signal_folder(&shared.root, name);

@@ -25,7 +25,6 @@ struct Home {
     dirty: Dirty,
     tables: Vec<Staged>,
     stamps: Vec<Stamped>,
-    /// Rows of its tables if it stays compact.
     small: Option<SmallTables>,
     crc_rows: u64,
 }
@@ -154,7 +153,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Renames one signal's tables into place.
     fn name_home(&self, home: &mut Home, due: &mut Due) -> Result<(), StoreError> {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -174,7 +172,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Finishes a signal that is durable outside the log. Gives whether all its arrays are described.
+    /// Gives whether all arrays of the signal are described.
     fn moved_home(&self, home: Home) -> bool {
         let mut slot = home.slot.lock();
         let was_compact = slot.base.small.is_some();
@@ -201,7 +199,7 @@ impl Shared {
         is_described
     }
 
-    /// Writes committed checksums into the array `crc`; gives its rows.
+    /// Gives the rows of the array `crc`.
     fn write_checksums(&self, slot: &mut SlotInner, due: &mut Due) -> Result<u64, StoreError> {
         let flat = Flat::side();
         let rows = slot.full_chunks();
@@ -288,7 +286,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Header and base of a new log.
     fn opening(&self, core: &Core, generation: u64) -> Result<Vec<u8>, StoreError> {
         let mut base = Vec::new();
         for (id, slot) in self.all_slots() {

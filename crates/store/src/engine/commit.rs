@@ -60,7 +60,7 @@ impl Shared {
         }
     }
 
-    /// Steps before the commit point, without effect if it is not reached.
+    /// Without effect if the commit point is not reached.
     fn prepare(
         &self,
         core: &Core,
@@ -202,7 +202,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Applies the committed record to files and state. Gives whether a checkpoint is due.
+    /// Gives whether a checkpoint is due.
     fn apply(
         &self,
         core: &mut Core,
@@ -264,7 +264,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Moves `tmp/name` to a signal's `data`; gives where the old one went.
+    /// Gives where the old array went.
     pub(crate) fn replace_data(
         &self,
         slot: &mut SlotInner,
@@ -290,7 +290,6 @@ impl Shared {
     }
 }
 
-/// Syncs a file, or a folder with its contents.
 fn sync_tree(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
     match media.stat(path).at("look at", path)? {
         Some(Kind::Folder) => {

@@ -17,7 +17,6 @@ type Piece = (u64, u64, u32);
 const PIECES: usize = 64;
 const IN_PIECES: usize = 4096;
 
-/// Progress of one signal's checksums.
 #[derive(Debug, Default)]
 pub(crate) struct Checksums {
     /// Chunk being streamed, its bytes so far, their checksum.
@@ -32,7 +31,7 @@ pub(crate) struct Checksums {
 }
 
 impl Checksums {
-    /// Continues an array whose last chunk has `seen` bytes with the checksum `crc`.
+    /// Continues a chunk with `seen` bytes of checksum `crc`.
     pub(crate) fn going_on(chunk: u64, seen: u64, crc: u32) -> Self {
         Self {
             stream: Some((chunk, seen, crc)),
@@ -40,13 +39,11 @@ impl Checksums {
         }
     }
 
-    /// Chunk being streamed, its bytes so far, their checksum.
     pub(crate) fn streamed(&self) -> Option<(u64, u64, u32)> {
         self.stream
             .filter(|(chunk, ..)| !self.recheck.contains(chunk))
     }
 
-    /// Adds bytes written at byte `start` of the array.
     pub(crate) fn feed(&mut self, flat: Flat, start: u64, mut bytes: &[u8]) {
         let size = flat.chunk_bytes;
         let mut at = start;
@@ -85,7 +82,6 @@ impl Checksums {
         }
     }
 
-    /// Turns the streamed part into a piece of its chunk.
     fn leave_stream(&mut self) {
         if let Some((chunk, seen, crc)) = self.stream.take() {
             // A full chunk would be finished already.
@@ -93,7 +89,6 @@ impl Checksums {
         }
     }
 
-    /// Adds a piece of a chunk of `size` bytes.
     fn piece(&mut self, chunk: u64, (mut start, mut end, mut crc): Piece, size: u64) {
         let pieces = self.pieces.entry(chunk).or_default();
         if pieces.iter().any(|&(from, to, _)| from < end && start < to) {
@@ -146,7 +141,7 @@ impl Checksums {
         }
     }
 
-    /// Handles a filled gap whose samples were written before.
+    /// The samples were written before.
     pub(crate) fn filled(&mut self, chunk_samples: i64, range: Range<i64>) {
         if range.start >= range.end {
             return;
@@ -168,7 +163,6 @@ impl Checksums {
         }
     }
 
-    /// Discards uncommitted checksums.
     pub(crate) fn rollback(&mut self) {
         self.recheck
             .extend(self.stream.take().map(|(chunk, ..)| chunk));
@@ -179,7 +173,6 @@ impl Checksums {
             .extend(std::mem::take(&mut self.ready).into_keys());
     }
 
-    /// Drops what is known of a chunk.
     pub(crate) fn touch(&mut self, chunk: i64) {
         if let Ok(chunk) = u64::try_from(chunk) {
             self.recheck.insert(chunk);

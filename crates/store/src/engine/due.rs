@@ -13,7 +13,6 @@ use super::slot::sync_if_there;
 use crate::error::StoreError;
 use crate::media::{Access, Media, Site};
 
-/// Paths to sync, with reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
     files: BTreeMap<PathBuf, Site>,
@@ -21,12 +20,11 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Adds an existing file: its bytes and length.
     pub(crate) fn file(&mut self, path: PathBuf, site: Site) {
         self.files.insert(path, site);
     }
 
-    /// Adds the entries of a folder; skipped if removed meanwhile.
+    /// Skipped if the folder is removed meanwhile.
     pub(crate) fn folder(&mut self, path: PathBuf, site: Site) {
         self.folders.insert(path, site);
     }

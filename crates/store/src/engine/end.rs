@@ -11,7 +11,6 @@ use crate::layout;
 use crate::op::Op;
 
 impl Shared {
-    /// An unused name in `tmp/`.
     pub(super) fn new_tmp(&self) -> (String, PathBuf) {
         let path = io::unique(&layout::tmp_folder(&self.root), "new");
         let name = path

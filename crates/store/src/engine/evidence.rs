@@ -36,17 +36,14 @@ pub(crate) enum Writer {
     Crashed,
 }
 
-/// Content of the redo log, for checks of files against it.
 #[derive(Debug)]
 pub(crate) struct LogState {
     /// Lengths of the signals at the last checkpoint.
     pub(crate) base: BTreeMap<SignalId, i64>,
     pub(crate) writer: Writer,
-    /// All signals in the log, also removed ones, with every name given to them.
     pub(crate) named: BTreeMap<SignalId, Vec<String>>,
     /// Data that only the log holds.
     pub(crate) held: BTreeMap<SignalId, PendingReplay>,
-    /// Commits that the log has lost.
     pub(crate) lost: Vec<LostCommit>,
 }
 
@@ -102,7 +99,7 @@ pub(crate) struct LostCommit {
     pub(crate) id: SignalId,
     /// Empty if no name is known; the commit may have created the signal.
     pub(crate) signal: String,
-    /// The file that shows the commit; the log itself if nothing else does.
+    /// The log itself if nothing else shows the commit.
     pub(crate) path: PathBuf,
     /// Appended samples; empty if the commit only changed existing ones.
     pub(crate) range: Range<i64>,
@@ -120,7 +117,6 @@ impl LostCommit {
     }
 }
 
-/// A signal as of the end of the log.
 struct SignalAtLogEnd {
     names: Vec<String>,
     meta: SignalMeta,
@@ -215,7 +211,7 @@ fn fingerprint(media: &dyn Media, root: &Path) -> Result<(u64, u32), StoreError>
     Ok((manifest.generation, crc32c::crc32c(&bytes)))
 }
 
-/// State of the store's writer, as far as it can be determined.
+/// As far as it can be determined.
 pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<Writer, StoreError> {
     let path = layout::lock_file(root);
     let left = match media.lock(&path) {
@@ -243,8 +239,7 @@ pub(crate) struct LogContent<'a> {
     pub(crate) damaged: Option<&'a LostRecords>,
 }
 
-/// The damaged acknowledged records at the end of a log. Valid records after damaged ones are an error: their changes
-/// depend on those before.
+/// Valid records after damaged ones are an error: their changes depend on those before.
 pub(crate) fn lost_records(records: &Records<'_>) -> Result<Option<LostRecords>, Unreadable> {
     match records.end() {
         LogEnd::Whole => Ok(None),

@@ -10,11 +10,10 @@ use crate::layout::{IDENTITY, IDENTITY_BESIDE_DATA, parse_identity};
 use crate::media::{Kind, Media, limits};
 use crate::op::SignalId;
 
-/// The signal of a folder; `None` if there is none, or the two files contradict each other. Both are read, so that a
-/// foreign entry at one path is noticed despite the other.
+/// `None` if the folder has no signal, or the two files contradict each other. Both are read, so that a foreign entry
+/// at one path is noticed.
 ///
 /// # Errors
-/// I/O errors of an existing file.
 pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<SignalId>> {
     let mut id = None;
     for inside in [IDENTITY, IDENTITY_BESIDE_DATA] {
@@ -30,7 +29,7 @@ pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<Signal
     Ok(id)
 }
 
-/// A folder's missing or wrong identity file; `None` if the folder is this signal's, another's, or without samples.
+/// The missing or wrong identity file; `None` if the folder is this signal's, another's, or without samples.
 pub(crate) fn damaged(media: &dyn Media, folder: &Path, id: SignalId) -> Option<PathBuf> {
     let is_folder = |name| matches!(media.stat(&folder.join(name)), Ok(Some(Kind::Folder)));
     let is_other = matches!(read(media, folder), Ok(Some(_)));
@@ -44,7 +43,6 @@ pub(crate) fn damaged(media: &dyn Media, folder: &Path, id: SignalId) -> Option<
     Some(folder.join(inside))
 }
 
-/// Whether a folder is a signal's.
 pub(crate) fn is_of(media: &dyn Media, folder: &Path, id: SignalId) -> bool {
     matches!(read(media, folder), Ok(Some(found)) if found == id)
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::error::StoreError;
 use crate::media::{Access, Media, MediaFile, Refusal, RemoteError, Site};
 
-/// The store error for an I/O error.
 pub(crate) fn failed(source: io::Error, action: &'static str, path: &Path) -> StoreError {
     match Refusal::of(&source) {
         Some(Refusal::Kind { path, found }) => {
@@ -68,7 +67,6 @@ pub(crate) fn failed(source: io::Error, action: &'static str, path: &Path) -> St
     }
 }
 
-/// Adds action and path to an I/O error.
 pub(crate) trait IoContext<T> {
     fn at(self, action: &'static str, path: &Path) -> Result<T, StoreError>;
 }

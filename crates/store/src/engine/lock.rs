@@ -16,7 +16,6 @@ use crate::media::{Media, MediaLock, host_name, limits};
 /// How long to retry: a reader that checks for a writer holds the lock briefly.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Most characters of a command shown.
 const LONGEST_COMMAND: usize = 100;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,7 +83,7 @@ pub(super) fn acquire(
     Ok((lock, !left.trim().is_empty()))
 }
 
-/// Whether a process has the store open for writing, as far as can be determined.
+/// As far as can be determined.
 pub(crate) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     if media.is_remote() {
         return Ok(false);

@@ -34,7 +34,6 @@ const RECORD_HEAD: usize = 16;
 /// Least and most bytes by which the file is extended ahead.
 const AHEAD: (u64, u64) = (64 << 10, 4 << 20);
 
-/// Header of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     /// Of the store.
@@ -46,14 +45,12 @@ pub(crate) struct Header {
     pub(crate) next_signal: u64,
 }
 
-/// A parsed log: header, base operations, and the offset of its records.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) header: Header,
     pub(crate) base: Vec<Op>,
     /// Of the base.
     pub(crate) sequence: u64,
-    /// Offset of the first record after the base.
     pub(crate) records_at: usize,
 }
 
@@ -83,7 +80,6 @@ pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Unreadable> {
     })
 }
 
-/// The header, and the offset of the base.
 fn parse_header(bytes: &[u8]) -> Result<(Header, usize), (u64, &'static str)> {
     let (Some(len), Some(crc)) = (u32_at(bytes, 12), u32_at(bytes, 16)) else {
         return Err((12, "the header is cut off"));
@@ -138,7 +134,6 @@ impl<'a> Records<'a> {
     }
 }
 
-/// What follows the last readable record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LogEnd {
     /// Nothing acknowledged.
@@ -149,7 +144,6 @@ pub(crate) enum LogEnd {
     LostCommits(LostRecords),
 }
 
-/// Acknowledged records at the end of a log that are unreadable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostRecords {
     /// Signals that they changed; `None` if unknown.
@@ -157,7 +151,6 @@ pub(crate) struct LostRecords {
 }
 
 impl LostRecords {
-    /// Whether they may have changed a signal.
     pub(crate) fn concern(&self, id: SignalId) -> bool {
         (self.signals.as_ref()).is_none_or(|signals| signals.contains(&id))
     }
@@ -184,7 +177,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Length of the record that begins here, including padding, if there is one.
+/// Includes padding.
 pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
     match u32_at(bytes, 0)? {
         0 => None,
@@ -192,7 +185,7 @@ pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Sequence, payload and end of the record at `at`, if valid.
+/// `None` if invalid.
 fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let len = u32_at(bytes, at)? as usize;
     let crc = u32_at(bytes, at + 4)?;
@@ -231,7 +224,7 @@ pub(crate) fn is_plausible(ops: &[Op]) -> bool {
     check(ops).is_ok()
 }
 
-/// Begins a record of `count` operations in `buffer`, to be filled by [`push`] and closed by [`finish`].
+/// To be filled by [`push`] and closed by [`finish`].
 pub(crate) fn begin(buffer: &mut Vec<u8>, count: usize) {
     buffer.clear();
     buffer.resize(RECORD_HEAD, 0);
@@ -248,7 +241,7 @@ fn push_item<T: Serialize>(buffer: &mut Vec<u8>, item: &T) {
     *buffer = postcard::to_extend(item, owned).unwrap_or_default();
 }
 
-/// Writes the head and padding. `None` if the record is too long for its length field.
+/// `None` if the record is too long for its length field.
 pub(crate) fn finish(buffer: &mut Vec<u8>, sequence: u64) -> Option<()> {
     let payload = buffer.get(RECORD_HEAD..)?;
     let len = u32::try_from(payload.len()).ok()?;
@@ -280,7 +273,6 @@ pub(crate) fn opening_bytes<'a>(
     Some(bytes)
 }
 
-/// A writer's open log.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) path: std::path::PathBuf,
@@ -289,12 +281,10 @@ pub(crate) struct Log {
     pub(crate) end: u64,
     /// Length of the file: zeros from the last acknowledgement to here.
     extended: u64,
-    /// End of the last acknowledgement.
     acknowledged: u64,
     pub(crate) has_records: bool,
 }
 
-/// How appending a record failed.
 pub(crate) enum Failure {
     /// The record does not count; the log is unchanged.
     Refused(StoreError),
@@ -351,7 +341,7 @@ impl Log {
         })
     }
 
-    /// Appends a finished record, syncs it, and acknowledges it. `signals`: those it changes.
+    /// Syncs and acknowledges the record. `signals`: those it changes.
     pub(crate) fn append(&mut self, record: &[u8], signals: &[SignalId]) -> Result<(), Failure> {
         let end = self.end + record.len() as u64;
         let room = end + acknowledgement::MOST_BYTES;

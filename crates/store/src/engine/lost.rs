@@ -74,7 +74,6 @@ impl Missing {
         }))
     }
 
-    /// Notes the rows of a state since the log's base.
     pub(super) fn watch(&mut self, state: &SignalState) {
         let rows = match self.table {
             GAPS => state.gaps.len(),

@@ -10,12 +10,9 @@ use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
 use crate::media::{Media, Site, limits};
 
-/// Content of MANIFEST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Format of the store.
     pub(crate) format: u64,
-    /// Uuid of the store.
     pub(crate) uuid: Uuid,
     /// Of the live log.
     pub(crate) generation: u64,
@@ -42,7 +39,6 @@ impl Manifest {
         serde_json::from_str(json).map_err(|_| "its fields make no sense")
     }
 
-    /// Reads a store's MANIFEST; `None` if there is none.
     pub(crate) fn read(media: &dyn Media, root: &Path) -> Result<Option<Self>, StoreError> {
         let path = layout::manifest_file(root);
         let Some(bytes) = media.read(&path, limits::LINE).at("read", &path)? else {
@@ -64,7 +60,7 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Replaces a store's MANIFEST; durable once its folder is synced.
+    /// Durable once the folder is synced.
     pub(crate) fn write(self, media: &dyn Media, root: &Path) -> Result<(), StoreError> {
         let tmp = layout::engine_folder(root).join("MANIFEST.new");
         let path = layout::manifest_file(root);

@@ -40,7 +40,6 @@ impl Place {
         })
     }
 
-    /// Reopens the file; `None` if it is no longer there.
     pub(super) fn open(&self, media: &dyn Media) -> Option<Arc<dyn MediaFile>> {
         let file = media.open(&self.path, Access::Read).ok()?;
         let found = identity(file.as_os_file()?).ok()?;
@@ -48,7 +47,6 @@ impl Place {
     }
 }
 
-/// Device and inode of an open file.
 pub(crate) fn identity(file: &File) -> std::io::Result<(u64, u64)> {
     let found = file.metadata()?;
     Ok((found.dev(), found.ino()))
@@ -61,7 +59,7 @@ impl Owner for Mapping {
 }
 
 impl Mapping {
-    /// Maps a file at its largest possible length; `len`: its current length.
+    /// `whole`: the largest possible length; `len`: the current one.
     pub(super) fn new(file: &File, place: Place, whole: usize, len: u64) -> std::io::Result<Self> {
         Ok(Self {
             raw: MmapOptions::new().len(whole).map_raw_read_only(file)?,

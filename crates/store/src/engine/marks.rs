@@ -155,7 +155,7 @@ impl SlotInner {
         Some(self.shard_of(state.end - 1)).filter(|shard| self.pending.shards.contains(shard))
     }
 
-    /// The file of a shard, if it exists and is not foreign.
+    /// `None` if missing or foreign.
     fn flat_file(
         &self,
         media: &dyn Media,
@@ -207,7 +207,7 @@ impl SlotInner {
     }
 }
 
-/// Writes a mark into a flat shard if its file has the mark `required`: existing losses must not be hidden. Gives
+/// Writes a mark into a flat shard if its file has the mark `required`, so that existing losses are not hidden. Gives
 /// whether it did.
 fn put_mark(
     file: &dyn MediaFile,

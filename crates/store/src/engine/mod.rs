@@ -166,7 +166,7 @@ impl Engine {
         slot.is_some_and(|slot| slot.is_none_or(|slot| slot.is_free()))
     }
 
-    /// Keeps ids below `next` from being given to new signals.
+    /// Reserves ids below `next`.
     pub(crate) fn keep_ids(&self, next: u64) {
         self.shared.next_id.fetch_max(next, Ordering::AcqRel);
     }
@@ -273,7 +273,6 @@ impl Engine {
         self.shared.publish(&mut core);
     }
 
-    /// Generation of the redo log.
     pub(crate) fn generation(&self) -> u64 {
         self.shared.core().generation
     }
@@ -307,8 +306,6 @@ impl Engine {
         self.queue(Op::Meta { id, meta })
     }
 
-    /// Rewrites a signal's identity files.
-    ///
     /// # Errors
     /// [`StoreError::SignalRemoved`], or an I/O error.
     pub(crate) fn rewrite_identity(&self, id: SignalId) -> Result<(), StoreError> {
@@ -363,7 +360,7 @@ impl Engine {
         Ok(slot.base.small.is_some())
     }
 
-    /// Whether a signal has the array `crc`, as of the last checkpoint.
+    /// As of the last checkpoint.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();

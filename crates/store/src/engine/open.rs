@@ -109,7 +109,6 @@ fn restore_folders(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The writer before recovery.
 fn assemble(
     root: &Path,
     media: Arc<dyn Media>,
@@ -169,7 +168,6 @@ fn assemble(
     ))
 }
 
-/// Signals that a log's base creates.
 pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
     let mut out: Vec<(SignalId, Base)> = Vec::new();
     for op in base {
@@ -208,7 +206,7 @@ pub(crate) fn is_store(media: &dyn Media, root: &Path) -> Result<bool, StoreErro
     Ok(media.stat(&path).at("look at", &path)?.is_some())
 }
 
-/// The error that describes what is at `root` instead of a store.
+/// Describes what is at `root` instead.
 pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
     let reason = match media.stat(root) {
         Ok(None) => "nothing is there".into(),
@@ -228,7 +226,6 @@ pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
     }
 }
 
-/// Bytes of the live log.
 pub(crate) fn read_log(
     media: &dyn Media,
     root: &Path,
@@ -245,7 +242,6 @@ pub(crate) fn read_log(
         })
 }
 
-/// Checks that a log belongs to the store and generation.
 pub(crate) fn check_identity(
     opening: &Opening,
     manifest: &Manifest,
@@ -384,7 +380,6 @@ fn refuse_inside_store(media: &dyn Media, root: &Path) -> Result<(), StoreError>
     Ok(())
 }
 
-/// The nearest existing folder above `path`.
 fn existing_above(media: &dyn Media, path: &Path) -> Result<PathBuf, StoreError> {
     let start = if path.as_os_str().is_empty() {
         Path::new(".")

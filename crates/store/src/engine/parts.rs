@@ -10,7 +10,6 @@ use super::tail::Tail;
 use crate::meta::SignalMeta;
 use crate::version::DataVersion;
 
-/// A signal at the last commit, without its tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Base {
     pub(crate) name: Arc<str>,
@@ -19,14 +18,13 @@ pub(crate) struct Base {
     /// Checksum of the last, partial chunk, if known.
     pub(crate) tail: Option<Tail>,
     pub(crate) data: Arc<DataVersion>,
-    /// Stamps of its table files; `None` if a log of an earlier version does not state them.
+    /// `None` if a log of an earlier version does not state them.
     pub(crate) tables: Option<Stamps>,
-    /// Rows of its tables, if compact.
+    /// If compact.
     pub(crate) small: Option<SmallTables>,
 }
 
 impl Base {
-    /// A signal without samples.
     pub(crate) fn new(name: &str, meta: &SignalMeta) -> Self {
         Self {
             name: name.into(),
@@ -39,7 +37,6 @@ impl Base {
         }
     }
 
-    /// Number of full inner chunks of `data`.
     pub(crate) fn full_chunks(&self) -> u64 {
         self.end.max(0).cast_unsigned() / self.meta.chunk_samples.max(1)
     }
@@ -72,7 +69,6 @@ impl Dirty {
         self.parents.extend(other.parents);
     }
 
-    /// Takes the folders with new names.
     pub(crate) fn take_names(&mut self) -> Self {
         Self {
             folders: std::mem::take(&mut self.folders),

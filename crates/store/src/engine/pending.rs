@@ -10,7 +10,7 @@ use crate::state::SignalState;
 
 impl Engine {
     /// Adds the operations of one change of a signal to the next commit, stamps last: all, or none after an error.
-    /// Concurrent readers see the state before or after the change.
+    /// Readers see the state before or after.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`], or an I/O error of replacement files.
@@ -64,7 +64,7 @@ impl Engine {
         pending.collect()
     }
 
-    /// The state of a signal at the last commit; `None` if it was created since.
+    /// `None` if the signal was created since the last commit.
     pub(crate) fn committed_state(
         &self,
         id: SignalId,
@@ -83,7 +83,7 @@ impl Engine {
 }
 
 impl SlotInner {
-    /// Name of the signal and number of uncommitted samples; `None` if there are none, or the signal is removed.
+    /// Name of the signal, and number of uncommitted samples; `None` without any.
     pub(crate) fn pending_samples(&self) -> Option<(String, i64)> {
         let state = self
             .state

@@ -41,7 +41,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the metadata of a plain group, if missing.
     pub(crate) fn write_group(&self, folder: &Path) {
         let path = folder.join("zarr.json");
         if matches!(self.media.stat(&path), Ok(Some(Kind::File(len))) if len > 0) {
@@ -52,7 +51,7 @@ impl Shared {
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
     }
 
-    /// Rewrites unreadable metadata of the groups above signals, after a power cut.
+    /// After a power cut, rewrites unreadable metadata of groups.
     pub(crate) fn restore_groups(&self) {
         let mut groups = BTreeSet::new();
         for (_, slot) in self.all_slots() {
@@ -80,7 +79,6 @@ impl Shared {
         }
     }
 
-    /// Moves folders for the catalogue changes of a commit.
     pub(crate) fn move_folders(
         &self,
         core: &mut Core,
@@ -144,7 +142,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Marks all folders between the root and the signal's as not known to be durable.
+    /// Marks all folders above the signal's as not known to be durable.
     pub(crate) fn mark_way(&self, slot: &mut SlotInner) {
         let above = slot.folder.ancestors().skip(1);
         let above = above.take_while(|folder| folder.starts_with(&self.root));
@@ -152,7 +150,7 @@ impl Shared {
         slot.dirty.parents.extend(above);
     }
 
-    /// Removes plain groups without signals, once the moves are durable. Best effort.
+    /// Removes groups without signals, once the moves are durable. Best effort.
     pub(crate) fn prune(&self, folder: &Path) {
         let mut at = folder;
         while at != self.root && at.starts_with(&self.root) {

@@ -18,17 +18,15 @@ pub(crate) struct ChecksummedRange {
     pub(crate) crc: u32,
 }
 
-/// Known checksums of a signal.
 pub(crate) struct Proofs<'a> {
     pub(super) state: &'a SignalState,
     /// After the last full chunk.
     pub(super) stretches: Vec<ChecksummedRange>,
-    /// Gives the checksum of a full chunk.
     pub(super) chunk_crc: &'a dyn Fn(u64) -> Option<u32>,
 }
 
 impl Proofs<'_> {
-    /// Ranges of a shard that are zero in the file and were not when committed.
+    /// Ranges that are zero in the file and were not when committed.
     pub(super) fn missing(
         &self,
         file: &dyn MediaFile,
@@ -62,8 +60,7 @@ impl Proofs<'_> {
         (own.start >= range.start).then_some(ChecksummedRange { range: own, crc })
     }
 
-    /// Whether a range from byte `start` of the file is zero there and was not. `file_end`: end of the samples in the
-    /// file.
+    /// Whether a range from byte `start` of the file is among them. `file_end`: end of the samples in the file.
     fn is_missing(
         &self,
         file: &dyn MediaFile,

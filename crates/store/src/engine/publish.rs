@@ -17,8 +17,8 @@ use crate::state::{CORRECTIONS, EVENTS, GAPS, Table};
 const LATEST: Duration = Duration::from_millis(800);
 
 impl Shared {
-    /// Writes a signal's `zarr.json` files, that of `data` last, so that everything belonging to a length is there when
-    /// a reader sees it. Gives whether all succeeded.
+    /// Writes a signal's `zarr.json` files, that of `data` last, so that a length is visible only with everything that
+    /// belongs to it. Gives whether all succeeded.
     pub(crate) fn publish_slot(&self, slot: &mut SlotInner, sequence: u64) -> bool {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -52,14 +52,13 @@ impl Shared {
             slot.gaps_unpublished = false;
         }
         for (name, _) in tables::arrays() {
-            // In a compact signal only the table of gaps can be an array.
             let has_gaps = !state.gaps.is_empty() || slot.has_file(GAPS);
             let is_array = !is_compact || (name == GAPS && has_gaps);
             if is_array && !slot.projected.contains_key(name) {
                 done &= self.project_table(slot, name, true);
             }
         }
-        // Normally written with their files; here in case a power cut removed the description.
+        // Usually written with their files, but a power cut may have removed the description.
         for name in [EVENTS, TEXT_ARRAY] {
             if has_events && !is_compact && !slot.projected.contains_key(name) {
                 done &= self.project_table(slot, name, false);
@@ -85,7 +84,7 @@ impl Shared {
         done
     }
 
-    /// Describes a table as it is on disk; without a file only if it is an array anyway.
+    /// Describes a table as on disk; without a file only if it is an array anyway.
     fn project_table(&self, slot: &mut SlotInner, name: &'static str, is_array: bool) -> bool {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);

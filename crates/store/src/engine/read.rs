@@ -107,14 +107,14 @@ impl Engine {
         self.shared.handles.overwrite();
     }
 
-    /// The open file of a recently read flat shard, as a state shows it.
+    /// As a state shows it; `None` if it was not read recently.
     pub(crate) fn shard_file(&self, state: &SignalState, shard: u64) -> Option<Arc<dyn MediaFile>> {
         let version = state.data.file(shard);
         let media = &*self.shared.media;
         self.shared.sources.file(media, (state.id, shard, version))
     }
 
-    /// Stamps of a signal's tables at the last checkpoint; `None` if unknown to the log.
+    /// As of the last checkpoint; `None` if unknown to the log.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -147,7 +147,6 @@ pub(super) struct Bounds {
     pub(super) count: usize,
 }
 
-/// Where in a shard a range lies.
 pub(super) struct ShardRange {
     pub(super) shard: u64,
     pub(super) offset: u64,
@@ -224,27 +223,20 @@ pub(super) fn explain(
     }
 }
 
-/// How a state's shard is read through a cache.
 pub(super) type CachedShown<'a> = dyn Fn(&SignalState) -> Option<CachedRequest> + 'a;
 
-/// Likewise for a sealed array.
 pub(super) type SealedShown<'a> = dyn Fn(&SignalState) -> Option<SealedCaching> + 'a;
 
-/// Possible places of a signal's samples.
 pub(super) struct Files<'a> {
-    /// Folders of the array, in the order to try.
     pub(super) folders: Vec<ArrayFolder>,
-    /// Path of a replacement not yet in place.
     pub(super) replacement: Option<PathBuf>,
     pub(super) proofs: Option<&'a Proofs<'a>>,
-    /// How a shard is read through this host's cache.
     pub(super) cached: Option<&'a CachedShown<'a>>,
-    /// Likewise for a sealed array.
     pub(super) sealed: Option<&'a SealedShown<'a>>,
 }
 
 impl Sources {
-    /// Bytes of samples of `handle` from the files of `shown`, which has the same samples.
+    /// Reads samples of `handle` from the files of `shown`, which has the same samples.
     pub(super) fn read_shown(
         &self,
         media: &Arc<dyn Media>,
@@ -328,7 +320,7 @@ pub(super) fn shard_samples(meta: &crate::meta::SignalMeta) -> i64 {
     meta.shard_samples()
 }
 
-/// Checksums of chunks from the array `crc`, `None` where absent.
+/// `None` where the array `crc` has none.
 pub(super) fn stored_crcs(
     media: &dyn Media,
     folder: &Path,

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
 use crate::media::{Media, Site, limits};
 
-/// Damage of a store's MANIFEST; `None` if it is readable (or of a newer version).
+/// `None` if MANIFEST is readable (or of a newer version).
 pub(crate) fn damage(media: &dyn Media, root: &Path) -> Result<Option<String>, StoreError> {
     match Manifest::read(media, root) {
         Ok(Some(_)) | Err(StoreError::NewerFormat { .. }) => Ok(None),
@@ -35,7 +35,7 @@ fn is_begun_only(media: &dyn Media, root: &Path) -> bool {
     names.iter().all(|name| name == layout::ENGINE)
 }
 
-/// Rebuilds MANIFEST if the logs are unambiguous; gives whether it did.
+/// Gives whether it did, because the logs are unambiguous.
 pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     // Keeps the holder's text in the lock file, so that the next writer recovers the store.
     let (_lock, _) = lock::acquire(media, root)?;
@@ -49,7 +49,7 @@ pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError
     open::is_store(media, root)
 }
 
-/// The required content of MANIFEST; `None` if ambiguous.
+/// `None` if ambiguous.
 pub(crate) fn find(media: &dyn Media, root: &Path) -> Result<Option<Manifest>, StoreError> {
     let mut logs = Vec::new();
     for generation in generations(media, root) {
@@ -78,7 +78,6 @@ pub(crate) fn find(media: &dyn Media, root: &Path) -> Result<Option<Manifest>, S
     }))
 }
 
-/// A log that may be live.
 struct Candidate {
     header: Header,
     /// Sequence before its first record, and of its last.
@@ -108,7 +107,6 @@ impl Candidate {
     }
 }
 
-/// Generations with a log.
 fn generations(media: &dyn Media, root: &Path) -> Vec<u64> {
     let names = media.list(&layout::engine_folder(root)).unwrap_or_default();
     let numbers = names.iter().filter_map(|name| name.strip_prefix("log."));

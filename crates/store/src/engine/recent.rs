@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// Signal, shard number, and file version.
 pub(crate) type ShardKey = (SignalId, u64, FileVersion);
 
-/// Limit of open shard files per open store, for reading and for writing each: a small part of the process limit
-/// (`ulimit -n`), which other stores, connections and workers share.
+/// Limit of open shard files per store, for reading and for writing each: a small part of `ulimit -n`, which others
+/// share.
 pub(crate) fn open_file_limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let limit = limit.map_or(usize::MAX, |limit| {
@@ -30,12 +29,10 @@ pub(crate) struct Recent<T> {
 struct Held<T> {
     /// Counts uses.
     now: u64,
-    /// With the count at the last use.
     by_key: HashMap<ShardKey, (u64, Arc<T>)>,
 }
 
 impl<T> Recent<T> {
-    /// Holds at most `limit` values.
     pub(crate) fn new(limit: usize) -> Self {
         let held = Held {
             now: 0,
@@ -56,7 +53,7 @@ impl<T> Recent<T> {
         Some(item.clone())
     }
 
-    /// Inserts `item`, evicting the least recently used one if full.
+    /// Evicts the least recently used item if full.
     pub(crate) fn put(&self, key: ShardKey, item: &Arc<T>) {
         let mut held = self.lock();
         if held.by_key.len() >= self.limit {
@@ -77,7 +74,7 @@ impl<T> Recent<T> {
         self.lock().by_key.clear();
     }
 
-    /// Removes a signal's shards after their files were replaced or moved.
+    /// Removes a signal's shards.
     pub(crate) fn forget(&self, id: SignalId) {
         self.lock().by_key.retain(|(signal, ..), _| *signal != id);
     }

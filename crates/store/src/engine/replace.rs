@@ -17,13 +17,12 @@ use crate::op::Op;
 use crate::version::FileVersion;
 
 impl Shared {
-    /// Adds an operation on a signal to the next commit.
     pub(super) fn queue_op(&self, slot: &mut SlotInner, op: Op) -> Result<(), StoreError> {
         self.prepare_replacement(slot, &op)?;
         slot.queue(&*self.media, op)
     }
 
-    /// Prepares a replacement before it is queued; does nothing for other operations.
+    /// Does nothing for other operations.
     pub(super) fn prepare_replacement(&self, slot: &SlotInner, op: &Op) -> Result<(), StoreError> {
         match op {
             Op::ReplaceShard { shard, tmp, .. } => {
@@ -88,8 +87,8 @@ impl Shared {
         file.write_at(at, &header.encode()).at("write", path)
     }
 
-    /// Copies the shards written by `len` bytes from sample `index` on, if that would overwrite gap samples that
-    /// earlier readers may show. The copies replace the shards with the next commit, unless they are [taken
+    /// Copies shards that `len` bytes from sample `index` on go to, if they would overwrite gap samples that earlier
+    /// readers may show. The copies replace the shards with the next commit, unless they are [taken
     /// back](Self::take_back_copies).
     pub(super) fn copy_before_overwrite(
         &self,
@@ -144,7 +143,6 @@ impl Shared {
         Ok(Some(copies))
     }
 
-    /// Undoes the queuing of copies.
     pub(super) fn take_back_copies(&self, slot: &mut SlotInner, copies: ShardCopies) {
         slot.restore(copies.before);
         self.forget_files(slot);
@@ -152,7 +150,6 @@ impl Shared {
     }
 }
 
-/// Copies of shards that await a commit.
 #[derive(Debug)]
 pub(super) struct ShardCopies {
     /// Names in `tmp/`.

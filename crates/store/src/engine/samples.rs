@@ -16,7 +16,6 @@ use crate::layout::{data_shard_file, data_shards};
 use crate::media::{Access, Media, MediaFile};
 use crate::op::{Op, SignalId};
 
-/// A shard file open for writing.
 #[derive(Debug)]
 pub(crate) struct OpenShard {
     pub(crate) file: Arc<dyn MediaFile>,
@@ -44,7 +43,7 @@ impl Default for Handles {
 }
 
 impl Handles {
-    /// Closes a signal's files, whose paths may have changed.
+    /// Their paths may have changed.
     pub(crate) fn forget(&self, id: SignalId) {
         self.open.forget(id);
     }
@@ -63,8 +62,8 @@ impl Handles {
 }
 
 impl SlotInner {
-    /// Opens or creates a shard of `data` for writing. `repair` replaces an invalid index, torn by a power cut in a
-    /// file created since the log began. Fails for a shard that lacks committed samples.
+    /// Opens or creates a shard of `data` for writing. `repair` replaces an invalid index, torn by a power cut. Fails
+    /// for a shard that lacks committed samples.
     pub(crate) fn open_shard(
         &mut self,
         media: &dyn Media,
@@ -151,7 +150,7 @@ impl SlotInner {
         Ok(open)
     }
 
-    /// Writes bytes of samples from `index` on, one write per shard.
+    /// One write per shard.
     pub(crate) fn write(
         &mut self,
         media: &dyn Media,
@@ -182,8 +181,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Extends shard files to the last inner chunk within the signal's length, because array readers request every
-    /// chunk in the index, even in gaps. Shards entirely in gaps have no file.
+    /// Extends shard files to the signal's length, because array readers request every chunk in the index, even in
+    /// gaps. Shards entirely in gaps have no file.
     pub(crate) fn cover(
         &mut self,
         media: &dyn Media,
@@ -217,7 +216,6 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Extends files for the next commit.
     pub(crate) fn cover_pending(
         &mut self,
         media: &dyn Media,
@@ -237,12 +235,11 @@ impl SlotInner {
         self.cover(media, handles, root, shards, end)
     }
 
-    /// Shard of sample `index`.
     pub(crate) fn shard_of(&self, index: i64) -> u64 {
         byte_of(index, self.base.meta.format.size()) / self.flat().shard_bytes()
     }
 
-    /// Records written samples for the next commit: their bytes if few, else their shards; and checksums.
+    /// Records written samples: their bytes if few, else their shards; and checksums.
     pub(crate) fn note_written(&mut self, index: i64, bytes: &[u8]) {
         let sample_bytes = self.base.meta.format.size();
         self.sums
@@ -273,7 +270,7 @@ impl SlotInner {
         });
     }
 
-    /// Makes the next commit sync pending samples in place instead of recording them.
+    /// The next commit syncs pending samples instead of recording them.
     pub(crate) fn sync_in_place(&mut self) {
         if !self.pending.bulk {
             self.ops.retain(|op| !matches!(op, Op::Samples { .. }));

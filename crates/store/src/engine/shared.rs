@@ -69,14 +69,13 @@ impl Names {
     }
 }
 
-/// A pending change of the catalogue, and the name that it removed.
 #[derive(Debug)]
 pub(crate) struct Structural {
     pub(crate) op: Op,
     pub(crate) old_name: Option<String>,
 }
 
-/// State of the log and of commits, used by one thread at a time.
+/// Used by one thread at a time.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) log: Log,
@@ -85,15 +84,14 @@ pub(crate) struct Core {
     pub(crate) structural: Vec<Structural>,
     /// Buffer of the record under construction.
     pub(crate) record: Vec<u8>,
-    /// Signals changed since the last checkpoint.
     pub(crate) dirty: BTreeSet<SignalId>,
-    /// Signals with an outdated `zarr.json`.
+    /// With an outdated `zarr.json`.
     pub(crate) unpublished: BTreeSet<SignalId>,
     /// Folders and files to remove once no log names them.
     pub(crate) trash: Vec<PathBuf>,
-    /// Folders that signals were moved out of, to remove if empty.
+    /// To remove if empty.
     pub(crate) emptied: BTreeSet<PathBuf>,
-    /// Folders outside signals to sync at the next checkpoint.
+    /// To sync at the next checkpoint; outside signals.
     pub(crate) folders: BTreeSet<PathBuf>,
     pub(crate) lock: Box<dyn MediaLock>,
     /// A file that reserves space for the new log until the next checkpoint.
@@ -104,7 +102,7 @@ pub(crate) struct Core {
 pub(crate) struct Shared {
     pub(crate) root: PathBuf,
     pub(crate) media: Arc<dyn Media>,
-    /// The store's volume, to sync as a whole if cheaper.
+    /// Synced as a whole if cheaper.
     pub(crate) volume: Option<Box<dyn Volume>>,
     pub(crate) uuid: Uuid,
     pub(crate) owner: u32,
@@ -119,9 +117,8 @@ pub(crate) struct Shared {
     pub(crate) closed: AtomicBool,
     /// The publishing thread; closing wakes it to end.
     pub(crate) publisher: OnceLock<Thread>,
-    /// Whether opening recovered the store.
     pub(crate) recovered: AtomicBool,
-    /// Closing leaves work to the next opening, as if the writer had been killed.
+    /// Makes the next opening recover.
     pub(crate) unfinished: AtomicBool,
 }
 
@@ -158,7 +155,6 @@ impl Shared {
         }
     }
 
-    /// Fails for a closed, forked or poisoned writer.
     pub(crate) fn check(&self, action: &'static str) -> Result<(), StoreError> {
         self.check_process(action)?;
         if self.closed.load(Ordering::Acquire) {
@@ -178,7 +174,7 @@ impl Shared {
         }
     }
 
-    /// Fails in a process other than the one that opened the store.
+    /// Fails in a forked process.
     pub(crate) fn check_process(&self, action: &'static str) -> Result<(), StoreError> {
         if self.owner == std::process::id() {
             return Ok(());
@@ -190,7 +186,6 @@ impl Shared {
         })
     }
 
-    /// Records that the state on disk is unknown.
     pub(crate) fn poison(&self, error: &StoreError) {
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
         poison.get_or_insert_with(|| error.to_string());
@@ -236,7 +231,6 @@ impl Shared {
         slots.get(&id).cloned()
     }
 
-    /// The signal, or an error that names it as well as possible.
     pub(crate) fn existing(&self, id: SignalId) -> Result<Arc<Slot>, StoreError> {
         self.slot(id).ok_or_else(|| StoreError::SignalRemoved {
             name: format!("#{}", id.0),

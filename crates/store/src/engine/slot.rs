@@ -27,7 +27,6 @@ pub(crate) use super::parts::{Base, Dirty, Pending};
 /// Up to this many bytes per signal travel inside the commit record; more are synced in place.
 pub(crate) const SMALL_BYTES: usize = 64 << 10;
 
-/// A signal's part of the engine.
 #[derive(Debug)]
 pub(crate) struct Slot {
     inner: Mutex<SlotInner>,
@@ -50,14 +49,14 @@ pub(crate) struct SlotInner {
     pub(crate) ops: Vec<Op>,
     pub(crate) pending: Pending,
     pub(crate) sums: Checksums,
-    /// Committed checksums missing from the array `crc`.
+    /// Committed, but missing from the array `crc`.
     pub(crate) crcs: BTreeMap<u64, u32>,
-    /// Rows of the array `crc` at the last checkpoint.
+    /// As of the last checkpoint.
     pub(crate) crc_rows: u64,
     pub(crate) dirty: Dirty,
-    /// Paths in the signal's folder that are known to be durable.
+    /// Known to be durable; relative to the signal's folder.
     rooted: BTreeSet<PathBuf>,
-    /// Pending replacements of shards: names of the new files in `tmp/`.
+    /// Names of the new files in `tmp/`.
     pub(crate) replaced: BTreeMap<u64, String>,
     pub(crate) replaced_data: Option<String>,
     /// Checksum of each `zarr.json` as last written, to skip identical writes.
@@ -68,7 +67,6 @@ pub(crate) struct SlotInner {
     pub(crate) held: Option<held::Held>,
 }
 
-/// Snapshot of the changes that await a commit.
 #[derive(Debug)]
 pub(crate) struct PendingChanges {
     state: Option<Arc<SignalState>>,
@@ -108,7 +106,7 @@ impl Slot {
         }
     }
 
-    /// A new signal. Its folder is made when first needed.
+    /// Its folder is made when first needed.
     pub(crate) fn created(root: &Path, id: SignalId, name: &str, meta: &SignalMeta) -> Self {
         let base = Base::new(name, meta);
         let mut slot = Self::new(id, layout::staged(root, id), base);
@@ -119,7 +117,7 @@ impl Slot {
         slot
     }
 
-    /// Whether the lock can be taken in a forked process: a lock that another thread held at the fork stays locked.
+    /// False in a forked process if another thread held the lock at the fork.
     pub(crate) fn is_free(&self) -> bool {
         /// Longer than threads of this process hold it: a forked process only reads.
         const PATIENCE: Duration = Duration::from_millis(100);
@@ -140,7 +138,6 @@ impl Slot {
 }
 
 impl SlotInner {
-    /// The state with pending changes, loaded on first use.
     pub(crate) fn state(&mut self, media: &dyn Media) -> Result<&mut Arc<SignalState>, StoreError> {
         if self.state.is_none() {
             let expected = ExpectedTables::exactly(&self.base);
@@ -157,7 +154,6 @@ impl SlotInner {
         }
     }
 
-    /// Data version with pending changes.
     pub(crate) fn data_version(&self) -> &DataVersion {
         match &self.state {
             // During replay the state is not current.
@@ -166,7 +162,7 @@ impl SlotInner {
         }
     }
 
-    /// Expected header of a shard of `data`, with pending changes.
+    /// Expected header of a shard, with pending changes.
     pub(crate) fn shard_header(&self, shard: u64) -> ShardHeader {
         ShardHeader {
             signal: self.id.0,
@@ -175,7 +171,6 @@ impl SlotInner {
         }
     }
 
-    /// The state at the last commit, loaded on first use.
     pub(crate) fn committed_state(
         &mut self,
         media: &dyn Media,
@@ -201,17 +196,15 @@ impl SlotInner {
         self.committed = None;
     }
 
-    /// The state at the last commit; `None` if it was never loaded, so nothing can have changed.
+    /// `None` if the state was never loaded, so nothing can have changed.
     pub(crate) fn committed_mut(&mut self) -> Option<&mut Arc<SignalState>> {
         self.committed.as_mut().or(self.state.as_mut())
     }
 
-    /// With pending changes.
     pub(crate) fn latest_name(&self) -> Option<String> {
         self.state.as_ref().map(|state| state.name.to_string())
     }
 
-    /// Whether changes await a commit.
     pub(crate) fn is_pending(&self) -> bool {
         self.removed
             || self.created
@@ -225,7 +218,6 @@ impl SlotInner {
         self.created && self.removed
     }
 
-    /// Adds an operation to the next commit.
     pub(crate) fn queue(&mut self, media: &dyn Media, op: Op) -> Result<(), StoreError> {
         self.state(media)?;
         self.note(&op);
@@ -263,7 +255,7 @@ impl SlotInner {
         self.pending.last_samples = None;
     }
 
-    /// Snapshot of the pending changes, without samples, to restore if the next change fails halfway.
+    /// Without samples; to restore if the next change fails halfway.
     pub(crate) fn pending_changes(&self) -> PendingChanges {
         PendingChanges {
             state: self.state.clone(),
@@ -274,7 +266,6 @@ impl SlotInner {
         }
     }
 
-    /// Discards changes made since the snapshot.
     pub(crate) fn restore(&mut self, before: PendingChanges) {
         self.state = before.state;
         self.committed = before.committed;
@@ -283,7 +274,7 @@ impl SlotInner {
         self.replaced = before.replaced;
     }
 
-    /// Applies an operation that the commit contains already (catalogue changes precede all others).
+    /// Applies an operation that the commit already contains (catalogue changes precede others).
     pub(crate) fn show(&mut self, media: &dyn Media, op: &Op) -> Result<(), StoreError> {
         self.state(media)?;
         let Some(state) = &mut self.state else {
@@ -327,7 +318,7 @@ impl SlotInner {
         }
     }
 
-    /// The tail checksum for a commit whose pending samples are not in its record.
+    /// For a commit whose pending samples are not in its record.
     pub(crate) fn pending_tail(&self) -> Option<Tail> {
         if !self.pending.bulk {
             return None;
@@ -355,7 +346,7 @@ impl SlotInner {
         (self.sums.ready.range(..full)).map(|(&chunk, &crc)| (chunk, crc))
     }
 
-    /// Moves pending changes to the committed state after a durable commit.
+    /// After a durable commit.
     pub(crate) fn committed(&mut self) {
         let tail = self.pending_tail();
         let sums: Vec<(u64, u32)> = self.pending_sums().collect();
@@ -388,7 +379,7 @@ impl SlotInner {
         self.created = false;
     }
 
-    /// Whether pending changes may have touched the gaps. A false positive only writes a table needlessly.
+    /// A false positive only writes a table needlessly.
     fn gaps_differ(&self) -> bool {
         let (Some(old), Some(new)) = (&self.committed, &self.state) else {
             return true;
@@ -402,7 +393,6 @@ impl SlotInner {
         })
     }
 
-    /// Discards all pending changes.
     pub(crate) fn rollback(&mut self) {
         if let Some(committed) = self.committed.take() {
             self.state = Some(committed);
@@ -415,7 +405,6 @@ impl SlotInner {
         self.replaced_data = None;
     }
 
-    /// Number of full inner chunks of `data` at the last commit.
     pub(crate) fn full_chunks(&self) -> u64 {
         self.base.full_chunks()
     }

@@ -27,7 +27,6 @@ const MOST_SAMPLE_BYTES: u64 = 1 << 20;
 /// Likewise full chunks. Below 1 MiB only with chunks shorter than those of new signals.
 const MOST_CHUNKS: u64 = 16;
 
-/// Tables of a compact signal, except that of gaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SmallTables(Arc<[Table]>);
 
@@ -94,8 +93,8 @@ impl SmallTables {
     }
 }
 
-/// The tables in the `zarr.json` of a compact signal: by name, rows of numbers in the order of the array's columns, and
-/// events as objects. Leaves out tables too large for a compact signal.
+/// As in the `zarr.json` of a compact signal: by name, rows of numbers in the order of the array's columns, and events
+/// as objects. Leaves out tables too large for a compact signal.
 pub(crate) fn described(state: &SignalState) -> Value {
     let mut shown = Map::new();
     let Some(small) = SmallTables::of(state) else {
@@ -118,7 +117,6 @@ pub(crate) fn described(state: &SignalState) -> Value {
     Value::Object(shown)
 }
 
-/// Tables to write at a checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct TablesDue {
     /// To files.
@@ -128,10 +126,9 @@ pub(crate) struct TablesDue {
 }
 
 impl SlotInner {
-    /// The tables to write, as of the last commit.
+    /// As of the last commit.
     ///
     /// # Errors
-    /// I/O errors of the signal's folder.
     pub(crate) fn tables_due(&mut self, media: &dyn Media) -> Result<TablesDue, StoreError> {
         let was = self.base.small.clone();
         let runs = self.folder.join(RUNS);

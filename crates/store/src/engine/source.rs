@@ -31,10 +31,8 @@ use crate::state::SignalState;
 /// Most shards kept mapped; buffers in use keep theirs beyond that.
 const MAPPED: usize = 1024;
 
-/// An open file of a shard.
 struct OpenFile(Arc<dyn MediaFile>);
 
-/// Way to read a shard.
 enum Shard {
     Mapped(Arc<Mapping>),
     /// Copies, as on a network file system.
@@ -53,7 +51,6 @@ impl std::fmt::Debug for Sources {
     }
 }
 
-/// The open shards of a store.
 pub(crate) struct Sources {
     /// For arrays that cannot be mapped.
     pub(crate) decoders: crate::decode::Decoders,
@@ -86,16 +83,15 @@ pub(crate) struct ShardRequest {
     pub(crate) mark: Option<WriteMark>,
     pub(crate) flat: Flat,
     pub(crate) format: SampleFormat,
-    /// Folders where the array may be, in the order to try.
+    /// In the order to try.
     pub(crate) folders: Vec<ArrayFolder>,
-    /// Path of a replacement that is not yet in place.
+    /// Not yet in place.
     pub(crate) replacement: Option<std::path::PathBuf>,
-    /// For reading through this host's cache.
     pub(crate) cached: Option<CachedRequest>,
 }
 
 impl ShardRequest {
-    /// Whether the file holds the last commit.
+    /// Whether the file has all committed samples.
     ///
     /// # Errors
     /// [`StoreError::WrongShard`] if it does not, and the missing part is requested.
@@ -143,8 +139,8 @@ impl ShardRequest {
 }
 
 impl Sources {
-    /// Bytes `[offset, offset + len)` of a shard's payload. `None` if another program wrote the shard, so that it must
-    /// be decoded. A shard already open as `key` is not looked up.
+    /// `None` if another program wrote the shard, so that it must be decoded. A shard already open as `key` is not
+    /// looked up.
     pub(crate) fn read(
         &self,
         media: &dyn Media,
@@ -288,7 +284,7 @@ impl Sources {
         }
     }
 
-    /// Bytes of a shard that is mapped and long enough.
+    /// `None` if not mapped or too short.
     pub(crate) fn mapped(&self, key: ShardKey, offset: u64, len: usize) -> Option<Buffer> {
         match &*self.open.get(key)? {
             Shard::Mapped(mapping) => mapping.view(offset, len, || {
@@ -299,7 +295,7 @@ impl Sources {
         }
     }
 
-    /// Bytes of an open shard of a remote medium or a cache; `None` if it must be looked up again.
+    /// `None` if the shard must be looked up again.
     ///
     /// # Errors
     /// A server's error or an interrupt: retrying with a lock held would not help.
@@ -330,7 +326,7 @@ impl Sources {
         }
     }
 
-    /// The file of an open flat shard.
+    /// `None` if not open or not flat.
     pub(crate) fn file(&self, media: &dyn Media, key: ShardKey) -> Option<Arc<dyn MediaFile>> {
         match &*self.open.get(key)? {
             Shard::Mapped(mapping) => self.file_at(media, key, &mapping.place),
@@ -341,7 +337,7 @@ impl Sources {
         }
     }
 
-    /// The file of a shard, reopened if it was closed since.
+    /// Reopens the file if needed.
     fn file_at(
         &self,
         media: &dyn Media,
@@ -365,7 +361,6 @@ impl Sources {
         scanned.push_back((id, file.clone()));
     }
 
-    /// Closes a file that a scan no longer needs.
     pub(crate) fn close(&self, file: &Arc<File>) {
         self.scanned().retain(|(_, kept)| !Arc::ptr_eq(kept, file));
     }
@@ -374,7 +369,7 @@ impl Sources {
         self.scanned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops a signal's shards after their files were replaced or moved.
+    /// After its files were replaced or moved.
     pub(crate) fn forget(&self, id: SignalId) {
         self.scanned().retain(|(of, _)| *of != id);
         self.files.forget(id);

@@ -15,7 +15,7 @@ use crate::layout::table::TableFile;
 use crate::op::{Op, SignalId, TableStamp};
 use crate::state::TABLES;
 
-/// The table stamps of a signal at a checkpoint; `None`: no file.
+/// `None`: no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Stamps([Option<TableStamp>; TABLES.len()]);
 
@@ -66,21 +66,18 @@ pub(crate) fn stamp_of(table: &str, row_bytes: u64, file: &TableFile) -> TableSt
 }
 
 impl SlotInner {
-    /// Whether a table had a file at the last checkpoint.
     pub(crate) fn has_file(&self, table: &str) -> bool {
         let stamps = self.base.tables.as_ref();
         stamps.is_some_and(|stamps| stamps.get(table).is_some())
     }
 }
 
-/// What a reader of a signal's tables expects of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedTables<'a> {
     /// For messages.
     pub(crate) signal: &'a str,
     /// In the log's base; `None` in an earlier version.
     pub(crate) stamps: Option<&'a Stamps>,
-    /// Rows of its tables, if compact.
     pub(crate) small: Option<&'a SmallTables>,
     pub(crate) base: u64,
     /// Sequence of the last known record.
@@ -93,7 +90,7 @@ impl<'a> ExpectedTables<'a> {
         Self::since(base, u64::MAX, u64::MAX)
     }
 
-    /// For a reader that knows the records since a log's base.
+    /// For a reader that knows the records since the log's base.
     pub(crate) fn since(signal: &'a Base, base: u64, last: u64) -> Self {
         Self {
             signal: &signal.name,
@@ -104,7 +101,7 @@ impl<'a> ExpectedTables<'a> {
         }
     }
 
-    /// Fails for a file that is none of the expected tables. One newer than all known records is accepted.
+    /// Accepts tables newer than all known records.
     ///
     /// # Errors
     /// [`StoreError::WrongTable`].

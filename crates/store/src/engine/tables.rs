@@ -17,7 +17,6 @@ use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, TABLES, Table};
 /// be replaced atomically; the array of rows is for other readers.
 pub(crate) const TEXT_ARRAY: &str = "events/text";
 
-/// Tables as read from files.
 pub(crate) struct Raw {
     tables: Vec<Table>,
     /// Missing ones that should exist, unless the log has their rows.
@@ -30,7 +29,7 @@ pub(crate) struct Raw {
     pub(crate) stamps: Stamps,
 }
 
-/// Reads a signal's tables. Does not judge those newer than the last known record.
+/// Does not check tables newer than the last known record.
 pub(crate) fn read(
     media: &dyn Media,
     folder: &Path,
@@ -127,15 +126,13 @@ impl Raw {
         Ok(state)
     }
 
-    /// Notes the rows of a state during replay.
     pub(crate) fn watch(&mut self, state: &SignalState) {
         self.missing
             .iter_mut()
             .for_each(|missing| missing.watch(state));
     }
 
-    /// Fails if a table is missing whose rows the log lacks. `untouched`: the log does not mention the signal since the
-    /// last checkpoint.
+    /// Fails if a table is missing whose rows the log lacks. `untouched`: the log does not mention the signal.
     ///
     /// # Errors
     /// [`StoreError::MissingTable`].
@@ -151,7 +148,6 @@ impl Raw {
     }
 }
 
-/// A table being written.
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) tmp: PathBuf,
@@ -164,7 +160,7 @@ pub(crate) struct Staged {
 pub(crate) type Stamped = (&'static str, Option<TableStamp>);
 
 impl SlotInner {
-    /// Writes a table as of commit `sequence`; durable once its folder is synced.
+    /// Durable once the table's folder is synced.
     pub(crate) fn write_table(
         &mut self,
         media: &dyn Media,
@@ -184,8 +180,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Writes a table as of commit `sequence` to `tmp`, to be synced and then renamed into place. Gives the new stamp.
-    /// An empty table without a file needs none.
+    /// Writes a table to `tmp`, to be synced and then renamed into place. Gives the new stamp. An empty table without a
+    /// file needs none.
     pub(crate) fn stage_table(
         &mut self,
         media: &dyn Media,
@@ -285,7 +281,7 @@ impl SlotInner {
         }))
     }
 
-    /// Renames a synced table into place; durable once both folders are synced.
+    /// Durable once both folders are synced.
     pub(crate) fn put_in_place(
         &mut self,
         media: &dyn Media,
@@ -342,7 +338,6 @@ impl SlotInner {
     }
 }
 
-/// Path of a table's file in the signal's folder.
 fn file_of(name: &str) -> String {
     match name {
         EVENTS => format!("{TEXT_ARRAY}/c/0"),
@@ -399,7 +394,7 @@ pub fn table_files() -> [(&'static str, String); TABLES.len()] {
     TABLES.map(|name| (name, file_of(name)))
 }
 
-/// Decodes a table file; `name`: its folder.
+/// `name`: the table's folder.
 pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<TableFile, (u64, &'static str)> {
     let columns = Table::columns_of(name).unwrap_or(1);
     let (row_bytes, choices) = shape(columns, name == TEXT_ARRAY);
@@ -416,7 +411,7 @@ pub(crate) fn description(name: &'static str, rows: u64) -> Option<serde_json::V
     Some(zarr::table_array(name, columns, rows, geometry))
 }
 
-/// Builds only the table of gaps, since building the others is expensive for a long signal.
+/// Building all tables is expensive for a long signal.
 pub(crate) fn gaps(state: &SignalState) -> Table {
     Table {
         name: GAPS,

@@ -48,7 +48,7 @@ impl Tail {
         Op::Crc { id, chunk, crc }
     }
 
-    /// The tail after an operation; `None` if it no longer applies.
+    /// `None` if the tail no longer applies.
     pub(super) fn after(self, op: &Op, meta: &SignalMeta) -> Option<Self> {
         let first = first_of(self.end, meta);
         let holds = match op {
@@ -78,7 +78,6 @@ impl Base {
         self.tail = Tail::said(chunk, crc, self.end, &self.meta).or(self.tail);
     }
 
-    /// Range of the checksum.
     pub(crate) fn tail_stretch(&self) -> Option<ChecksummedRange> {
         let tail = self.tail?;
         let range = first_of(tail.end, &self.meta)..tail.end;
@@ -86,18 +85,16 @@ impl Base {
         Some(ChecksummedRange { range, crc })
     }
 
-    /// Drops the checksum if the operation changes its samples.
     pub(crate) fn outlive(&mut self, op: &Op) {
         self.tail = self.tail.and_then(|tail| tail.after(op, &self.meta));
     }
 
-    /// The operation that states it, if it reaches the signal's end.
     pub(crate) fn tail_op(&self, id: SignalId) -> Option<Op> {
         let tail = self.tail.filter(|tail| tail.end == self.end)?;
         Some(tail.op(id, &self.meta))
     }
 
-    /// Checksum state from which appends to the last chunk continue.
+    /// Appends continue from it.
     pub(crate) fn checksums(&self) -> Checksums {
         let Some(tail) = self.tail.filter(|tail| tail.end == self.end) else {
             return Checksums::default();
@@ -110,7 +107,7 @@ impl Base {
 }
 
 impl Shared {
-    /// Extends the checksum to the last commit; none if samples cannot be read.
+    /// None if samples cannot be read.
     pub(crate) fn sum_tail(&self, slot: &mut SlotInner) {
         let end = slot.base.end;
         let first = first_of(end, &slot.base.meta);

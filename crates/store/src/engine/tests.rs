@@ -41,7 +41,6 @@ fn create(engine: &Engine, name: &str, meta: SignalMeta) -> SignalId {
     id
 }
 
-/// Appends bytes at the end.
 fn append(engine: &Engine, id: SignalId, bytes: &[u8]) {
     let state = engine.state(id).unwrap();
     let (start, size) = (state.end, state.meta.format.size());

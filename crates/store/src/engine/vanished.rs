@@ -31,7 +31,7 @@ pub(crate) fn check(
     }
 }
 
-/// Replaces the error by `StoreVanished` if that explains it.
+/// Reports a vanished store instead of the error, if it is.
 pub(crate) fn explain(
     media: &dyn Media,
     root: &Path,
@@ -66,7 +66,6 @@ pub(crate) fn explain(
     }
 }
 
-/// The error for another store in this one's place.
 pub(crate) fn replaced(root: &Path, action: &'static str) -> StoreError {
     vanished(root, action, "another store is in its place")
 }

@@ -25,10 +25,8 @@ pub enum SnapshotError {
     /// The store is no longer there.
     #[error("{what} was pickled from the store at {}, and there is none now: {reason}; put it back, or open it where it lies now and pickle that", path.display())]
     NoStore {
-        /// The signal or store.
         what: String,
         path: PathBuf,
-        /// What was found instead.
         reason: String,
     },
     /// The store is at an earlier commit.
@@ -55,7 +53,6 @@ pub enum SnapshotError {
         signal: String,
         sequence: u64,
         end: i64,
-        /// What happened to it.
         change: String,
     },
     /// Not a snapshot.

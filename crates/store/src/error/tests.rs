@@ -313,7 +313,6 @@ fn examples() -> Vec<StoreError> {
     ]
 }
 
-/// Position of a variant among the examples.
 fn position(error: &StoreError) -> usize {
     match error {
         StoreError::NotAStore { .. } => 0,

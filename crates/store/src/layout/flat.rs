@@ -291,7 +291,6 @@ mod tests {
         assert_eq!(flat.payload_start, 4096);
         assert!(flat.head_len() <= flat.payload_start);
         assert_eq!(flat.file_len(1), 4096 + 65_536);
-        // Earlier versions.
         meta.shard_chunks = 256;
         assert_eq!(Flat::data(&meta).payload_start, 65_536);
     }

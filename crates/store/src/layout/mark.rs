@@ -10,7 +10,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a slot.
 const SLOT_LEN: usize = 24;
 const SUMMED: usize = 16;
 

@@ -81,7 +81,6 @@ pub fn signal_group(id: SignalId, meta: &SignalMeta, tables: Option<Value>) -> V
     group(attributes)
 }
 
-/// Options of clock estimation.
 fn clock(settings: &ClockSettings) -> Value {
     let mut clock = json!({
         "alpha": settings.alpha,
@@ -208,7 +207,7 @@ pub fn view_array(
     array
 }
 
-/// A sharded array, divided only in the first dimension. `chunk`: shape of the inner chunk.
+/// Divided only in the first dimension. `chunk`: shape of the inner chunk.
 fn array(
     shape: &[u64],
     data_type: &str,
@@ -249,7 +248,7 @@ fn array(
     })
 }
 
-/// A number as JSON; non-finite ones as strings, like Zarr fill values.
+/// Non-finite numbers as strings, like Zarr fill values.
 fn float(x: f64) -> Value {
     serde_json::Number::from_f64(x).map_or_else(|| Value::from(x.to_string()), Value::Number)
 }

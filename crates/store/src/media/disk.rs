@@ -59,7 +59,7 @@ impl MediaFile for DiskFile {
     }
 }
 
-/// The volume of a folder, held open since before the first write, so that a sync reports all errors since.
+/// Held open since before the first write, so that a sync reports all errors since.
 #[derive(Debug)]
 struct DiskVolume {
     folders: RootedPaths,
@@ -96,7 +96,6 @@ impl MediaLock for DiskLock {
     }
 }
 
-/// As [`MediaFile::read_at`].
 fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -110,7 +109,6 @@ fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// The volume of a store's folder.
 pub(super) fn volume(root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
     if !platform::syncs_volumes(root)? {
         return Ok(None);

@@ -36,12 +36,11 @@ pub(crate) fn this_process() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Called in a child right after the fork.
 extern "C" fn count() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A file whose descriptor forked children do not share.
+/// Forked children do not share its descriptor.
 #[derive(Debug)]
 pub(super) struct NotInherited {
     file: File,

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 
-/// Distinguishes a process from those forked off it.
 pub(crate) fn this_process() -> u32 {
     std::process::id()
 }

@@ -4,7 +4,6 @@
 use std::io;
 use std::path::Path;
 
-/// Boot identity of the running system.
 pub(crate) fn boot_id() -> String {
     #[cfg(target_os = "linux")]
     if let Ok(text) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
@@ -21,7 +20,7 @@ pub(crate) fn host_name() -> String {
         .into_owned()
 }
 
-/// The network file system of `path`; `None` if local.
+/// `None` if local.
 ///
 /// FUSE counts as local: most of it is (ntfs-3g, mergerfs, encfs), and the kernel handles its locks and mappings. 9p
 /// and virtiofs share a host's folder without coherent locks, so they count as network.
@@ -62,8 +61,8 @@ pub(super) fn network_of(_file: &std::fs::File) -> io::Result<Option<&'static st
     Ok(None)
 }
 
-/// Whether [`sync_volume`] is reliable for `path`: kernels before 5.8 do not report earlier write errors, and for other
-/// file systems it is not known to reach the disk.
+/// False for kernels before 5.8, which do not report earlier write errors, and for other file systems, where the sync
+/// may not reach the disk.
 #[cfg(target_os = "linux")]
 pub(super) fn syncs_volumes(path: &Path) -> io::Result<bool> {
     let system = rustix::system::uname();
@@ -78,7 +77,6 @@ pub(super) fn syncs_volumes(path: &Path) -> io::Result<bool> {
     Ok(version >= (5, 8) && known.contains(&magic))
 }
 
-/// Makes everything on a folder's file system durable.
 #[cfg(target_os = "linux")]
 pub(super) fn sync_volume(folder: &std::fs::File) -> io::Result<()> {
     Ok(rustix::fs::syncfs(folder)?)
@@ -96,7 +94,7 @@ pub(super) fn sync_volume(_folder: &std::fs::File) -> io::Result<()> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Hint: starts writing a range of a file to disk without waiting. Makes nothing durable; the next sync reports errors.
+/// Hint without waiting: makes nothing durable; the next sync reports errors.
 #[cfg(target_os = "linux")]
 pub(super) fn begin_writing_back(file: &std::fs::File, offset: u64, len: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;

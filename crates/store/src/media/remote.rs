@@ -71,7 +71,7 @@ pub fn is_url(path: &Path) -> bool {
     rest.starts_with('/') && SCHEMES.contains(&scheme)
 }
 
-/// The absolute path of a store; normalises URLs as [`checked_url`].
+/// Normalises URLs as [`checked_url`].
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     refuse_unknown_scheme(path)?;
     if !is_url(path) {
@@ -120,7 +120,7 @@ pub fn checked_url(text: &str) -> Result<String, RemoteError> {
     Ok(format!("{scheme}{slashes}{rest}"))
 }
 
-/// The medium of a store at a path from [`absolute`].
+/// At a path from [`absolute`].
 pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     if !is_url(path) {
         return Ok(Arc::new(DiskMedia));
@@ -131,7 +131,7 @@ pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     open(&path.to_string_lossy()).at("open", path)
 }
 
-/// Likewise for writing a copy of a store there.
+/// Likewise for writing a copy of a store.
 pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     if !is_url(path) {
         return Ok(Arc::new(DiskMedia));
@@ -142,7 +142,7 @@ pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> 
     open(&path.to_string_lossy()).at("push to", path)
 }
 
-/// Fails for a URL of an unknown scheme: `ftp://host/a`, or `pathlib`'s `ftp:/host/a`.
+/// Such as `ftp://host/a`, or `pathlib`'s `ftp:/host/a`.
 fn refuse_unknown_scheme(path: &Path) -> Result<(), StoreError> {
     let parts = path.to_str().and_then(|text| text.split_once(':'));
     let is_unknown = |scheme: &str| {

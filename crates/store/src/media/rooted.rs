@@ -30,7 +30,6 @@ impl RootedDisk {
         }
     }
 
-    /// Names in a folder, as bytes.
     fn entries(&self, folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
         let mut names = Vec::new();
         for entry in Dir::new(self.folders.open_folder(folder)?)? {

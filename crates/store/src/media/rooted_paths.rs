@@ -91,7 +91,7 @@ impl RootedPaths {
         opened.map_err(|error| self.diagnose(path, error))
     }
 
-    /// Opens the parent folder of a path; gives the last component.
+    /// Also gives the last component.
     pub(super) fn parent<'a>(&self, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
         self.components(path)?;
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -131,7 +131,6 @@ impl RootedPaths {
         }
     }
 
-    /// Components of `path` below the root.
     fn components<'a>(&self, path: &'a Path) -> io::Result<Vec<&'a OsStr>> {
         let outside = || Refusal::Outside { path: path.into() };
         let below = path.strip_prefix(&self.root).map_err(|_| outside())?;
@@ -170,7 +169,7 @@ impl RootedPaths {
         Ok(fs::openat(&folder, *last, flags | OFlags::NOFOLLOW, mode)?)
     }
 
-    /// Replaces a system error that would not help by what is in the way.
+    /// Says what is in the way, if the system's error does not.
     fn diagnose(&self, path: &Path, error: io::Error) -> io::Error {
         let suspicious = [Errno::LOOP, Errno::NOTDIR, Errno::NXIO, Errno::ISDIR];
         if !suspicious

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-/// Copies all of `source` to the empty file `copy`, keeping holes if the file system reports them.
+/// Keeps holes if the file system reports them. `copy` must be empty.
 #[cfg(target_os = "linux")]
 pub(super) fn copy(source: &File, copy: &File) -> io::Result<()> {
     use rustix::fs::{SeekFrom, seek};
@@ -38,7 +38,7 @@ pub(super) fn copy(source: &File, copy: &File) -> io::Result<()> {
     copy.set_len(len)
 }
 
-/// Copies all of `source` to the empty file `copy`.
+/// `copy` must be empty.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn copy(mut source: &File, mut copy: &File) -> io::Result<()> {
     io::copy(&mut source, &mut copy).map(drop)

@@ -67,7 +67,6 @@ impl Default for Codec {
 }
 
 impl fmt::Display for Codec {
-    /// In the form that [`from_str`](Self::from_str) accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Zstd { level } => write!(f, "zstd:{level}"),
@@ -79,7 +78,7 @@ impl fmt::Display for Codec {
 impl FromStr for Codec {
     type Err = StoreError;
 
-    /// Parses `zstd`, `zstd:LEVEL`, `blosc`, `blosc:COMPRESSOR`, `blosc:COMPRESSOR:LEVEL`.
+    /// Accepts `zstd`, `zstd:LEVEL`, `blosc`, `blosc:COMPRESSOR`, `blosc:COMPRESSOR:LEVEL`.
     fn from_str(text: &str) -> Result<Self, StoreError> {
         let refuse = || StoreError::InvalidCodec { codec: text.into() };
         let mut parts = text.split(':');
@@ -135,7 +134,6 @@ impl Codec {
         }
     }
 
-    /// The codec that [`metadata`](Self::metadata) describes.
     pub(super) fn from_metadata(codec: &Value) -> Option<Self> {
         let configuration = &codec["configuration"];
         let codec = match codec["name"].as_str()? {

@@ -122,8 +122,7 @@ impl Store {
     }
 }
 
-/// Checksums of the chunks that a new gap of a sealed signal covers in part. The engine computes only those of flat
-/// signals.
+/// Of the chunks that a new gap of a sealed signal covers in part. The engine computes only those of flat signals.
 pub(crate) fn checksums_after_gap(
     backend: &Backend,
     state: &SignalState,
@@ -155,7 +154,6 @@ pub(crate) fn checksums_after_gap(
     Ok(ops)
 }
 
-/// `zarr.json` of a sealed array.
 fn sealed_array(state: &SignalState, version: FileVersion, codec: Codec) -> Value {
     let meta = &state.meta;
     let mut array = zarr::data_array(meta, state.end);
@@ -170,8 +168,7 @@ fn sealed_array(state: &SignalState, version: FileVersion, codec: Codec) -> Valu
     array
 }
 
-/// Expected `zarr.json` of a sealed array. The compression level, irrelevant to readers, is taken from `found`, the
-/// current file.
+/// Expected `zarr.json`. The compression level is taken from `found`, the current file.
 pub(crate) fn described(state: &SignalState, found: Option<&[u8]>) -> Value {
     let found: Option<Value> = found.and_then(|found| serde_json::from_slice(found).ok());
     let stated = found
@@ -189,7 +186,7 @@ pub(crate) fn described(state: &SignalState, found: Option<&[u8]>) -> Value {
     array
 }
 
-/// Writes the array into a new folder and syncs it; gives its size.
+/// Gives the size of the array.
 fn write_sealed(
     media: &Arc<dyn Media>,
     path: &Path,
@@ -258,7 +255,7 @@ fn write_sealed(
     out.finish(&metadata)
 }
 
-/// Converts a shard with its index at the end for a place after a header: gives its chunks and the adjusted index.
+/// Moves the index of a shard from the end to a place before its chunks.
 fn behind_header(shard: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     let index_len = usize::try_from(Flat::index_len(SHARD_CHUNKS)).ok()?;
     let (body, index) = shard.split_at_checked(shard.len().checked_sub(index_len)?)?;
@@ -276,7 +273,7 @@ fn behind_header(shard: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     Some((body, moved))
 }
 
-/// Writes the array flat into a new folder and syncs it; gives its size.
+/// Gives the size of the array.
 fn write_flat(
     media: &dyn Media,
     path: &Path,
@@ -308,7 +305,6 @@ fn write_flat(
     out.finish(&metadata)
 }
 
-/// Folder of an array being written.
 struct Folder<'a> {
     media: &'a dyn Media,
     path: &'a Path,
@@ -361,7 +357,6 @@ impl<'a> Folder<'a> {
         Ok(Shard { path, file })
     }
 
-    /// Writes the metadata and syncs the folders.
     fn finish(self, metadata: &Value) -> Result<u64, StoreError> {
         let path = self.path.join("zarr.json");
         let file = self

@@ -63,7 +63,6 @@ impl Signal {
             && slack(end).is_some_and(|t| range.end <= t))
     }
 
-    /// The parts of a selection by civil time.
     pub(super) fn civil_selection(
         &self,
         range: &Times,
@@ -88,7 +87,7 @@ impl Signal {
         Ok(out)
     }
 
-    /// Groups of parts, such that parts of different groups do not overlap in time; both in order of time.
+    /// Groups that share no time; both in order of time.
     fn overlapping_groups(&self, parts: Vec<Stretch>) -> Result<Vec<Vec<Stretch>>, StoreError> {
         let mut groups: Vec<Vec<Stretch>> = Vec::new();
         let mut latest: Option<Fixed> = None;
@@ -161,14 +160,13 @@ impl Signal {
     }
 }
 
-/// Indices of a run with time in `range`.
 fn part_of(civil: &Empirical, run: &RunRow, range: &Times) -> Result<Range<i64>, StoreError> {
     let start = first_not_before(civil, run.start..run.end, range.start)?;
     let end = first_not_before(civil, start..run.end, range.end)?;
     Ok(start..end)
 }
 
-/// First index in `within`, of one run, at or after `time`; the end if there is none.
+/// The end if there is none.
 fn first_not_before(civil: &Empirical, within: Range<i64>, time: Fixed) -> Result<i64, StoreError> {
     let (mut low, mut high) = (within.start, within.end);
     while low < high {
@@ -208,7 +206,6 @@ fn uncovered(
     Ok(out)
 }
 
-/// Sorts and merges touching ranges.
 fn merge(times: &mut Vec<Times>) {
     times.sort_by_key(|times| times.start);
     let mut merged: Vec<Times> = Vec::with_capacity(times.len());

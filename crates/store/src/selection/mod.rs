@@ -224,7 +224,6 @@ impl Selection {
     }
 }
 
-/// The parts of an index range by run.
 fn by_index(signal: &Signal, range: &Range<i64>) -> Result<Vec<Stretch>, StoreError> {
     if !signal.has_indices(range) {
         return Err(StoreError::OutOfBounds {

@@ -105,7 +105,6 @@ impl Selection {
         self.read_into(fill, out, |segment, out| convert(segment, &none, out))
     }
 
-    /// Fails unless both or neither of signal and values are complex.
     fn check_kind<V: ValueType>(&self) -> Result<(), SegmentError> {
         let dtype = self.signal().dtype();
         if dtype.is_complex() == V::DTYPE.is_complex() {
@@ -185,7 +184,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Fills a gap in a part's array; its neighbours have samples or are outside.
+    /// The gap's neighbours have samples or are outside.
     fn fill_gap<T: Copy>(
         &self,
         part: &Stretch,
@@ -233,7 +232,7 @@ impl Selection {
 /// Samples between checks for interrupts: rare enough to be cheap, frequent enough to respond quickly.
 const PIECE: i64 = 1 << 18;
 
-/// Values of a segment in its unit; complex if its samples are.
+/// Complex if the samples are.
 pub(crate) fn write_values<V: ValueType>(
     segment: &SigSeg,
     out: &mut [V],

@@ -6,12 +6,11 @@ use std::ops::Range;
 use crate::engine::crc::masked;
 use crate::state::GapTable;
 
-/// The part of a shard with known checksums: an object of the cache.
+/// The part of a shard with known checksums, as an object of the cache.
 pub(crate) trait CachedContent: fmt::Debug + Send + Sync {
     /// Offset of the object in the shard's file.
     fn start(&self) -> u64;
 
-    /// Length of the object.
     fn bytes(&self) -> u64;
 
     /// The smallest verifiable range that contains one.
@@ -20,11 +19,10 @@ pub(crate) trait CachedContent: fmt::Debug + Send + Sync {
     /// Whether a whole range can be verified.
     fn is_known(&self, range: Range<u64>) -> bool;
 
-    /// Verifies a checkable range, and zeroes bytes without samples. The error is a description.
+    /// Verifies a range, and zeroes bytes without samples. The error is a description.
     fn check(&self, start: u64, bytes: &mut [u8]) -> Result<(), String>;
 }
 
-/// The full chunks of a flat shard.
 pub(crate) struct FlatContent {
     /// Offset of the first chunk in the file.
     pub(crate) payload_start: u64,
@@ -59,7 +57,6 @@ impl FlatContent {
         self.first + chunk.cast_signed() * self.chunk_samples()
     }
 
-    /// Whether a chunk has no samples.
     fn is_gap(&self, chunk: u64) -> bool {
         let (first, length) = (self.first_of(chunk), self.chunk_samples());
         self.gaps.missing_within(first..first + length) >= length

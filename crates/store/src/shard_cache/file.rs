@@ -13,7 +13,6 @@ use super::pins::Pin;
 use super::{ShardCache, add};
 use crate::media::{Media, MediaFile};
 
-/// The store's file behind a cached shard.
 #[derive(Debug)]
 pub(crate) enum Origin {
     /// Takes no file descriptor.
@@ -51,18 +50,16 @@ impl Origin {
     }
 }
 
-/// A shard file whose chunks with checksums come from the cache, and everything else from the store.
+/// Chunks with checksums come from the cache, everything else from the store.
 #[derive(Debug)]
 pub(crate) struct CachedFile {
     cache: Arc<ShardCache>,
     key: ObjectKey,
     content: Box<dyn CachedContent>,
     origin: Origin,
-    /// Length of the file when opened.
     len: u64,
 }
 
-/// Reads a file of the store.
 type ReadFile = fn(&dyn MediaFile, u64, &mut [u8]) -> io::Result<usize>;
 
 impl CachedFile {
@@ -82,7 +79,7 @@ impl CachedFile {
         }
     }
 
-    /// The mapped bytes of a range; `None` unless all are in the cache.
+    /// `None` unless all bytes are in the cache.
     pub(crate) fn mapped(&self, offset: u64, len: usize) -> Option<(Arc<Mapping>, Range<u64>)> {
         let start = offset.checked_sub(self.content.start())?;
         let range = start..start.checked_add(len as u64)?;
@@ -93,7 +90,7 @@ impl CachedFile {
         Some((pin.mapping().ok()?, range))
     }
 
-    /// The object with a range present; `None` if the store must be read.
+    /// `None` if the store must be read.
     fn present(&self, range: &Range<u64>) -> io::Result<Option<Arc<Pin>>> {
         let counters = &self.cache.counters;
         // A second attempt if pinned objects filled another process's cache, or the object was lost.
@@ -148,7 +145,6 @@ impl CachedFile {
         Ok(pin)
     }
 
-    /// Reads exactly the requested bytes of the file.
     fn read_origin(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         // Cached here, so its blocks need not stay in memory.
         match self.origin.open()?.read_once(offset, bytes)? == bytes.len() {
@@ -157,14 +153,13 @@ impl CachedFile {
         }
     }
 
-    /// Reads bytes that are not in the cached object.
     fn read_past(&self, read: ReadFile, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let count = read(&*self.origin.open()?, offset, bytes)?;
         add(&self.cache.counters.storage, count as u64);
         Ok(count)
     }
 
-    /// Reads from the cache what it can have, and the rest by `read`.
+    /// From the cache where possible, the rest by `read`.
     fn read(&self, read: ReadFile, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let start = self.content.start();
         let own = start..start + self.content.bytes();

@@ -17,12 +17,10 @@ const READ_BYTES: u64 = 8 << 20;
 /// How long to wait without progress while another process of the host fetches a piece.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why pieces are not present.
 #[derive(Debug)]
 pub(super) enum FillError {
     /// The cache failed: read the store.
     Cache(CacheError),
-    /// The store cannot be read.
     Origin(io::Error),
     /// Bytes of the store do not match their checksum: this reader lacks the newest commit, or they are damaged.
     Mismatch,
@@ -42,10 +40,8 @@ fn interrupted() -> io::Error {
     error.into_io(io::ErrorKind::Interrupted)
 }
 
-/// Reads bytes of the object from the store.
 pub(super) type ReadOrigin<'a> = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Sync + 'a;
 
-/// Fetches missing pieces of a shard.
 pub(super) struct PieceFetch<'a> {
     pub(super) cache: &'a ShardCache,
     pub(super) key: &'a ObjectKey,
@@ -54,7 +50,7 @@ pub(super) struct PieceFetch<'a> {
 }
 
 impl PieceFetch<'_> {
-    /// Makes a range of the object present, all of which can be verified.
+    /// All chunks of the range must have checksums.
     pub(super) fn fill(&self, pin: &Pin, range: Range<u64>) -> Result<(), FillError> {
         let (mut waits_for, mut since) = (None, Instant::now());
         loop {
@@ -109,7 +105,6 @@ impl PieceFetch<'_> {
         })
     }
 
-    /// Reads pieces from the store.
     fn read(
         &self,
         pin: &Pin,
@@ -146,7 +141,7 @@ impl PieceFetch<'_> {
         Ok(())
     }
 
-    /// Stores pieces of another host if they match the checksums.
+    /// If they match the checksums.
     fn take(&self, pin: &Pin, reservation: &mut Reservation, offset: u64, given: &[u8]) -> bool {
         let range = offset..offset.saturating_add(given.len() as u64);
         if range.is_empty() || range.end > self.content.bytes() {

@@ -88,7 +88,6 @@ impl ShardCacheCounts {
         self.with(other, u64::saturating_add)
     }
 
-    /// The difference from earlier counts.
     fn since(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
@@ -129,7 +128,6 @@ pub struct ShardCache {
     /// Hosts that have an object, by the scheduler.
     sources: Mutex<HashMap<ObjectName, Vec<PeerAddress>>>,
     counters: Counters,
-    /// Counts at the last report.
     reported: Mutex<ShardCacheCounts>,
 }
 
@@ -182,7 +180,6 @@ impl ShardCache {
         sources.filter(is_other).cloned().collect()
     }
 
-    /// Counts since the last call.
     fn unreported_counts(&self) -> ShardCacheCounts {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.counts();

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isochrony_cache::{Cache, CacheError, Mapping, ObjectKey, PinnedObject};
 
-/// A pinned shard.
 #[derive(Debug)]
 pub(crate) struct Pin {
     pub(crate) object: PinnedObject,
@@ -13,7 +12,7 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// The shard's bytes, mapped once.
+    /// Mapped once.
     pub(crate) fn mapping(&self) -> Result<Arc<Mapping>, CacheError> {
         if let Some(mapping) = self.mapping.get() {
             return Ok(Arc::clone(mapping));
@@ -23,7 +22,7 @@ impl Pin {
     }
 }
 
-/// The most recently used shards, up to a number of bytes, since pinned ones cannot be evicted.
+/// The most recently used shards, bounded in bytes, since pinned ones cannot be evicted.
 #[derive(Debug)]
 pub(crate) struct Pins {
     cache: Cache,
@@ -31,10 +30,8 @@ pub(crate) struct Pins {
     held: Mutex<PinTable>,
 }
 
-/// Pinned shards by last use.
 #[derive(Debug, Default)]
 struct PinTable {
-    /// Counts uses.
     now: u64,
     bytes: u64,
     by_key: HashMap<ObjectKey, (u64, Arc<Pin>)>,
@@ -53,7 +50,6 @@ impl Pins {
         &self.cache
     }
 
-    /// Pins an object of at least `bytes` bytes.
     pub(crate) fn get(&self, key: &ObjectKey, bytes: u64) -> Result<Arc<Pin>, CacheError> {
         {
             let mut held = self.lock();

@@ -84,7 +84,6 @@ pub struct ReportCursor {
     shards: HashMap<ObjectName, Presence>,
 }
 
-/// How much of a shard is present.
 #[derive(Debug, Clone, Copy, Default)]
 struct Presence {
     pieces: u64,
@@ -162,7 +161,6 @@ impl ReportCursor {
         }
     }
 
-    /// Applies a change; gives its shard.
     fn take_in(&mut self, change: &Change) -> Option<ObjectName> {
         let (Change::Added { key, .. } | Change::Dropped { key, .. } | Change::Removed { key }) =
             change
@@ -190,7 +188,7 @@ impl ReportCursor {
         Some(name)
     }
 
-    /// Reports a shard that has become, or ceased to be, present.
+    /// Reports whether a shard has become, or ceased to be, present.
     fn tell(&mut self, name: ObjectName, report: &mut CacheReport) {
         let Some(known) = self.shards.get_mut(&name) else {
             return;

@@ -351,7 +351,7 @@ impl Signal {
         Selection::new(self.clone(), span.into().resolve(self)?, overlap)
     }
 
-    /// Index ranges of a span, not checked against the ends.
+    /// Not checked against the ends.
     fn parts_unbounded(&self, span: Span<'_>) -> Result<Vec<Range<i64>>, StoreError> {
         Ok(match span.resolve(self)? {
             Resolved::Index(range) => vec![range],
@@ -362,7 +362,7 @@ impl Signal {
         })
     }
 
-    /// The samples of a contiguous range within one run, zero-copy if the medium allows.
+    /// Zero-copy if the medium allows.
     pub(crate) fn read(&self, range: Range<i64>) -> Result<SigSeg, StoreError> {
         let backend = &self.shared.backend;
         let mut segment: Option<SigSeg> = None;
@@ -395,8 +395,7 @@ impl Signal {
     }
 }
 
-/// Timebase of a signal's indices: unique in the store and practically unique among stores, so that runs and indices of
-/// different stores are never confused.
+/// Unique in the store and practically unique among stores.
 fn timebase(store: uuid::Uuid, id: SignalId) -> TimebaseId {
     const BELOW_LEVELS: u64 = 0x7fff_ffff;
     let (high, low) = store.as_u64_pair();

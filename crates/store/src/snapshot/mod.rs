@@ -34,7 +34,6 @@ pub use store_snapshot::StoreSnapshot;
 /// First byte of an encoded snapshot.
 const VERSION: u8 = 1;
 
-/// A store at one commit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoreCommit {
     /// Absolute path, as bytes.
@@ -56,7 +55,7 @@ impl StoreCommit {
         Path::new(OsStr::from_bytes(&self.path))
     }
 
-    /// Opens the store for reading; `what` describes the snapshot.
+    /// `what`: describes the snapshot.
     fn open(&self, what: impl Fn() -> String) -> Result<Store, StoreError> {
         Store::open(self.path(), Mode::Read).map_err(|error| match error {
             StoreError::NotAStore { path, reason } => SnapshotError::NoStore {
@@ -69,7 +68,7 @@ impl StoreCommit {
         })
     }
 
-    /// Checks that a store is the snapshot's and has reached its commit.
+    /// Must be the snapshot's store and have reached its commit.
     fn check(&self, store: &Store, what: impl Fn() -> String) -> Result<(), StoreError> {
         let backend = &store.shared().backend;
         let (uuid, expected) = (backend.uuid()?, Uuid::from_u128(self.uuid));
@@ -128,12 +127,10 @@ impl SignalRecord {
         }
     }
 
-    /// Name of the signal in messages.
     fn subject(&self) -> String {
         format!("signal {:?}", self.name)
     }
 
-    /// Validates decoded values.
     fn check(&self) -> Result<(), StoreError> {
         let is_sound = self.meta.is_plausible() && self.end >= 0;
         let clock = |table: &TableRows| {
@@ -160,7 +157,7 @@ impl SignalRecord {
         SignalState::from_tables(self.id, &self.name, self.meta.clone(), self.end, &tables)
     }
 
-    /// The handle's state over the store's current state `now`; `sequence`: of the snapshot, for errors.
+    /// `now`: the store's current state; `sequence`: of the snapshot, for errors.
     fn over(&self, now: &SignalState, sequence: u64) -> Result<SignalState, StoreError> {
         let moved = |change: String| SnapshotError::Moved {
             signal: self.name.clone(),
@@ -347,7 +344,6 @@ impl Store {
     }
 }
 
-/// The error for a removed signal.
 fn gone(shown: &SignalRecord, sequence: u64) -> StoreError {
     SnapshotError::Moved {
         signal: shown.name.clone(),

@@ -9,7 +9,7 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 use crate::store::lock;
 
-/// Signals of a [`StoreSnapshot`](super::StoreSnapshot), each compared with the store's on first use.
+/// Each signal is compared with the store's on first use.
 pub(crate) struct PinnedStore {
     pub(crate) sequence: u64,
     names: BTreeMap<String, SignalId>,
@@ -28,7 +28,6 @@ impl PinnedStore {
         }
     }
 
-    /// All signals by name.
     pub(crate) fn catalogue(&self) -> Vec<(SignalId, String)> {
         let names = self.names.iter();
         names.map(|(name, id)| (*id, name.clone())).collect()
@@ -38,7 +37,7 @@ impl PinnedStore {
         self.names.get(name).copied()
     }
 
-    /// The state of a signal of the snapshot; `newest` gives the store's.
+    /// `newest` gives the store's.
     pub(crate) fn state(
         &self,
         id: SignalId,

@@ -166,7 +166,6 @@ impl PointTable {
     }
 }
 
-/// A piece with its run.
 #[derive(Debug, Clone, Copy)]
 struct RunPiece {
     run: u32,
@@ -341,7 +340,6 @@ impl EventTable {
         self.keys.splice(key..key + 1, []);
     }
 
-    /// Marks `id` as used.
     pub(super) fn reserve(&mut self, id: u64) {
         self.next = self.next.max(id.saturating_add(1));
     }

@@ -16,10 +16,8 @@ const CHUNK: usize = 512;
 
 /// A row, with an aggregate that is a monoid over `i64`.
 pub(crate) trait Row: Clone {
-    /// Aggregate of no rows.
     const NONE: i64 = 0;
 
-    /// Aggregate of this row.
     fn measure(&self) -> i64 {
         0
     }
@@ -157,7 +155,6 @@ impl<T: Row> Seq<T> {
         }
     }
 
-    /// Aggregate of the rows before `position`.
     pub(crate) fn aggregate_before(&self, position: usize) -> i64 {
         if position >= self.len {
             return self.total;
@@ -202,7 +199,6 @@ impl<T: Row> Seq<T> {
         self.total = T::join(self.total, measure);
     }
 
-    /// Replaces the rows of `range` by `with`.
     pub(crate) fn splice(&mut self, range: Range<usize>, with: impl IntoIterator<Item = T>) {
         let start = range.start.min(self.len);
         let end = range.end.clamp(start, self.len);
@@ -248,7 +244,7 @@ impl<T: Row> Seq<T> {
         Arc::make_mut(&mut self.entries).push(entry);
     }
 
-    /// Index of the chunk with `position`; the number of chunks if none.
+    /// The number of chunks if none has `position`.
     fn chunk_of(&self, position: usize) -> usize {
         if position >= self.len {
             return self.entries.len();
@@ -259,7 +255,7 @@ impl<T: Row> Seq<T> {
     }
 }
 
-/// Pushes onto a vector; one shared with a snapshot is copied with room to grow.
+/// A vector shared with a snapshot is copied with room to grow.
 fn push_shared<T: Clone>(rows: &mut Arc<Vec<T>>, row: T) {
     if let Some(own) = Arc::get_mut(rows) {
         own.push(row);

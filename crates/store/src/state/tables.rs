@@ -65,7 +65,6 @@ impl Table {
     }
 }
 
-/// Index of an invalid row, and the reason.
 pub(super) type BadRow = (usize, &'static str);
 
 impl SignalState {
@@ -83,7 +82,6 @@ impl SignalState {
         self.tables_of(all)
     }
 
-    /// All tables but that of gaps.
     #[must_use]
     pub(crate) fn tables_but_gaps(&self) -> Vec<Table> {
         self.tables_of(Changed {
@@ -335,7 +333,7 @@ fn read_fit(rows: &[i64]) -> Result<FitTable, BadRow> {
     Ok(FitTable::from_sorted(out))
 }
 
-/// Start of the row that keeps the highest id used when its event was removed.
+/// Start of a row that keeps the highest id after its event was removed.
 const TOMBSTONE: i64 = -1;
 
 fn event_rows(events: &EventTable) -> (Vec<i64>, Vec<u8>) {

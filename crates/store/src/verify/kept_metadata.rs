@@ -14,7 +14,6 @@ use crate::media::{Media, Refusal, Site};
 const DAMAGED: &str = "zarr.json.damaged";
 const REPLACED: &str = "zarr.json.replaced";
 
-/// Path of the `number`th kept file of this name.
 fn place(root: &Path, name: &str, number: u64) -> PathBuf {
     let name = match number {
         0 => name.into(),
@@ -48,7 +47,7 @@ fn is_refused(error: &std::io::Error, path: &Path) -> bool {
     matches!(Refusal::of(error), Some(Refusal::Kind { path: at, .. }) if at == path)
 }
 
-/// Moves a file away. The kept root file tells the next repair of the loss, if this one is interrupted.
+/// The kept root file tells the next repair of the loss, if this one is interrupted.
 pub(super) fn keep(media: &dyn Media, root: &Path, path: &Path) -> Result<(), StoreError> {
     let name = match path == root.join("zarr.json") {
         true => DAMAGED,

@@ -52,7 +52,6 @@ impl Store {
     }
 }
 
-/// Adds a finding for a lost commit.
 pub(super) fn add(store: &Store, commit: &LostCommit, report: &mut Report) {
     let range = &commit.range;
     let signal = store.signal(&commit.signal).ok();
@@ -96,7 +95,7 @@ fn civil(signal: &Signal, range: &Range<i64>) -> Option<(Fixed, Fixed)> {
     Some((start, signal.end_of_sample(range.end - 1).ok()?))
 }
 
-/// Losses reported before: all in events or, after an unfinished repair, those it began with.
+/// All in events or, after an unfinished repair, those it began with.
 pub(super) fn reported(store: &Store) -> Result<Reported, StoreError> {
     let media = store.shared().backend.media();
     match note::read(&*media, store.path())? {
@@ -105,15 +104,14 @@ pub(super) fn reported(store: &Store) -> Result<Reported, StoreError> {
     }
 }
 
-/// Whether a finding is a lost commit with unknown changes, which no event can record.
+/// No event can record such a loss.
 pub(super) fn is_unnamed(finding: &Finding) -> bool {
     finding.code == "lost_commit" && finding.signal.is_none()
 }
 
-/// Losses recorded in events of a store.
+/// Losses recorded in events.
 ///
 /// # Errors
-/// I/O errors of files that repairs kept.
 pub(super) fn known(store: &Store) -> Result<Reported, StoreError> {
     let media = store.shared().backend.media();
     let mut known = Reported {
@@ -132,10 +130,9 @@ pub(super) fn known(store: &Store) -> Result<Reported, StoreError> {
     Ok(known)
 }
 
-/// Losses recorded in events that are not in `known`.
+/// Losses in events that are not in `known`.
 ///
 /// # Errors
-/// As [`known`].
 pub(super) fn since(store: &Store, known: &Reported) -> Result<Vec<Loss>, StoreError> {
     let mut losses = Vec::new();
     if known.lacks_commit {

@@ -18,7 +18,6 @@ use crate::media::{Kind, Media, Refusal, limits};
 use crate::state::{CORRECTIONS, EVENTS, GAPS};
 use crate::store::Store;
 
-/// Bytes of a row of the table of events.
 const EVENT_BYTES: u64 = 40;
 
 const REBUILD: &str = "other programs may misread the data; `--repair` writes it anew";
@@ -31,14 +30,12 @@ const LOSE_ATTRIBUTES: &str = "restore it from a copy; or let `--repair` write o
 /// Code for a store's own `zarr.json` that may have held attributes and is unreadable.
 pub(super) const ATTRIBUTES_LOST: &str = "damaged_metadata";
 
-/// Whether these bytes describe a signal's group.
 pub(crate) fn is_signal(bytes: &[u8]) -> bool {
     let value: Option<Value> = serde_json::from_slice(bytes).ok();
     value.is_some_and(|value| value["attributes"]["isochrony"]["kind"] == "signal")
 }
 
-/// First difference between a `zarr.json` and its expected value; `None` if equal. Foreign attributes belong to the
-/// user and are ignored.
+/// `None` if equal. Foreign attributes belong to the user and are ignored.
 pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
     let found: Value = match serde_json::from_slice(bytes) {
         Ok(found) => found,
@@ -65,7 +62,6 @@ pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
     extra.map(|key| format!("there is a field {key:?} that nobody of us wrote"))
 }
 
-/// The required content of one of a signal's `zarr.json`.
 pub(super) struct ExpectedMetadata {
     /// The folder it describes, relative to the signal's.
     folder: PathBuf,
@@ -116,7 +112,7 @@ impl ExpectedMetadata {
         &self.expected
     }
 
-    /// The same with the length of `found`, if only that differs.
+    /// `None` unless only the length differs.
     fn with_length_of(&self, found: &Value) -> Option<(u64, Value)> {
         let rows = found["shape"][0].as_u64()?;
         let at = match &self.lag {
@@ -129,10 +125,7 @@ impl ExpectedMetadata {
     }
 }
 
-/// All `zarr.json` of a signal.
-///
 /// # Errors
-/// Errors of the store, if the signal no longer exists.
 pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, StoreError> {
     let state = &subject.state;
     let is_compact = subject.backend.is_compact(state.id)?;
@@ -213,7 +206,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
     Ok(files)
 }
 
-/// Expected metadata of a table, by its file; none if the file is unreadable, which is found elsewhere.
+/// None if the table's file is unreadable, which is found elsewhere.
 fn table(
     subject: &Subject<'_>,
     folder: &str,
@@ -304,7 +297,7 @@ pub(super) fn judge(
     Ok(())
 }
 
-/// Whether a commit that is unpublished, or newer than the check, explains the difference.
+/// Whether an unpublished or newer commit explains the difference.
 fn is_explained(
     subject: &Subject<'_>,
     description: &ExpectedMetadata,
@@ -337,7 +330,6 @@ fn is_explained(
     }
 }
 
-/// Compares the rows of events for other programs with ours.
 fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let read = |file: &str, name: &str| {
         let bytes = subject
@@ -372,7 +364,7 @@ fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks the store's own group, and the plain groups between it and its signals.
+/// The store's own group, and the plain groups between it and its signals.
 pub(super) fn groups(
     store: &Store,
     media: &dyn Media,
@@ -435,8 +427,8 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
     Some(of_group(code, path, what))
 }
 
-/// Whether `path` cannot be a metadata file: a link, a pipe, or longer than the limit. A repair moves it away and
-/// writes a new file. A folder stays, since it may contain foreign files.
+/// A link, a pipe, or longer than the limit. A repair moves it away and writes a new file. A folder stays, since it may
+/// contain foreign files.
 pub(super) fn cannot_be_metadata(error: &std::io::Error, path: &Path) -> bool {
     match Refusal::of(error) {
         Some(Refusal::TooLong { .. }) => true,
@@ -458,7 +450,6 @@ fn of_group(code: &'static str, path: &Path, what: String) -> Finding {
     }
 }
 
-/// Reports that the store's attributes are not readable from its `zarr.json`.
 fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
     let why = match media.read(path, limits::METADATA) {
         Ok(Some(bytes)) if zarr::attributes_of(&bytes).is_none() => "it is cut or changed".into(),
@@ -475,7 +466,7 @@ fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
     })
 }
 
-/// The required bytes of a group, with the users' attributes.
+/// Keeps the users' attributes.
 pub(super) fn mended_group(
     store: &Store,
     media: &dyn Media,

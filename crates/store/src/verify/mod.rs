@@ -117,7 +117,7 @@ pub fn verify(path: impl AsRef<Path>, options: &VerifyOptions) -> Result<Report,
     }
 }
 
-/// Damage of MANIFEST, which names the live log.
+/// `None` if MANIFEST is valid.
 fn manifest(media: &dyn Media, root: &Path) -> Result<Option<Finding>, StoreError> {
     let Some(reason) = rebuild::damage(media, root)? else {
         return Ok(None);
@@ -141,7 +141,6 @@ fn manifest(media: &dyn Media, root: &Path) -> Result<Option<Finding>, StoreErro
     }))
 }
 
-/// An error during verification as a finding.
 fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Finding {
     let (path, mend) = match error {
         StoreError::NewerFormat { path, .. } => {
@@ -190,7 +189,6 @@ fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Findin
     }
 }
 
-/// The signal being verified.
 struct Subject<'a> {
     backend: &'a Backend,
     media: Arc<dyn Media>,
@@ -224,7 +222,7 @@ impl Subject<'_> {
         });
     }
 
-    /// Adds a finding without civil times, which may be wrong.
+    /// Civil times may be wrong.
     fn add_untimed(
         &mut self,
         code: &'static str,

@@ -18,7 +18,6 @@ use crate::error::StoreError;
 use crate::layout::{engine_folder, tmp_folder};
 use crate::media::{Media, Site, limits};
 
-/// Losses already reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reported {
     /// As signal and event.
@@ -36,18 +35,16 @@ pub(super) type StaleSums = BTreeSet<u64>;
 const REPORTED: &str = "REPAIR";
 const STALE_SUMS: &str = "REPAIR_SUMS";
 
-/// Content of an unfinished repair's note; `None` without one. An invalid note counts as empty: reporting a loss twice
-/// is better than never.
+/// `None` without a note. An invalid one counts as empty: reporting a loss twice is better than never.
 pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<Reported>, StoreError> {
     read_file(media, root, REPORTED)
 }
 
-/// Signals whose checksums an unfinished repair did not recompute.
 pub(super) fn read_stale_sums(media: &dyn Media, root: &Path) -> Result<StaleSums, StoreError> {
     Ok(read_file(media, root, STALE_SUMS)?.unwrap_or_default())
 }
 
-/// Writes the note durably, before anything is given up, unless one exists.
+/// Durably, before anything is given up; keeps an existing note.
 pub(super) fn write(media: &dyn Media, root: &Path, known: &Reported) -> Result<(), StoreError> {
     let path = engine_folder(root).join(REPORTED);
     match media.stat(&path).at("look at", &path)? {
@@ -56,12 +53,10 @@ pub(super) fn write(media: &dyn Media, root: &Path, known: &Reported) -> Result<
     }
 }
 
-/// Writes the note, replacing any.
 pub(super) fn replace(media: &dyn Media, root: &Path, known: &Reported) -> Result<(), StoreError> {
     replace_with(media, root, REPORTED, known)
 }
 
-/// Adds signals to those of an unfinished repair.
 pub(super) fn add_stale_sums(
     media: &dyn Media,
     root: &Path,
@@ -75,12 +70,12 @@ pub(super) fn add_stale_sums(
     replace_with(media, root, STALE_SUMS, &signals)
 }
 
-/// Removes the note after losses were reported.
+/// After losses were reported.
 pub(super) fn remove(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, REPORTED)
 }
 
-/// Removes the list of signals after their checksums were committed.
+/// After checksums were committed.
 pub(super) fn remove_stale_sums(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, STALE_SUMS)
 }

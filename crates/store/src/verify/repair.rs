@@ -160,7 +160,7 @@ fn give_up_lost(
     Ok((before, after))
 }
 
-/// Finishes a repair after recovery.
+/// After recovery.
 fn rest_of_repair(
     store: &Store,
     before: &Report,
@@ -180,14 +180,13 @@ fn rest_of_repair(
     Ok(store.repair_unfinished(options)?.1)
 }
 
-/// Whether the range of a finding is a gap.
 fn is_given_up(store: &Store, name: &str, finding: &Finding) -> Result<bool, StoreError> {
     let signal = store.signal(name)?;
     Ok((finding.range.as_ref())
         .is_none_or(|range| signal.gaps().missing_within(range.clone()) == range.end - range.start))
 }
 
-/// Closes a repaired store; reports what was given up even if closing fails.
+/// Reports what was given up even if closing fails.
 fn finish(store: &Store, path: &Path, after: &mut Report) {
     let media = store.shared().backend.media();
     // The note goes last: if the process is killed before, the next repair reports the losses.
@@ -198,7 +197,6 @@ fn finish(store: &Store, path: &Path, after: &mut Report) {
     }
 }
 
-/// The error that interrupted a repair after it had changed something.
 fn unfinished(error: &StoreError, path: &Path) -> Finding {
     Finding {
         mend: "what is said to be repaired stays so; mend this, and repair again".into(),
@@ -250,7 +248,7 @@ impl Store {
         Ok((before, after))
     }
 
-    /// As [`repair`](Self::repair), but leaves its note.
+    /// Leaves its note.
     fn repair_unfinished(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
         let engine = self.shared().backend.engine_in_place("repair")?;
         self.commit(true)?;
@@ -285,7 +283,7 @@ impl Store {
         Ok((before, after))
     }
 
-    /// Second part of a repair, after lost samples became gaps. Gives the remaining findings.
+    /// After lost samples became gaps. Gives the remaining findings.
     fn complete(&self, before: &Report, options: &VerifyOptions) -> Result<Report, StoreError> {
         let engine = self.shared().backend.engine("repair")?;
         // Not earlier: a file of full length would hide that samples are lost.
@@ -299,7 +297,6 @@ impl Store {
         self.verify_settled(options)
     }
 
-    /// Recomputes checksums of chunks that contain a gap.
     fn renew_sums_at_gaps(&self, id: SignalId) -> Result<(), StoreError> {
         let shared = self.shared();
         let engine = shared.backend.engine("repair")?;
@@ -392,7 +389,6 @@ impl Store {
         replace_file(&*media, &tmp, path, &zarr::to_bytes(value), site)
     }
 
-    /// Turns the samples of a lost file into a gap.
     fn give_up(&self, name: &str, range: &Range<i64>, finding: &Finding) -> Result<(), StoreError> {
         let writer = self.writer(name)?;
         let lost = self.signal(name)?;
@@ -409,8 +405,8 @@ impl Store {
         Ok(())
     }
 
-    /// Extends a truncated shard to the length of the layout, with a hole for the samples that are now a gap: other
-    /// Zarr readers request every chunk in the index.
+    /// Extends a truncated shard with a hole for samples that are now a gap: other Zarr readers request every chunk in
+    /// the index.
     fn lengthen(&self, finding: &Finding) -> Result<(), StoreError> {
         let (Some(name), Some(range)) = (&finding.signal, &finding.range) else {
             return Ok(());
@@ -441,7 +437,7 @@ impl Store {
         file.sync(Site::ReplacementFile).at("sync", path)
     }
 
-    /// Rewrites the index of a flat shard if its chunks match their checksums.
+    /// Only if the shard's chunks match their checksums.
     fn restore_index(
         &self,
         subject: &Subject<'_>,
@@ -490,7 +486,7 @@ impl Store {
         Ok(())
     }
 
-    /// Rewrites a shard of another program as a flat one, if its samples match their checksums.
+    /// Rewrites a foreign shard as a flat one, if its samples match their checksums.
     fn restore_shard(&self, subject: &Subject<'_>, range: &Range<i64>) -> Result<(), StoreError> {
         let engine = self.shared().backend.engine("repair")?;
         let meta = &subject.state.meta;
@@ -537,7 +533,7 @@ impl Store {
     }
 }
 
-/// Header and write mark of the flat shard that holds sample `index`.
+/// Of the flat shard that holds sample `index`.
 fn head(state: &SignalState, index: i64) -> (ShardHeader, Option<WriteMark>) {
     let shard = (index / state.meta.shard_samples()).cast_unsigned();
     let header = ShardHeader {
@@ -548,7 +544,7 @@ fn head(state: &SignalState, index: i64) -> (ShardHeader, Option<WriteMark>) {
     (header, state.data.mark(shard).map(|mark| mark.last))
 }
 
-/// Compares a full or truncated chunk with its checksum.
+/// For full and truncated chunks.
 fn check_any(subject: &Subject<'_>, first: i64, bytes: &mut [u8]) -> Result<Sum, StoreError> {
     let meta = &subject.state.meta;
     let length = meta.chunk_samples;
@@ -559,7 +555,7 @@ fn check_any(subject: &Subject<'_>, first: i64, bytes: &mut [u8]) -> Result<Sum,
     }
 }
 
-/// Operations that record missing checksums of full chunks.
+/// Of full chunks.
 fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op>, StoreError> {
     let state = &subject.state;
     let (length, size) = (
@@ -582,8 +578,7 @@ fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op
     Ok(ops)
 }
 
-/// Operations that record new checksums of chunks with a gap: a lost commit may have made or filled the gap without
-/// them.
+/// A lost commit may have made or filled a gap without updating checksums.
 fn checksums_at_gaps(subject: &Subject<'_>) -> Result<Vec<Op>, StoreError> {
     let state = &subject.state;
     let length = state.meta.chunk_samples.max(1).cast_signed();

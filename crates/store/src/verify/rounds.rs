@@ -32,12 +32,11 @@ use crate::store::Store;
 /// How long a finding must persist beside an idle writer: longer than publishing a commit takes.
 const STANDSTILL: Duration = Duration::from_secs(3);
 
-/// Rounds for a signal that keeps changing.
 const MOST_ROUNDS: usize = 12;
 
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// State of the store that a round compares files with.
+/// What a round compares files with.
 #[derive(Debug)]
 pub(crate) struct VerifyPass {
     pub(super) writer: Writer,
@@ -119,7 +118,7 @@ impl Store {
         report
     }
 
-    /// Verifies a store that this process has open for writing, after everything was published.
+    /// Of a store open for writing, after everything was published.
     pub(super) fn verify_settled(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
         let report = self.look(options, Some(&VerifyPass::settled()))?;
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
@@ -176,7 +175,7 @@ impl Store {
         Ok(report)
     }
 
-    /// Verifies once, then repeats on the affected samples until each finding is certain.
+    /// Repeats on the affected samples until each finding is certain.
     fn confirm(
         &self,
         settled: Option<&VerifyPass>,
@@ -238,7 +237,7 @@ impl Store {
         Ok(())
     }
 
-    /// State of a signal, or of the whole store, to detect changes.
+    /// Of a signal, or of the whole store, to detect changes.
     fn version(&self, id: Option<SignalId>) -> Option<Version> {
         let backend = &self.shared().backend;
         let Some(id) = id else {
@@ -365,7 +364,7 @@ impl Store {
         }
     }
 
-    /// Verifies what belongs to no signal: groups, and folders that look like signals but are in no commit.
+    /// Groups, and folders that look like signals but are in no commit.
     fn look_around(&self, round: &VerifyPass, report: &mut Report) -> Result<(), StoreError> {
         let backend = &self.shared().backend;
         let media = &*backend.media();
@@ -467,7 +466,7 @@ impl Store {
     }
 }
 
-/// Drops findings on samples that the log holds: the next opening for writing writes them to their files.
+/// The next opening for writing writes samples in the log to their files.
 fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
     let state = Arc::clone(&subject.state);
     let per_shard = subject.backend.shard_samples(state.id).unwrap_or(1).max(1);
@@ -525,7 +524,6 @@ impl Report {
         self.unchecked += other.unchecked;
     }
 
-    /// Sample ranges of the findings.
     fn ranges(&self) -> impl Iterator<Item = Range<i64>> + '_ {
         self.findings
             .iter()

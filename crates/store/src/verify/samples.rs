@@ -11,10 +11,8 @@ use crate::layout::data_shard_file;
 use crate::layout::flat::{Flat, IndexKind};
 use crate::media::{Access, Kind};
 
-/// Position of a shard and the samples it must hold.
 pub(super) struct ExpectedShard {
     pub(super) path: PathBuf,
-    /// Index range.
     pub(super) range: Range<i64>,
     /// Payload bytes up to its last valid sample.
     pub(super) used: u64,
@@ -23,7 +21,6 @@ pub(super) struct ExpectedShard {
 const LOST: &str =
     "restore the file from a copy; or let `--repair` mark the lost samples as a gap, with an event";
 
-/// Shards with at least one sample.
 pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedShard>, StoreError> {
     let state = &subject.state;
     let length = sealed_shard(subject)
@@ -69,7 +66,6 @@ fn path_of(subject: &Subject<'_>, shard: u64) -> Result<PathBuf, StoreError> {
     }
 }
 
-/// Samples per shard of a sealed signal.
 fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
     if subject.state.meta.codec.is_empty() {
         return None;
@@ -82,7 +78,7 @@ fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
     i64::try_from(samples).ok()
 }
 
-/// Finds files that are missing, too short, or foreign.
+/// Missing, too short, or foreign files.
 pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let flat = Flat::data(&subject.state.meta);
     let is_flat = subject.state.meta.codec.is_empty();
@@ -165,7 +161,7 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks the identity of a shard, as every read does. `used`: samples up to its last valid one.
+/// As every read does. `used`: samples up to the last valid one.
 fn compare_header(subject: &mut Subject<'_>, path: PathBuf, range: Range<i64>, used: u64) {
     let last = range.start + used.cast_signed() - 1;
     let read = subject.backend.read(&subject.state, last, 1);
@@ -179,7 +175,6 @@ fn compare_header(subject: &mut Subject<'_>, path: PathBuf, range: Range<i64>, u
     }
 }
 
-/// Finding code of an error about a shard's identity.
 fn mismatch(error: &StoreError) -> Option<&'static str> {
     let is_mismatch = matches!(
         error,
@@ -188,7 +183,6 @@ fn mismatch(error: &StoreError) -> Option<&'static str> {
     is_mismatch.then(|| error.code())
 }
 
-/// Result of a comparison with a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sum {
     Right,
@@ -200,7 +194,6 @@ pub(super) enum Sum {
     Empty,
 }
 
-/// Compares the bytes of a full chunk with its checksum.
 pub(super) fn check(
     subject: &Subject<'_>,
     chunk: u64,
@@ -226,8 +219,7 @@ pub(super) fn check(
     )
 }
 
-/// Compares the last, partial chunk with its checksum. Also gives where that checksum ends: at the end as of the last
-/// checkpoint, or nowhere.
+/// Also gives where that checksum ends: at the end as of the last checkpoint, or nowhere.
 pub(super) fn check_tail(
     subject: &Subject<'_>,
     first: i64,
@@ -248,8 +240,8 @@ pub(super) fn check_tail(
     Ok((sum, end))
 }
 
-/// Verifies that chunks are readable and match their checksums. Leaves out chunks of files already reported as missing,
-/// truncated or without an index. `only`: restricts to chunks with a sample in it.
+/// Leaves out chunks of files already reported as missing, truncated or without an index. `only`: restricts to chunks
+/// with a sample in it.
 pub(super) fn checksums(
     subject: &mut Subject<'_>,
     only: Option<&[Range<i64>]>,
@@ -371,7 +363,7 @@ pub(super) fn checksums(
     Ok(())
 }
 
-/// Whether an error is about a file, rather than the store or the attempt.
+/// Rather than about the store or the attempt.
 fn is_of_file(error: &StoreError) -> bool {
     matches!(
         error,
@@ -382,7 +374,7 @@ fn is_of_file(error: &StoreError) -> bool {
     )
 }
 
-/// Adds a finding for a chunk with an unreadable checksum, with its range for later rounds. Merges consecutive chunks.
+/// With the range for later rounds. Merges consecutive chunks.
 fn add_unreadable(
     subject: &mut Subject<'_>,
     last: &mut Option<Finding>,
@@ -424,7 +416,7 @@ fn shard_length(subject: &Subject<'_>) -> Result<i64, StoreError> {
         .max(1))
 }
 
-/// Reads the valid samples of a range within one shard; other bytes stay unchanged.
+/// Leaves other bytes unchanged.
 pub(super) fn read_valid(
     subject: &Subject<'_>,
     range: Range<i64>,

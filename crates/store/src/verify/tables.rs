@@ -23,7 +23,7 @@ pub(super) const MEND: &str = "copy it back from another copy of the store; unti
 const IMPOSSIBLE: &str = "restore the table's file from a copy; which samples are valid, or when they were taken, cannot \
                           be told without it";
 
-/// Finds missing tables; gives whether all exist, so that samples can be verified.
+/// Gives whether all tables exist, so that samples can be verified.
 pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     let mut whole = true;
     for (table, file) in table_files()
@@ -57,7 +57,7 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     Ok(whole)
 }
 
-/// Checks tables against each other; gives whether samples can be verified by them.
+/// Gives whether samples can be verified by the tables.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`] for what loading a signal refuses.

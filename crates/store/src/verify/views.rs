@@ -8,7 +8,7 @@ use crate::views::keeper::Keeper;
 
 const REBUILD: &str = "plots may show something else than the samples; `--repair` builds them anew";
 
-/// Compares the record with the signal's end, and rows with samples if `deep`.
+/// Rows are compared with samples only if `deep`.
 pub(super) fn views(
     subject: &mut Subject<'_>,
     keeper: &Keeper,

@@ -158,7 +158,6 @@ impl<T: Viewed> Pyramid<T> {
         }
     }
 
-    /// Recomputes the stored rows that contain `range`.
     fn recompute(
         &self,
         range: Range<i64>,

@@ -20,9 +20,7 @@ pub(crate) struct Cells<T: Viewed> {
     partial: Accumulator<T>,
     /// Whether `partial` has a sample.
     started: bool,
-    /// Index after the last sample.
     next: i64,
-    /// Buffer for the rows of one call.
     block: [Summary<T::Extreme>; BLOCK],
 }
 
@@ -38,7 +36,7 @@ impl<T: Viewed> Cells<T> {
         }
     }
 
-    /// Discards everything; later samples have index `next` or higher.
+    /// Later samples have index `next` or higher.
     pub(crate) fn restart(&mut self, next: i64) {
         self.partial.reset();
         self.started = false;
@@ -106,7 +104,7 @@ impl<T: Viewed> Cells<T> {
         }
     }
 
-    /// Emits the row under construction, if it has samples, as complete.
+    /// Emits the row under construction, if it has samples.
     pub(crate) fn finish(
         &mut self,
         mut emit: impl FnMut(u64, &Summary<T::Extreme>) -> Result<(), StoreError>,

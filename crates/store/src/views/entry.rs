@@ -13,7 +13,7 @@ use crate::backend::Backend;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
-/// Longest delay until readers in other processes learn how far rows extend.
+/// Until readers in other processes learn how far rows extend.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// Rows of so many bytes of samples are synced at once.
 const SYNC_EVERY: usize = 1 << 30;
@@ -39,7 +39,6 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The builder, up to date with `state`.
     pub(super) fn builder(
         &mut self,
         backend: &Backend,
@@ -117,7 +116,7 @@ impl Entry {
         }
     }
 
-    /// Recomputes all rows that changes affect. The builder may be newer than some changes.
+    /// The builder may be newer than some changes.
     pub(super) fn renew(
         &mut self,
         backend: &Backend,
@@ -190,7 +189,6 @@ impl Entry {
             .is_some_and(|builder| builder.built() != self.record.built)
     }
 
-    /// Publishes how far rows extend.
     pub(super) fn publish(&mut self, state: &SignalState, boot: &str) -> Result<(), StoreError> {
         let Some(builder) = &self.builder else {
             return Ok(());
@@ -212,7 +210,6 @@ impl Entry {
         Ok(())
     }
 
-    /// Makes all rows durable.
     pub(super) fn sync(&mut self, state: &SignalState, boot: &str) -> Result<(), StoreError> {
         let Some(builder) = &mut self.builder else {
             return Ok(());

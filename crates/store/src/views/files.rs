@@ -26,16 +26,13 @@ use crate::layout::zarr;
 use crate::media::{Access, Kind, Media, Site, limits};
 use crate::sample_format::SampleFormat;
 
-/// Folder of views in a signal's.
 pub(crate) const FOLDER: &str = "views";
 
-/// Rows per inner chunk.
 const CHUNK_ROWS: u64 = 1024;
 /// Inner chunks per shard: half a million rows, at most some 20 MB.
 const SHARD_CHUNKS: u64 = 512;
 pub(super) const SHARD_ROWS: u64 = CHUNK_ROWS * SHARD_CHUNKS;
 
-/// The two arrays of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Array {
     Extrema,
@@ -91,7 +88,6 @@ impl Array {
     }
 }
 
-/// The row files of one signal on some medium.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(super) media: Arc<dyn Media>,
@@ -99,7 +95,6 @@ pub(crate) struct Files {
     /// Folder of views; changes when the signal moves.
     pub(super) folder: PathBuf,
     pub(super) format: SampleFormat,
-    /// Type of samples as read.
     pub(super) dtype: DType,
     /// Shards written since the last sync, relative to `folder`.
     pub(super) unsynced: BTreeSet<PathBuf>,
@@ -108,7 +103,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// For the signal in the folder `signal`, which must exist before rows are written.
+    /// The folder `signal` must exist before rows are written.
     pub(crate) fn new(
         media: Arc<dyn Media>,
         owner: ViewOwner,
@@ -126,7 +121,6 @@ impl Files {
         }
     }
 
-    /// Follows the signal to another folder.
     pub(crate) fn moved(&mut self, signal: &Path) {
         self.folder = signal.join(FOLDER);
     }
@@ -151,7 +145,7 @@ impl Files {
             .join("0")
     }
 
-    /// Calls `each` for the part in each shard of rows `first..` of an array.
+    /// By shard.
     fn pieces(
         &self,
         array: Array,
@@ -243,7 +237,6 @@ impl Files {
         Ok(())
     }
 
-    /// Makes all written rows durable.
     pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
         for name in &self.unsynced {
             let path = self.folder.join(name);
@@ -261,7 +254,7 @@ impl Files {
         Ok(())
     }
 
-    /// Required `zarr.json` of every stored level up to `built`, by folder relative to that of views.
+    /// Of every stored level, by folder relative to that of views.
     pub(crate) fn descriptions(&self, built: i64) -> Vec<(PathBuf, serde_json::Value)> {
         let mut all = Vec::new();
         for level in 0..LEVELS {
@@ -279,7 +272,6 @@ impl Files {
         all
     }
 
-    /// Writes `zarr.json` of every stored level up to `built`.
     pub(crate) fn project(&self, built: i64) -> Result<(), StoreError> {
         for level in 0..LEVELS {
             let rows = rows_stored(self.dtype, level, built);
@@ -310,7 +302,7 @@ impl Files {
         Ok(())
     }
 
-    /// Replaces a small file, if it differs, without a sync.
+    /// Without a sync.
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         if self
             .media
@@ -325,7 +317,6 @@ impl Files {
         crate::engine::io::replace_file(self.media(), &tmp, path, bytes, None)
     }
 
-    /// Indices of an array's shards that have files.
     pub(super) fn shards(&self, array: Array, level: usize) -> Result<Vec<u64>, StoreError> {
         let folder = self.folder.join(array.folder(self.dtype, level)).join("c");
         let names = match self.media.list(&folder) {
@@ -335,7 +326,6 @@ impl Files {
         Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
     }
 
-    /// Removes all row files and the record.
     pub(crate) fn remove(&mut self) -> Result<(), StoreError> {
         self.unsynced.clear();
         self.new_folders.clear();

@@ -43,7 +43,6 @@ impl Keeper {
         }
     }
 
-    /// Row files of a signal at its current place.
     pub(super) fn files(
         &self,
         backend: &Backend,
@@ -53,7 +52,6 @@ impl Keeper {
         self.files_in(backend, id, &backend.signal_path(id)?, format)
     }
 
-    /// Row files of a signal in a folder.
     pub(super) fn files_in(
         &self,
         backend: &Backend,
@@ -96,12 +94,10 @@ impl Keeper {
         Ok(Arc::clone(lock(&self.entries).entry(id).or_insert(entry)))
     }
 
-    /// Drops a removed signal.
     pub(crate) fn forget(&self, id: SignalId) {
         lock(&self.entries).remove(&id);
     }
 
-    /// Marks a signal as changed.
     fn activate(&self, backend: &Backend, id: SignalId, entry: &mut Entry) {
         if !entry.active {
             entry.active = true;
@@ -120,8 +116,8 @@ impl Keeper {
             .collect()
     }
 
-    /// Adds written samples, before the operations that count them. Failed views must not prevent storing samples, so
-    /// errors are handled later. Gives the index after the last sample.
+    /// Before operations that count the samples. Failed views must not prevent storing samples, so errors are handled
+    /// later. Gives the index after the last sample.
     pub(crate) fn feed(&self, backend: &Backend, id: SignalId, index: i64, bytes: &[u8]) -> i64 {
         let Ok(entry) = self.entry(backend, id) else {
             // Without a folder there is no record that could claim these samples.
@@ -141,7 +137,7 @@ impl Keeper {
         end
     }
 
-    /// Notes, before an operation is queued, whether it changes samples with rows.
+    /// Before an operation is queued.
     pub(crate) fn observe(&self, backend: &Backend, op: &Op) -> Result<(), StoreError> {
         let (id, range) = match op {
             Op::Gap { id, start, end } => (*id, *start..*end),
@@ -175,8 +171,6 @@ impl Keeper {
         Ok(())
     }
 
-    /// Prepares for a commit.
-    ///
     /// # Errors
     /// The rows to be invalidated could not be recorded; do not commit.
     pub(crate) fn before_commit(&self) -> Result<(), StoreError> {
@@ -193,7 +187,6 @@ impl Keeper {
         Ok(())
     }
 
-    /// Updates rows after a commit.
     pub(crate) fn after_commit(&self, backend: &Backend, publish: bool) {
         let mut active = std::mem::take(&mut *lock(&self.active));
         active.retain(|id| {
@@ -221,14 +214,13 @@ impl Keeper {
         lock(&self.active).extend(active);
     }
 
-    /// Signals with rows or a record in memory and pending changes.
     pub(crate) fn pending(&self, engine: &Engine) -> BTreeSet<SignalId> {
         let entries = lock(&self.entries);
         let ids = entries.keys().copied();
         ids.filter(|id| engine.has_pending_in(*id)).collect()
     }
 
-    /// Handles a rollback of the signals in `pending`, some of which may no longer exist.
+    /// Some signals in `pending` may no longer exist.
     pub(crate) fn after_rollback(&self, backend: &Backend, pending: &BTreeSet<SignalId>) {
         // Restart from the record: it names only committed samples, and rows past the end do not count.
         for id in pending {
@@ -252,7 +244,7 @@ impl Keeper {
         }
     }
 
-    /// Makes all rows durable, so that the next opening builds none.
+    /// So that the next opening builds none.
     pub(crate) fn sync(&self, backend: &Backend) -> Result<(), StoreError> {
         for (id, entry) in self.all() {
             let entry = &mut *lock(&entry);
@@ -269,8 +261,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Rebuilds rows of signals with row files but no record, for lack of space. Errors other than a full disk are left
-    /// to `verify`, since views are a cache.
+    /// Of signals with row files but no record, for lack of space. Errors other than a full disk are left to `verify`.
     pub(crate) fn restore_records(&self, backend: &Backend) -> Result<(), StoreError> {
         for (id, _) in backend.catalogue()? {
             let Ok(folder) = backend.signal_path(id) else {
@@ -288,7 +279,6 @@ impl Keeper {
         Ok(())
     }
 
-    /// Discards and rebuilds the rows of a signal.
     pub(crate) fn rebuild(&self, backend: &Backend, id: SignalId) -> Result<(), StoreError> {
         let entry = self.entry(backend, id)?;
         let entry = &mut *lock(&entry);

@@ -9,14 +9,14 @@ use crate::StoreError;
 use crate::engine::io::IoContext;
 
 impl Files {
-    /// Whether the signal may have view files: most short ones do not.
+    /// Most short signals have none.
     pub(crate) fn are_there(&self) -> Result<bool, StoreError> {
         let found = self.media.stat(&self.folder);
         Ok(found.at("look at", &self.folder)?.is_some())
     }
 
     /// Removes shards without durable rows, whose heads may be torn. Rows of samples below `synced` are durable, except
-    /// those changed since, in `stale`. Removed rows are rebuilt, or read as a gap.
+    /// those in `stale`, changed since. Removed rows are rebuilt, or read as a gap.
     pub(crate) fn remove_unsynced(
         &mut self,
         synced: i64,

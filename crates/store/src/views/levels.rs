@@ -26,7 +26,6 @@ struct Level<E> {
 }
 
 impl<E: Extreme + bytemuck::Pod> Level<E> {
-    /// Index of the row under construction.
     fn row(&self) -> u64 {
         self.first + self.extrema.len() as u64
     }
@@ -83,7 +82,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// Index up to which rows are stored, by [`rows_stored`].
+    /// By [`rows_stored`].
     pub(crate) fn built(&self) -> i64 {
         self.built
     }
@@ -165,7 +164,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// Writes complete rows of all levels long enough to be stored.
+    /// Of all levels long enough to be stored.
     pub(crate) fn flush(&mut self, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         for (l, level) in self.levels.iter_mut().enumerate() {
             level.write(l, store)?;
@@ -181,7 +180,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// Continues from the stored rows up to `built`, rounded down to a bucket.
+    /// Rounds `built` down to a bucket.
     pub(crate) fn resume(&mut self, built: i64, store: &dyn Rows) -> Result<(), StoreError> {
         let stored = |level| rows_stored(self.dtype, level, built);
         self.built = stored(0) as i64 * bucket(self.dtype, 0);
@@ -207,7 +206,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// Rows of a level, from memory if it is too short to be stored.
+    /// From memory if the level is too short to be stored.
     fn rows(
         &self,
         level: usize,
@@ -282,7 +281,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
     }
 }
 
-/// Clears stored rows, writing only those that are not empty; in a gap nearly all are.
+/// Writes only rows that are not empty; in a gap nearly all are.
 fn blank<E>(level: usize, rows: Range<u64>, store: &mut dyn RowsMut) -> Result<(), StoreError> {
     let (mut extrema, mut moments) = (Vec::new(), Vec::new());
     for mut stretch in store.present(level, rows)? {
@@ -304,7 +303,7 @@ fn blank<E>(level: usize, rows: Range<u64>, store: &mut dyn RowsMut) -> Result<(
 
 type RowVecs<E> = (Vec<[E; EXTREMA]>, Vec<[f64; MOMENTS]>);
 
-/// Merges rows one by one in order, as [`Levels::complete`], so that both give the same bits.
+/// One by one in order, as [`Levels::complete`], so that both give the same bits.
 fn fold<E: Extreme>(extrema: &[[E; EXTREMA]], moments: &[[f64; MOMENTS]]) -> Summary<E> {
     let rows = extrema.iter().zip(moments);
     rows.fold(Summary::EMPTY, |sum, (extrema, moments)| {

@@ -14,11 +14,11 @@ use crate::engine::identity::is_of;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
-/// Attempts of a reader while a writer moves or replaces rows, before it uses samples only.
+/// Attempts of a reader while a writer moves or replaces rows; then it uses samples only.
 const MOST_ATTEMPTS: usize = 3;
 
 impl Keeper {
-    /// Required metadata of a signal's stored rows, by folder relative to the signal's; empty if none were ever stored.
+    /// By folder relative to the signal's; empty if no rows were ever stored.
     pub(crate) fn descriptions(
         &self,
         backend: &Backend,
@@ -32,8 +32,7 @@ impl Keeper {
         Ok(levels.map(below).collect())
     }
 
-    /// Finds rows that contradict the samples; reads all samples if `deep`. `settled`: no writer is active or was
-    /// killed.
+    /// Reads all samples if `deep`. `settled`: no writer is active or was killed.
     pub(crate) fn examine(
         &self,
         backend: &Backend,
@@ -73,7 +72,6 @@ impl Keeper {
         })
     }
 
-    /// Calls `read` with the current rows and samples of a signal.
     pub(crate) fn with_source<R>(
         &self,
         backend: &Backend,
@@ -110,7 +108,7 @@ impl Keeper {
         )
     }
 
-    /// As [`with_source`](Self::with_source) for a reader, while a writer may move, replace and remove files.
+    /// For a reader, while a writer may move, replace and remove files.
     ///
     /// Rows of a moved folder read as empty, and another signal may be in its place. So a result counts only if the
     /// rows are still there and valid afterwards.

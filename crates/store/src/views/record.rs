@@ -46,7 +46,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Of the samples `..built` in a state of a signal.
+    /// Of the samples `..built`.
     pub(crate) fn new(state: &SignalState, built: i64) -> Self {
         let shards = built
             .max(0)
@@ -62,7 +62,7 @@ impl Identity {
 }
 
 impl Record {
-    /// The record of these files; the default, which trusts nothing, if it is missing, unknown, or of other samples.
+    /// The default, which trusts nothing, if the record is missing, unknown, or of other samples.
     pub(crate) fn load(files: &Files, state: &SignalState) -> Result<Self, StoreError> {
         let record = Self::read(files)?;
         Ok(record
@@ -70,7 +70,6 @@ impl Record {
             .unwrap_or_default())
     }
 
-    /// The record of these files, of any samples.
     pub(crate) fn read(files: &Files) -> Result<Option<Self>, StoreError> {
         let path = files.folder().join("zarr.json");
         let bytes = files
@@ -105,7 +104,6 @@ impl Record {
         Ok((rows && found.is_none()).then_some(path))
     }
 
-    /// Parses `views/zarr.json`.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         let own = value.get("attributes")?.get("isochrony")?;
@@ -139,7 +137,7 @@ impl Record {
         })
     }
 
-    /// End of the rows, and the ranges among them that are invalid.
+    /// End of the rows, and invalid ranges among them.
     pub(crate) fn trusted(&self, boot: &str) -> (i64, &[(i64, i64)]) {
         if self.boot == boot {
             (self.built, &self.pending)
@@ -154,13 +152,11 @@ impl Record {
         stale.iter().map(|range| range.0).fold(built, i64::min)
     }
 
-    /// Marks samples in `range` as about to change.
     pub(crate) fn add_stale(&mut self, range: (i64, i64)) {
         add(&mut self.pending, range);
         add(&mut self.stale, range);
     }
 
-    /// Content of `views/zarr.json`.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut attributes = Map::new();
         let mut own = json!({
@@ -175,7 +171,7 @@ impl Record {
         zarr::to_bytes(&zarr::group(attributes))
     }
 
-    /// Writes the record, durably or only for readers in the same boot.
+    /// Durably, or only for readers in the same boot.
     pub(crate) fn save(&self, files: &Files, durably: bool) -> Result<(), StoreError> {
         let folder = files.folder();
         let signal = folder.parent().unwrap_or(folder);
@@ -206,7 +202,7 @@ impl Record {
     }
 }
 
-/// Adds a range, or extends the last one: late files usually come in order.
+/// Extends the last range if possible: late files usually come in order.
 pub(crate) fn add(ranges: &mut Vec<(i64, i64)>, range: (i64, i64)) {
     match ranges.last_mut() {
         Some(last) if last.0 <= range.0 && range.0 <= last.1 => last.1 = last.1.max(range.1),

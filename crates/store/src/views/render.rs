@@ -179,7 +179,7 @@ impl<'a, T: Viewed> Renderer<'a, T> {
         Ok(())
     }
 
-    /// Columns between `edges`, which are multiples of the bucket of `level` except the first and last.
+    /// `edges` are multiples of the bucket of `level`, except the first and last.
     fn columns_of_rows(&mut self, level: usize, edges: &[i64]) -> Result<(), StoreError> {
         let bucket = bucket(T::DTYPE, level);
         let body = self.whole(level, edges[0]..edges[edges.len() - 1]);
@@ -206,8 +206,8 @@ impl<'a, T: Viewed> Renderer<'a, T> {
         Ok(())
     }
 
-    /// Summary of a range from levels below `level`: at most a few rows of each and one bucket of samples at either
-    /// end, unless rows are missing.
+    /// From levels below `level`: at most a few rows of each and one bucket of samples at either end, unless rows are
+    /// missing.
     pub(super) fn finer(
         &self,
         level: usize,
@@ -238,7 +238,6 @@ impl<'a, T: Viewed> Renderer<'a, T> {
         Ok(sum.finish())
     }
 
-    /// Stored rows of `level` within an index range.
     pub(super) fn whole(&self, level: usize, range: Range<i64>) -> Range<u64> {
         let bucket = bucket(T::DTYPE, level) as u64;
         let first = (range.start as u64).div_ceil(bucket);

@@ -6,7 +6,7 @@ use isochrony_dsp::stats::{Extreme, Statistic, Summary};
 pub(crate) trait Viewed: Statistic<Extreme: bytemuck::Pod> {}
 impl<T: Statistic<Extreme: bytemuck::Pod>> Viewed for T {}
 
-/// The two stored parts of a row. Without finite samples it is all zero, like a hole.
+/// Without finite samples all zero, like a hole.
 pub(crate) fn to_row<E: Extreme>(summary: &Summary<E>) -> ([E; 2], [f64; 3]) {
     if summary.count == 0 {
         return ([E::default(); 2], [0.0; 3]);
@@ -17,7 +17,6 @@ pub(crate) fn to_row<E: Extreme>(summary: &Summary<E>) -> ([E; 2], [f64; 3]) {
     )
 }
 
-/// The summary in a stored row.
 pub(crate) fn from_row<E: Extreme>([min, max]: [E; 2], [count, mean, m2]: [f64; 3]) -> Summary<E> {
     if count > 0.0 {
         Summary {
@@ -32,7 +31,7 @@ pub(crate) fn from_row<E: Extreme>([min, max]: [E; 2], [count, mean, m2]: [f64; 
     }
 }
 
-/// Merges rows into one summary: two passes, no division per row.
+/// Two passes, no division per row.
 pub(crate) fn merge_rows<E: Extreme>(extrema: &[[E; 2]], moments: &[[f64; 3]]) -> Summary<E> {
     let Some(first) = moments.iter().position(|row| row[0] > 0.0) else {
         return Summary::EMPTY;

@@ -14,7 +14,6 @@ use crate::media::{Access, Kind, MediaFile};
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// The signal of a view.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ViewOwner {
     pub(crate) store: Uuid,
@@ -22,7 +21,6 @@ pub(crate) struct ViewOwner {
 }
 
 impl Files {
-    /// Expected header of a shard.
     pub(super) fn header(&self, array: Array, level: usize, shard: u64) -> ShardHeader {
         let folder = array.folder(self.dtype, level);
         let rows = format!("{} {}", self.owner.store, folder.display());
@@ -33,7 +31,6 @@ impl Files {
         }
     }
 
-    /// Fails for a file that identifies as another shard.
     pub(super) fn check(
         &self,
         file: &dyn MediaFile,
@@ -61,7 +58,7 @@ impl Files {
         })
     }
 
-    /// Damage of a shard whose rows up to `built` should be stored. `empty`: whether an index range has no samples.
+    /// Of a shard whose rows up to `built` should be stored. `empty`: whether an index range has no samples.
     pub(crate) fn damage(
         &self,
         built: i64,

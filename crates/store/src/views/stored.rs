@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::interrupt;
 use crate::state::SignalState;
 
-/// Samples of a signal in an open store, by default as stored.
+/// By default as stored.
 pub(crate) struct StoredSamples<'a> {
     backend: &'a Backend,
     state: &'a SignalState,
@@ -28,7 +28,6 @@ impl<'a> StoredSamples<'a> {
         })
     }
 
-    /// Samples as read.
     pub(crate) fn decoded(
         backend: &'a Backend,
         state: &'a SignalState,
@@ -72,7 +71,7 @@ impl Samples for StoredSamples<'_> {
     }
 }
 
-/// Recomputes rows from all samples; describes the first difference.
+/// Describes the first row that differs from a recomputed one.
 pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreError> {
     let mut compare = Compare {
         source,
@@ -88,7 +87,6 @@ pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreErr
     }))
 }
 
-/// Compares rows made from samples with stored ones.
 struct Compare<'a> {
     source: &'a Source<'a>,
     /// Level and index of the first different row.

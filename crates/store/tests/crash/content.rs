@@ -8,20 +8,19 @@ use isochrony_store::state::{GapTable, SignalState};
 
 use super::*;
 
-/// A signal in the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Content {
     pub(crate) id: u64,
-    /// Samples; `None` is a gap.
+    /// `None`: a gap.
     pub(crate) samples: Vec<Option<i16>>,
-    /// Events by id: kind.
+    /// Kind by id.
     pub(crate) events: BTreeMap<u64, String>,
 }
 
-/// A store in the model: signals by name.
+/// Signals by name.
 pub(crate) type Model = BTreeMap<String, Content>;
 
-/// Writes a model into an empty store; gives it with the store's signal ids.
+/// Gives the model with the store's signal ids.
 pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
     let mut rebuilt = model.clone();
     for (name, content) in &mut rebuilt {
@@ -57,14 +56,14 @@ pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
     rebuilt
 }
 
-/// The model without signal ids, which depend on the store's history.
+/// Ids depend on the store's history.
 pub(crate) fn without_ids(model: &Model) -> Model {
     let mut model = model.clone();
     model.values_mut().for_each(|content| content.id = 0);
     model
 }
 
-/// Content of a signal, through any kind of access.
+/// Through any kind of access.
 fn content(
     id: SignalId,
     state: &SignalState,
@@ -79,7 +78,6 @@ fn content(
     })
 }
 
-/// Content of a store open for writing.
 pub(crate) fn read_back(engine: &Engine) -> Result<Model, String> {
     let mut model = Model::new();
     let say = |error: StoreError| format!("reading back: {error}");
@@ -94,7 +92,6 @@ pub(crate) fn read_back(engine: &Engine) -> Result<Model, String> {
     Ok(model)
 }
 
-/// Content by a reader.
 pub(crate) fn read_by_reader(reader: &Reader) -> Result<Model, String> {
     let mut model = Model::new();
     let say = |error: StoreError| format!("reading: {error}");
@@ -140,8 +137,7 @@ pub(crate) fn samples(
     Ok(out)
 }
 
-/// Checks that every full chunk with samples has the checksum of its bytes, gaps taken as zero; other chunks have that
-/// or none.
+/// Full chunks with samples must have the checksum of their bytes, gaps taken as zero; others that or none.
 pub(crate) fn check_crcs(engine: &Engine, model: &Model) -> Result<(), String> {
     for (name, content) in model {
         let crc_of = |chunk| engine.chunk_crc(SignalId(content.id), chunk);
@@ -186,23 +182,20 @@ thread_local! {
     static FORMAT: Cell<SampleFormat> = const { Cell::new(SampleFormat::Plain(DType::I16)) };
 }
 
-/// Storage format of this thread's signals.
 pub(crate) fn format() -> SampleFormat {
     FORMAT.get()
 }
 
-/// Sets the storage format of this thread's signals.
 pub(crate) fn use_format(format: SampleFormat) {
     FORMAT.set(format);
 }
 
-/// A sample's bytes; the parts of a pair differ.
+/// The parts of a pair differ.
 pub(crate) fn stored(value: i16) -> Vec<u8> {
     let pair = [value.to_le_bytes(), (!value).to_le_bytes()];
     pair.as_flattened()[..format().size()].to_vec()
 }
 
-/// Short description of the difference between two models.
 pub(crate) fn difference(have: &Model, want: &Model) -> Option<String> {
     if !have.keys().eq(want.keys()) {
         return Some(format!(
@@ -238,12 +231,10 @@ pub(crate) fn difference(have: &Model, want: &Model) -> Option<String> {
     None
 }
 
-/// Content of a file of the medium.
 pub(crate) fn bytes_at(media: &Arc<dyn Media>, path: &Path) -> Vec<u8> {
     media.read(path, u64::MAX).unwrap().unwrap_or_default()
 }
 
-/// All files below a folder.
 pub(crate) fn files_below(media: &Arc<dyn Media>, folder: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for name in media.list(folder).unwrap() {

@@ -41,7 +41,6 @@ pub(crate) fn meta() -> SignalMeta {
     }
 }
 
-/// State of a workload.
 pub(crate) struct Work {
     pub(crate) dice: Dice,
     /// With pending changes.
@@ -50,9 +49,7 @@ pub(crate) struct Work {
     pub(crate) acknowledged: Model,
     /// A commit began and was not acknowledged.
     pub(crate) in_doubt: bool,
-    /// Number of acknowledged commits.
     pub(crate) commits: u64,
-    /// Called when a commit begins.
     pub(crate) before_commit: Option<Box<dyn FnMut()>>,
     /// Operations so far, for debugging a seed.
     pub(crate) steps: Vec<String>,
@@ -95,7 +92,6 @@ impl Work {
         Some(names[at].clone())
     }
 
-    /// Makes one random change, or commits.
     pub(crate) fn step(&mut self, engine: &Engine) -> Result<(), StoreError> {
         let roll = self.dice.below(100);
         let Some(name) = self.some_signal().filter(|_| roll > 3) else {
@@ -176,7 +172,7 @@ impl Work {
         self.put(engine, name, start, count)
     }
 
-    /// Writes new samples at the end or into a gap.
+    /// At the end or into a gap.
     fn put(
         &mut self,
         engine: &Engine,
@@ -269,7 +265,7 @@ impl Work {
         Ok(())
     }
 
-    /// Writes in place: by a renamed copy of a shard with other samples.
+    /// By a renamed copy of a shard with other samples.
     fn replace_shard(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let content = &self.model[name];
         let id = SignalId(content.id);
@@ -314,7 +310,7 @@ impl Work {
         Ok(())
     }
 
-    /// Replaces the whole array by a copy, as sealing does.
+    /// By a copy, as sealing does.
     fn replace_data(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let id = SignalId(self.model[name].id);
         let media = engine.media().clone();

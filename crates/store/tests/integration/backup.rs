@@ -65,7 +65,7 @@ fn copy(from: &Path, to: &Path) -> BackupReport {
     report
 }
 
-/// Samples, gaps, times, events and metadata of each signal.
+/// Samples, gaps, times, events and metadata.
 fn shown(path: &Path) -> BTreeMap<String, String> {
     let store = Store::open(path, Mode::Read).expect("opens");
     let mut all = BTreeMap::new();
@@ -192,7 +192,6 @@ fn beside_a_writer_a_backup_is_one_of_its_commits() {
     assert_eq!(shown(&to), shown(&path));
 }
 
-/// Stops a writer when dropped.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

@@ -63,7 +63,6 @@ impl Fixture {
         self.store.commit(true).expect("committed");
     }
 
-    /// Flips bits of a sample of `a`.
     fn damage(&self, sample: i64) {
         let shard = fs::OpenOptions::new()
             .write(true)

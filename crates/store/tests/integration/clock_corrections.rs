@@ -16,7 +16,6 @@ fn int(x: i64) -> Fixed {
     Fixed::from_int(x)
 }
 
-/// A recorder at 100 Hz from [`START`] on by its own clock.
 fn options() -> CreateOptions {
     let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
     options.start = Some(int(START));
@@ -49,7 +48,6 @@ fn made(path: &Path, count: usize) -> Store {
     store
 }
 
-/// Whether times are corrected and match their statement.
 fn is_true(store: &Store) -> bool {
     let signal = store.signal("obs").unwrap();
     let civil = signal.empirical().unwrap().unwrap();

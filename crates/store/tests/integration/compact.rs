@@ -49,7 +49,6 @@ fn deep(path: &Path) -> Report {
     verify(path, &options).unwrap()
 }
 
-/// All files and folders below a folder.
 fn nodes(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -87,7 +86,7 @@ fn attributes(path: &Path) -> Value {
     serde_json::from_slice::<Value>(&bytes).unwrap()["attributes"]["isochrony"].clone()
 }
 
-/// The signal's end, gaps, runs, kinds of events, time of the first sample; checks its samples.
+/// End, gaps, runs, kinds of events, time of the first sample; checks samples.
 fn contents(store: &Store) -> (i64, usize, usize, Vec<String>, Option<Fixed>) {
     let signal = store.signal("n/s").unwrap();
     let end = signal.end_index();
@@ -103,7 +102,7 @@ fn contents(store: &Store) -> (i64, usize, usize, Vec<String>, Option<Fixed>) {
     (end, signal.gaps().len(), runs, kinds, time)
 }
 
-/// Writes signals of so many samples, optionally sealed; checks that each takes few files and little space.
+/// Writes signals of so many samples, optionally sealed.
 fn few_files_and_little_room(signals: usize, count: i64, codec: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");

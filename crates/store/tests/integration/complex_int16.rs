@@ -85,7 +85,7 @@ fn check(signal: &Signal) {
     }
 }
 
-/// The array as read by `zarrs`: shape and numbers, gaps included.
+/// Shape and numbers by `zarrs`, gaps included.
 fn foreign(path: &Path) -> (Vec<u64>, Vec<i16>) {
     let store = Arc::new(FilesystemStore::new(path).unwrap());
     let array = Array::open(store, "/radio/iq/data").unwrap();

@@ -8,7 +8,6 @@ use isochrony_store::{CreateOptions, Mode, Store, VerifyOptions, verify};
 use isochrony_time::{Fixed, Rate, Stamp, civil};
 use serde_json::{Map, json};
 
-/// Samples of the fixture's signals, as a function of the index.
 fn sample(index: i64) -> i16 {
     (index.wrapping_mul(2_654_435_761) >> 20) as i16
 }
@@ -22,7 +21,7 @@ fn fixture_of(name: &str) -> PathBuf {
     fixtures.join(name)
 }
 
-/// All samples of a fixture's signal, `None` in gaps.
+/// `None` in gaps.
 fn samples_of(store: &Store, name: &str) -> Vec<Option<i16>> {
     let signal = store.signal(name).expect("the signal");
     let end = signal.end_index();
@@ -174,7 +173,6 @@ fn format_1_is_read_and_written() {
     assert_eq!(verify(&path, &deep).expect("verified").findings, []);
 }
 
-/// Samples of `range`, and none in `gap`.
 fn expected(range: std::ops::Range<i64>, gap: std::ops::Range<i64>) -> Vec<Option<i16>> {
     let sample_at = |at| (!gap.contains(&at)).then(|| sample(at));
     range.map(sample_at).collect()

@@ -11,7 +11,6 @@ use isochrony_time::Rate;
 
 /// Number of lives, each ended at each of its changes; overridden by `ISOCHRONY_CRASH_LIVES`.
 const LIVES: u64 = 5;
-/// Operations per life.
 const STEPS: u64 = 25;
 const ROOT: &str = "/disk/store.iso";
 
@@ -26,7 +25,6 @@ enum LifeEnd {
     PowerCut,
 }
 
-/// An empty medium with a folder for the store.
 fn medium(seed: u64) -> SimMedia {
     let media = SimMedia::new(seed);
     media.media().make_folder(Path::new("/disk")).unwrap();
@@ -34,7 +32,7 @@ fn medium(seed: u64) -> SimMedia {
     media
 }
 
-/// One life on a medium until it ends or is ended. Several signals, so that every kind of operation applies to one.
+/// Until it ends or is ended. Several signals, so that every kind of operation applies to one.
 fn live(media: &SimMedia, seed: u64) -> Work {
     let mut work = Work::new(seed);
     let Ok(engine) = open(Path::new(ROOT), media.media()) else {
@@ -48,7 +46,7 @@ fn live(media: &SimMedia, seed: u64) -> Work {
     work
 }
 
-/// Asserts that there is no damage. A power cut may remove merely published files if `verify` can restore them.
+/// A power cut may remove merely published files if `verify` can restore them.
 fn assert_sound(media: &SimMedia, end: Option<LifeEnd>, when: &str) {
     let store = match Store::open_on(Path::new(ROOT), Mode::Read, media.media()) {
         Ok(store) => store,
@@ -63,7 +61,7 @@ fn assert_sound(media: &SimMedia, end: Option<LifeEnd>, when: &str) {
     assert!(findings.is_empty(), "{when}: {findings:#?}");
 }
 
-/// Ends a process at a change; gives the medium for the next process.
+/// Gives the medium for the next process.
 fn ended(media: &SimMedia, end: LifeEnd, at: u64, act: impl FnOnce(&SimMedia)) -> SimMedia {
     match end {
         LifeEnd::Kill => {
@@ -83,7 +81,7 @@ fn ended(media: &SimMedia, end: LifeEnd, at: u64, act: impl FnOnce(&SimMedia)) -
     }
 }
 
-/// Asserts that the content is what was acknowledged, or includes the commit in doubt.
+/// The content is what was acknowledged, or includes the commit in doubt.
 fn assert_complete(media: &SimMedia, work: &Work, when: &str) {
     let engine =
         open(Path::new(ROOT), media.media()).unwrap_or_else(|error| panic!("{when}: {error}"));
@@ -151,7 +149,7 @@ fn end_lives_everywhere(lives: u64) {
     println!("{points} ends");
 }
 
-/// A medium with a closed store: a signal with view rows, and samples after them.
+/// A closed store: a signal with view rows, and samples after them.
 fn medium_with_views() -> SimMedia {
     let media = medium(1);
     let store = Store::open_on(Path::new(ROOT), Mode::Create, media.media()).unwrap();

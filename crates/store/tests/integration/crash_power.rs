@@ -15,7 +15,6 @@ use isochrony_store::media::sim::{Dice, Faults, SimMedia};
 const CASES: u64 = 1000;
 const ROOT: &str = "/disk/store.iso";
 
-/// How a case failed.
 #[derive(Debug)]
 enum Trouble {
     /// Committed data is missing, or part of a commit is present: what syncs prevent.
@@ -50,7 +49,7 @@ fn refused(error: impl std::fmt::Display) -> Trouble {
     Trouble::Refused(error.to_string())
 }
 
-/// Opens the store through any number of power cuts during recovery.
+/// Through any number of power cuts during recovery.
 fn open_through_cuts(
     media: &mut SimMedia,
     dice: &mut Dice,
@@ -75,7 +74,6 @@ fn open_through_cuts(
     Err(refused("unreachable: the last attempt has no cut"))
 }
 
-/// Finds which of the models the store holds.
 fn settle(engine: &Engine, work: &mut Work) -> Result<(), Trouble> {
     let have = read_back(engine)
         .map_err(|error| unreadable(work, &format!("after {:?}", work.steps), error))?;
@@ -99,12 +97,11 @@ fn settle(engine: &Engine, work: &mut Work) -> Result<(), Trouble> {
     check_crcs(engine, &have).map_err(Trouble::LostChecksum)
 }
 
-/// One seeded life of a store with several power cuts and kills.
 fn live(seed: u64, ignore: Option<Site>) -> Result<(), Trouble> {
     live_and_tell(seed, ignore, None)
 }
 
-/// The same for debugging: `tell` gets the trace and the content of the medium.
+/// `tell` gets the trace and the content of the medium.
 fn live_and_tell(
     seed: u64,
     ignore: Option<Site>,
@@ -232,7 +229,7 @@ fn no_power_cut_loses_a_sample_of_signals_whose_shards_lie_beside_their_metadata
     }
 }
 
-/// The first case that loses data without the syncs of one site.
+/// The first case that loses data without these syncs.
 fn loss_without(site: Site) -> Option<(u64, Trouble)> {
     (0..8 * CASES).find_map(|seed| match live(seed, Some(site)) {
         Err(Trouble::LostChecksum(say)) if site == Site::CheckpointCrc => {

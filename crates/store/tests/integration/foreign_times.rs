@@ -7,7 +7,7 @@ use isochrony_time::{Fixed, Prefer, Rate, Round, RunId, Stamp};
 const START: i64 = 1_267_401_600_000_000_000;
 const SECOND: i64 = 1_000_000_000;
 
-/// 20 s at 100 Hz, then a step back by `back` seconds, then 20 s more, in the signal `name`.
+/// 20 s at 100 Hz, a step back by `back` seconds, 20 s more.
 fn stepped(store: &Store, name: &str, back: i64) -> Signal {
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
     let writer = store.create(name, &options).unwrap();

@@ -12,7 +12,7 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// A store of one signal with ten samples; closed, or copied while commits were only in its log.
+/// Ten samples; closed, or copied while commits were only in the log.
 fn store(folder: &Path, closed: bool) -> PathBuf {
     let path = folder.join("a.iso");
     let store = Store::open(&path, Mode::Create).unwrap();
@@ -48,7 +48,7 @@ fn manifest(path: &Path) -> PathBuf {
     path.join(".isochrony/MANIFEST")
 }
 
-/// The live log, and its generation.
+/// With its generation.
 fn log(path: &Path) -> (PathBuf, u64) {
     let names = fs::read_dir(path.join(".isochrony")).unwrap();
     let generation = names.filter_map(|entry| {

@@ -32,7 +32,7 @@ fn meta() -> SignalMeta {
     }
 }
 
-/// Creates signals with `samples` samples each in one commit; gives its number of syncs, and that of closing.
+/// Syncs of one commit that creates signals, and of closing.
 fn syncs_of(signals: u64, samples: i64) -> [usize; 2] {
     // With this seed the medium can be synced as a whole.
     let media = SimMedia::new(1);

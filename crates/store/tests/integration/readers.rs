@@ -59,13 +59,12 @@ fn readers(signal: &Signal, strategy: Strategy, at_once: usize) -> Arc<Readers> 
     Readers::new(signal, &all, PIECE, strategy, at_once, Box::new(tasks())).unwrap()
 }
 
-/// The gap-free ranges of a task.
 fn stretches(signal: &Signal, task: i64) -> Vec<Range<i64>> {
     let selected = signal.select(part(task)[0].range.clone()).unwrap();
     selected.stretches().map(|one| one.range).collect()
 }
 
-/// Reads and compares a task, or some of its pieces.
+/// Or only some pieces of the task.
 fn read(signal: &Signal, reader: &mut SignalReader, task: i64, pieces: usize) {
     let mut left = pieces;
     for mut stretch in stretches(signal, task) {

@@ -107,7 +107,6 @@ fn write(blocks: &[Block], ppm: f64, resolution: i64, start: bool, reopens: bool
     store.commit(true).unwrap();
     let signal = store.signal("x").unwrap();
     let all = signal.select(0..signal.end_index()).unwrap();
-    // Stored times must be readable too.
     signal.empirical().unwrap();
     Outcome {
         end: signal.end_index(),

@@ -13,7 +13,7 @@ fn open(path: &Path, mode: Mode) -> Store {
     Store::open(path, mode).expect("the store opens")
 }
 
-/// Bytes that are valid samples of every type, compressible but not trivially.
+/// Valid samples of every type, compressible but not trivially.
 fn bytes_of(dtype: DType, samples: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(samples * dtype.size());
     for i in 0..samples as u64 {
@@ -30,7 +30,7 @@ fn bytes_of(dtype: DType, samples: usize) -> Vec<u8> {
     bytes
 }
 
-/// All samples of a signal, without gaps.
+/// Without gaps.
 fn samples_of(signal: &Signal) -> Vec<u8> {
     let selection = signal.select(0..signal.end_index()).expect("a selection");
     let mut bytes = Vec::new();
@@ -42,7 +42,7 @@ fn samples_of(signal: &Signal) -> Vec<u8> {
     bytes
 }
 
-/// The whole array as read by `zarrs`, gaps included.
+/// As read by `zarrs`, gaps included.
 fn foreign(path: &Path, signal: &str) -> Vec<u8> {
     let store = Arc::new(FilesystemStore::new(path).expect("a folder"));
     let array = Array::open(store, &format!("/{signal}/data")).expect("zarrs opens the array");

@@ -9,10 +9,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 const T0: i64 = 1_330_837_567 * 1_000_000_000;
-/// Most times compared per signal.
+/// Most per signal.
 const TIMES: i64 = 400;
 
-/// Samples with their stamp.
 #[derive(Debug, Clone)]
 struct Recording {
     samples: i64,
@@ -34,7 +33,6 @@ impl Recording {
     }
 }
 
-/// Faults of consecutive recordings.
 #[derive(Debug, Clone)]
 enum Fault {
     /// The clock steps by so many hundredths of a period.
@@ -50,7 +48,6 @@ enum Fault {
     Shuffled(usize, u64),
 }
 
-/// How recordings are stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
     /// Each with the stamp of the next, as importers do.
@@ -68,7 +65,7 @@ struct History {
     way: Way,
     /// Stamps earlier than the latest are backfilled.
     backfills: bool,
-    /// The store is reopened after so many recordings.
+    /// After so many recordings.
     reopened: usize,
 }
 
@@ -174,7 +171,6 @@ fn happen(recordings: &mut Vec<Recording>, at: usize, fault: &Fault, period: f64
     }
 }
 
-/// Stores a history; gives the signal as its writer sees it.
 fn stored(root: &Path, history: &History) -> Signal {
     let mut store = Store::open(root, Mode::Create).unwrap();
     let mut options = CreateOptions::new(DType::I16, history.rate);
@@ -217,7 +213,6 @@ fn stored(root: &Path, history: &History) -> Signal {
     store.writer("x").unwrap().signal().unwrap()
 }
 
-/// Checks a store of this history.
 fn look_for_faults(history: &History) -> Result<(), String> {
     let memory = Path::new("/dev/shm");
     let folder = tempfile::tempdir_in(memory)

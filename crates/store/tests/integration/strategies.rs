@@ -10,7 +10,7 @@ use isochrony_store::{
 use isochrony_time::Rate;
 use tempfile::TempDir;
 
-/// Samples of a fast i16 signal with chunks of 1 MiB: 300 of them take two shards.
+/// Chunks of 1 MiB: 300 of them take two shards.
 fn sample(index: i64) -> i16 {
     (index.wrapping_mul(2_654_435_761) >> 13) as i16
 }
@@ -21,7 +21,7 @@ fn append(writer: &isochrony_store::SignalWriter, count: i64) {
     writer.append(&samples).unwrap();
 }
 
-/// A signal with gaps, one of them a single sample, and with ends inside pages.
+/// One gap is a single sample; ends are inside pages.
 fn gappy(folder: &TempDir) -> (Store, Signal) {
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -42,7 +42,7 @@ fn parts(signal: &Signal) -> Vec<Stretch> {
     all.parts().to_vec()
 }
 
-/// Reads all parts in pieces and compares each sample.
+/// In pieces, comparing each sample.
 fn compare(signal: &Signal, strategy: Strategy, piece: i64) -> SignalReader {
     let parts = parts(signal);
     let mut reader = SignalReader::new(signal, &parts, piece, strategy).unwrap();

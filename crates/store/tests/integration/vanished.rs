@@ -17,7 +17,6 @@ struct Case {
     folder: tempfile::TempDir,
     path: PathBuf,
     away: PathBuf,
-    /// Committed samples.
     samples: Vec<i16>,
 }
 
@@ -25,7 +24,7 @@ fn options() -> CreateOptions {
     CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap())
 }
 
-/// A closed store of the signals `a` and `b`, with a gap and committed samples.
+/// `a` and `b`, with a gap and committed samples.
 fn case() -> Case {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("here/gone.iso");
@@ -53,7 +52,7 @@ impl Case {
         fs::rename(&self.path, &self.away).unwrap();
     }
 
-    /// Checks that the folder is empty, and puts the store back.
+    /// The folder must be empty; puts the store back.
     fn come_back(&self) {
         assert!(
             !self.path.exists(),

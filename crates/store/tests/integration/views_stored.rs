@@ -21,7 +21,6 @@ fn noise(seed: u64, n: usize) -> Vec<i16> {
         .collect()
 }
 
-/// Compares every column with its samples.
 fn check(signal: &Signal, model: &[Option<i16>], start: i64, end: i64, pixels: usize) {
     let view = signal.view(start..end, pixels).expect("a view");
     let columns = &view.columns;

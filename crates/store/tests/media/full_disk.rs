@@ -23,7 +23,7 @@ fn ramp(count: usize) -> Vec<i16> {
     (0..count).map(|number| (number % 9973) as i16).collect()
 }
 
-/// A store with 100 committed samples of the signal `a`.
+/// 100 committed samples of the signal `a`.
 fn case() -> Case {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
@@ -53,7 +53,7 @@ impl Case {
         parts.collect::<Vec<_>>().concat()
     }
 
-    /// Closes the store; reopens it for reading.
+    /// Reopens the store for reading.
     fn close(&self) -> Store {
         self.store.close().unwrap();
         let deep = VerifyOptions {

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 
 use isochrony_store::media::{self, Access, Kind, Media, MediaFile, MediaLock, Site, Volume};
 
-/// Delegates to the disk.
 #[derive(Debug)]
 pub(crate) struct Medium {
     disk: Arc<dyn Media>,
@@ -77,17 +76,16 @@ impl Medium {
         }
     }
 
-    /// Makes the disk full after so many calls.
+    /// After so many calls.
     pub(crate) fn fill_after(&self, calls: i64) {
         self.room.0.store(calls, Ordering::Relaxed);
     }
 
-    /// Number of files opened.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Runs `act` once, just before a file is opened whose path ends in `suffix`.
+    /// Once, just before a file is opened whose path ends in `suffix`.
     pub(crate) fn before_open(&self, suffix: &'static str, act: impl FnOnce() + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Hook(suffix, Box::new(act)));
     }
@@ -97,12 +95,12 @@ impl Medium {
         self.refuses_replacements.store(true, Ordering::Relaxed);
     }
 
-    /// Makes opening this file for reading fail, as with a bad sector; `None`: no file.
+    /// As with a bad sector; `None`: no file.
     pub(crate) fn set_unreadable(&self, path: Option<PathBuf>) {
         *self.unreadable.lock().unwrap() = path;
     }
 
-    /// Makes `stat` of this file fail; `None`: no file.
+    /// `stat` fails; `None`: no file.
     pub(crate) fn set_unseen(&self, path: Option<PathBuf>) {
         *self.unseen.lock().unwrap() = path;
     }

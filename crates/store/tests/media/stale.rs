@@ -23,7 +23,7 @@ fn samples(store: &Store) -> Vec<i16> {
     parts.collect::<Vec<_>>().concat()
 }
 
-/// A writer of boot one, with 1,000 samples at the last checkpoint and 500 more in the log.
+/// Boot one; 1,000 samples at the last checkpoint and 500 more in the log.
 fn writer(path: &Path) -> Store {
     let store = in_boot("one", true, path, Mode::Create);
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());

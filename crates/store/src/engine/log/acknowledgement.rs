@@ -19,10 +19,8 @@ const HEAD: usize = RECORD_HEAD + 8;
 /// Most signals listed; with more, the count is `UNNAMED`.
 const MOST_SIGNALS: usize = 64;
 const UNNAMED: u32 = u32::MAX;
-/// Most bytes of an acknowledgement.
 pub(super) const MOST_BYTES: u64 = (HEAD + 8 * MOST_SIGNALS) as u64;
 
-/// A decoded acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Acknowledgement {
     /// Of the commit.
@@ -54,7 +52,6 @@ impl Acknowledgement {
         bytes
     }
 
-    /// The acknowledgement at offset `at`, if there is one.
     pub(super) fn decode(bytes: &[u8], at: usize) -> Option<Self> {
         let sequence = u64_at(bytes, at.checked_add(8)?)?;
         let is_one =

@@ -5,7 +5,6 @@ use std::path::Path;
 use crate::error::StoreError;
 use crate::op::Op;
 
-/// Why a log or record is unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
     /// Offset and reason of damage.
@@ -20,7 +19,7 @@ pub(crate) enum Unreadable {
 }
 
 impl Unreadable {
-    /// Shifts offsets for bytes that begin at this offset of the log.
+    /// Shifts offsets by that of the bytes.
     pub(crate) fn beginning_at(self, offset: u64) -> Self {
         match self {
             Self::Damaged(at, reason) => Self::Damaged(offset + at, reason),
@@ -28,7 +27,6 @@ impl Unreadable {
         }
     }
 
-    /// The error for the log at `path`.
     pub(crate) fn error(self, path: &Path) -> StoreError {
         let path = path.to_path_buf();
         match self {

@@ -119,8 +119,7 @@ impl Reader {
         self.refresh_view(&mut view)
     }
 
-    /// Cheap check for possible commits: looks at the place of the next record, and whether the log is still the live
-    /// one.
+    /// Cheap check of the next record's place and of the live log.
     pub(crate) fn may_have_moved(&self) -> bool {
         if self.stale {
             return false;
@@ -167,7 +166,6 @@ impl Reader {
         }
     }
 
-    /// Applies new records of the log.
     fn follow(&self, view: &mut View) -> Result<(), StoreError> {
         let mut is_first = self.opened.get().is_some();
         while let Some(ops) = view.next_record()? {
@@ -297,7 +295,7 @@ impl Reader {
         Ok(self.lock().known(id)?.base.small.is_some())
     }
 
-    /// Whether a signal had the array `crc` at the last checkpoint seen.
+    /// As of the last checkpoint seen.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
         let mut view = self.lock();
         let base = &view.known(id)?.base;
@@ -327,7 +325,7 @@ impl Reader {
         Ok(folders)
     }
 
-    /// Current folder of a signal, by its identity file.
+    /// By its identity file.
     fn folder_now(&self, view: &View, id: SignalId) -> Result<Option<PathBuf>, StoreError> {
         let mut folders = self.folders(view, id)?.into_iter();
         Ok(folders.find(|folder| self.is_of(folder, id)))

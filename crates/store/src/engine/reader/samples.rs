@@ -49,7 +49,7 @@ impl Reader {
         if let Some(buffer) = self.sources.mapped(key, place.offset, place.len) {
             return Ok(buffer);
         }
-        // Remote requests are slow and need no lock.
+        // Slow, and needs no lock.
         if let Some(buffer) = self.sources.requested(key, place.offset, place.len)? {
             return Ok(buffer);
         }
@@ -200,13 +200,11 @@ impl Reader {
         read.map_err(|error| explain(error, handle, &now, bounds, shard))
     }
 
-    /// As [`Engine::shard_file`].
     pub(crate) fn shard_file(&self, state: &SignalState, shard: u64) -> Option<Arc<dyn MediaFile>> {
         let key = self.sources.key(state, shard);
         self.sources.file(&*self.media, key)
     }
 
-    /// As [`Engine::sources`].
     pub(crate) fn sources(&self) -> &Sources {
         &self.sources
     }
@@ -251,10 +249,7 @@ impl Reader {
         Ok(tail.map(|tail| (tail.end, tail.crc)))
     }
 
-    /// As [`Engine::table_stamps`].
-    ///
     /// # Errors
-    /// As [`Engine::table_stamps`].
     pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
         Ok(self.lock().known(id)?.base.tables)
     }
@@ -277,7 +272,6 @@ impl Reader {
         self.place(&self.lock(), id)
     }
 
-    /// Current or expected folder of a signal.
     fn place(&self, view: &View, id: SignalId) -> Result<PathBuf, StoreError> {
         match self.folder_now(view, id)? {
             Some(folder) => Ok(folder),
@@ -286,7 +280,6 @@ impl Reader {
     }
 }
 
-/// The error for a removed signal, or one whose name another has.
 fn gone(view: &View, handle: &SignalState) -> StoreError {
     let name = handle.name.to_string();
     if view.names.by_name.contains_key(&name) {

@@ -85,8 +85,7 @@ impl Reader {
         }
     }
 
-    /// Loads a signal's state from its folder; `None` if the folder has moved, or its tables are newer than the last
-    /// record read.
+    /// `None` if the folder has moved, or its tables are newer than the last record read.
     fn load_state(
         &self,
         view: &mut View,

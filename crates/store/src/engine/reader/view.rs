@@ -22,7 +22,6 @@ use crate::media::{Access, Media, MediaFile, limits};
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
-/// What a reader knows of a signal.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) base: Base,
@@ -62,10 +61,9 @@ pub(super) struct View {
     pub(super) generation: u64,
     pub(super) log: Arc<dyn MediaFile>,
     pub(super) log_path: PathBuf,
-    /// Offset of the next record.
+    /// Of the next record.
     pub(super) at: u64,
     pub(super) sequence: u64,
-    /// Sequence of the log's base.
     pub(super) base_sequence: u64,
     pub(super) names: Names,
     pub(super) signals: HashMap<SignalId, Known>,
@@ -113,7 +111,7 @@ impl Known {
         }
     }
 
-    /// Largest length after any operation so far.
+    /// Largest length so far.
     pub(super) fn longest(&self) -> i64 {
         let ends = self.ops.iter().filter_map(|op| match op {
             Op::End { end, .. } => Some(*end),
@@ -190,7 +188,7 @@ impl View {
             return Ok(false);
         }
         for (id, base) in bases(&opening.base) {
-            // Signals not loaded yet start from the tables of this generation.
+            // Other signals start from the tables of this generation.
             if let Some(known) = self.signals.get_mut(&id) {
                 known.end = base.end;
                 known.base = base;
@@ -210,7 +208,6 @@ impl View {
         Ok(true)
     }
 
-    /// Operations of the next complete record, if there is one.
     pub(super) fn next_record(&mut self) -> Result<Option<Vec<Op>>, StoreError> {
         let Some(bytes) = self.record_bytes()? else {
             return Ok(None);
@@ -227,7 +224,6 @@ impl View {
         }
     }
 
-    /// Bytes of a possible next record.
     pub(super) fn record_bytes(&self) -> Result<Option<Vec<u8>>, StoreError> {
         let read = |at, bytes: &mut [u8]| self.log.read_at(at, bytes).at("read", &self.log_path);
         let mut bytes = vec![0; 4096];

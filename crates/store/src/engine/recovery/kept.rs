@@ -30,7 +30,6 @@ pub(super) fn kept_samples(
     kept
 }
 
-/// The parts of `range` outside gaps.
 fn without(range: Range<i64>, gaps: &GapTable) -> Vec<Range<i64>> {
     let mut kept = Vec::new();
     let mut at = range.start;

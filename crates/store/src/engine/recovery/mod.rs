@@ -33,13 +33,12 @@ use crate::state::SignalState;
 use kept::kept_samples;
 use plan::Plan;
 
-/// Space for the new log and MANIFEST; each signal in the log's base adds to it.
+/// Plus more for each signal in the log's base.
 const RESERVED_BYTES: usize = 256 << 10;
 const RESERVED_PER_SIGNAL: usize = (2 << 10) + small::MOST_BYTES;
 
 impl Shared {
-    /// Replays `ops` and checkpoints. Samples whose files are gone are an error or become gaps, as those of `lost`
-    /// commits do.
+    /// Replays `ops` and checkpoints. Missing samples are an error or become gaps, as those of `lost` commits do.
     pub(crate) fn recover(
         &self,
         opening: &Opening,
@@ -50,7 +49,6 @@ impl Shared {
         let mut plan = Plan::new(opening, &ops);
         plan.touched.extend(lost.iter().map(|lost| lost.id));
         for commit in &lost {
-            // An interrupted repair may have made the gap.
             let longest = plan.longest.entry(commit.id).or_default();
             *longest = commit.range.end.max(*longest);
         }
@@ -102,7 +100,7 @@ impl Shared {
         })
     }
 
-    /// Finds the folders of created, removed and moved signals, and moves them all to staging.
+    /// Moves folders of created, removed and moved signals to staging.
     fn find_folders(&self, core: &mut Core, plan: &Plan, ops: &[Op]) -> Result<(), StoreError> {
         for &id in &plan.moved {
             let staged = layout::staged(&self.root, id);
@@ -271,8 +269,7 @@ impl Shared {
         Ok(reserve)
     }
 
-    /// Reserves space for the checkpoint. Otherwise lost samples could become gaps in tables while a full disk prevents
-    /// the commit that reports them.
+    /// Without space for the checkpoint, lost samples could become gaps in tables without the commit that reports them.
     fn reserve_room(&self) -> Result<PathBuf, StoreError> {
         let path = unique(&layout::tmp_folder(&self.root), "reserve");
         let bytes = vec![0; RESERVED_BYTES + self.all_slots().len() * RESERVED_PER_SIGNAL];
@@ -329,8 +326,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes samples again unless a later operation removed them: a gap, which other bulk samples may have filled
-    /// since, or a replacement of the shard, which contains all earlier samples.
+    /// Rewrites samples that no later operation removed: by a gap, which other bulk samples may have filled since, or
+    /// by a replacement of the shard, which contains all earlier samples.
     fn redo_samples(
         &self,
         slot: &mut SlotInner,
@@ -357,7 +354,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Moves signals from staging to their names, and removes leftovers there.
+    /// Moves signals from staging to their names.
     fn place_folders(&self, core: &mut Core, plan: &Plan) -> Result<(), StoreError> {
         let left = plan
             .moved
@@ -392,8 +389,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes the leftover of a signal that was created or removed when the power failed; fails if it contains foreign
-    /// files.
+    /// Removes the leftover of a signal that was created or removed at a power cut; fails if it contains foreign files.
     fn clear_away(&self, core: &mut Core, name: &str, place: &Path) -> Result<(), StoreError> {
         let media = &*self.media;
         let names = match media.stat(place).at("look at", place)? {
@@ -415,7 +411,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Finds leftovers: files under construction, folders without a signal, logs of other generations.
+    /// Files under construction, folders without a signal, logs of other generations.
     fn note_leftovers(&self, core: &mut Core) -> Result<(), StoreError> {
         let media = &*self.media;
         let live: BTreeSet<PathBuf> = self

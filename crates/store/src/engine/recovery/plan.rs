@@ -8,10 +8,9 @@ use crate::engine::slot::held::Held;
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
-/// Recovery plan from the log: names of signals, which were created and removed, and the last replacement of each file.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// All names of a signal since the log's base, in order.
+    /// All since the log's base, in order.
     pub(super) names: HashMap<SignalId, Vec<String>>,
     pub(super) created: BTreeSet<SignalId>,
     pub(super) removed: BTreeSet<SignalId>,
@@ -24,7 +23,6 @@ pub(super) struct Plan {
     pub(super) replaced_data: HashMap<SignalId, usize>,
     /// Largest length of a signal.
     pub(super) longest: HashMap<SignalId, i64>,
-    /// Sequence of the log's base.
     pub(super) base_sequence: u64,
 }
 
@@ -76,8 +74,8 @@ impl Plan {
         plan
     }
 
-    /// Whether a later operation replaces the shard, so that the operation at `position` must not be repeated: the
-    /// replacement contains it, perhaps with newer samples.
+    /// Whether a later replacement of the shard makes the operation at `position` obsolete: it contains it, perhaps
+    /// with newer samples.
     pub(super) fn superseded(&self, id: SignalId, shard: u64, position: usize) -> bool {
         let by_shard = self.replaced.get(&(id, shard));
         let by_data = self.replaced_data.get(&id);
@@ -89,7 +87,7 @@ impl Plan {
     }
 
     /// Whether files hold data of a signal created since the log's base: samples missing from the log, or a
-    /// replacement. Its folder was synced before the commit.
+    /// replacement.
     pub(super) fn in_files(&self, id: SignalId, ops: &[Op]) -> bool {
         if self.replaced_data.contains_key(&id) || self.replaced.keys().any(|(of, _)| *of == id) {
             return true;

@@ -13,7 +13,6 @@ use crate::layout::{data_shard_file, data_shard_number, data_shards};
 use crate::media::{Access, Media};
 
 impl Shared {
-    /// Removes uncommitted bytes past a signal's end.
     pub(super) fn trim_tail(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
         let folder = slot.folder.join("data");
@@ -55,7 +54,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether no sample of a shard is valid.
     pub(super) fn lies_in_a_gap(
         &self,
         slot: &mut SlotInner,
@@ -72,7 +70,7 @@ impl Shared {
     }
 }
 
-/// Whether every reader can read a shard: an index, an intact header, and all inner chunks up to payload byte `used`.
+/// Whether a shard has an index, an intact header, and all inner chunks up to payload byte `used`.
 fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<bool, StoreError> {
     let file = media.open(path, Access::Read).at("open", path)?;
     let head = FlatHead::read(&*file, &flat).at("read", path)?;
@@ -84,7 +82,7 @@ fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<boo
     })
 }
 
-/// Truncates a shard after its last used chunk and zeroes the unused rest of that chunk.
+/// Truncates a shard after its last used chunk and zeroes the rest of that chunk.
 fn trim(media: &dyn Media, path: &Path, flat: Flat, within: u64) -> Result<(), StoreError> {
     let file = media.open(path, Access::Write).at("open", path)?;
     let mut index = vec![0; Flat::index_len(flat.chunks) as usize];

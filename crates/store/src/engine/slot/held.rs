@@ -21,7 +21,7 @@ use crate::state::{GapTable, SignalState};
 pub(crate) struct Held {
     /// Gaps at the log's end, and samples in the log itself.
     elsewhere: GapTable,
-    /// End of the signal at the log's end.
+    /// At the log's end.
     end: i64,
 }
 
@@ -49,12 +49,10 @@ impl Held {
         held
     }
 
-    /// Whether any sample is in a file.
     pub(crate) fn any(&self) -> bool {
         self.elsewhere.missing_within(0..self.end) < self.end
     }
 
-    /// Parts of `range` in files.
     fn within(&self, range: Range<i64>) -> Vec<Range<i64>> {
         let mut parts = Vec::new();
         let mut at = range.start;
@@ -77,7 +75,6 @@ pub(crate) struct GivenUp {
 }
 
 impl GivenUp {
-    /// The effect of a commit that the log has lost.
     pub(crate) fn lost_commit(range: Range<i64>) -> Self {
         Self {
             parts: Vec::from_iter((!range.is_empty()).then(|| range.clone())),

@@ -11,7 +11,7 @@ use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 
 impl SlotInner {
-    /// Folder of the array `data`, or of its pending replacement.
+    /// Or of its pending replacement.
     pub(crate) fn data_folder(&self, root: &Path) -> PathBuf {
         match &self.replaced_data {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -19,7 +19,7 @@ impl SlotInner {
         }
     }
 
-    /// File of a shard of `data`, or of its pending replacement.
+    /// Or of its pending replacement.
     pub(crate) fn data_shard(&self, root: &Path, shard: u64) -> PathBuf {
         match self.replaced.get(&shard) {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -27,7 +27,6 @@ impl SlotInner {
         }
     }
 
-    /// Creates the signal's folder with its required files.
     pub(crate) fn ensure_folder(&mut self, media: &dyn Media) -> Result<(), StoreError> {
         if self.exists {
             return Ok(());
@@ -42,7 +41,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Writes the identity files, replacing any with the same text.
+    /// Replaces files with the same text.
     pub(crate) fn write_identity(&mut self, media: &dyn Media) -> Result<(), StoreError> {
         let crc = self.folder.join("crc");
         match media.stat(&crc).at("look at", &crc)? {
@@ -51,7 +50,7 @@ impl SlotInner {
         }
     }
 
-    /// Rewrites the identity files whatever they contain. `false` if something other than a file is there.
+    /// `false` if something other than a file is there.
     pub(crate) fn rewrite_identity(&mut self, media: &dyn Media) -> Result<bool, StoreError> {
         for inside in [layout::IDENTITY, layout::IDENTITY_BESIDE_DATA] {
             let path = self.folder.join(inside);
@@ -108,8 +107,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Marks a name in the signal's folder as needed. Its existence is no evidence of durability, since the last writer
-    /// may have been killed right after creating it; so every writer syncs its folder once.
+    /// Marks a name as needed. Every writer syncs its folder once, since the last one may have been killed right after
+    /// creating it.
     pub(crate) fn root_name(&mut self, inside: &Path) {
         if !self.rooted.contains(inside) {
             self.dirty
@@ -125,7 +124,7 @@ impl SlotInner {
         self.dirty.rooting.retain(|name| !name.starts_with(inside));
     }
 
-    /// Collects the identity file and all folders with new names, to make durable.
+    /// The identity file and all folders with new names.
     pub(crate) fn names_due(&self, due: &mut Due, identity: Site, folder: Site) {
         for inside in &self.dirty.identity {
             due.file(self.folder.join(inside), identity);
@@ -138,7 +137,6 @@ impl SlotInner {
         }
     }
 
-    /// Marks them as durable.
     pub(crate) fn names_synced(&mut self) {
         self.dirty.identity.clear();
         self.dirty.folders.clear();
@@ -147,7 +145,6 @@ impl SlotInner {
         self.rooted.extend(rooting);
     }
 
-    /// Marks names in the signal's folder as durable.
     pub(crate) fn root(&mut self, names: BTreeSet<PathBuf>) {
         self.rooted.extend(names);
     }

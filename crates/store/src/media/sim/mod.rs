@@ -36,7 +36,7 @@ struct Sim {
     boot: u64,
     running: bool,
     nodes: Vec<Node>,
-    /// Changes of names that are not fully durable, oldest first.
+    /// Changes of names, oldest first.
     pending: Vec<NameOp>,
     locked: BTreeSet<PathBuf>,
     dice: Dice,
@@ -217,7 +217,7 @@ impl SimMedia {
         self.sim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file system, if this handle's process is running.
+    /// Fails unless this handle's process is running.
     fn sim(&self) -> io::Result<MutexGuard<'_, Sim>> {
         self.process.call();
         let sim = self.any();
@@ -324,7 +324,7 @@ impl MediaFile for SimFile {
 }
 
 impl Sim {
-    /// Records a sync; `true` if syncs from `site` are disabled.
+    /// Gives whether syncs from `site` are disabled.
     fn note_sync(&mut self, site: Site) -> bool {
         self.syncs.insert(site);
         self.faults.ignore == Some(site)

@@ -32,7 +32,6 @@ pub(super) enum NameChange {
     },
 }
 
-/// Live or durable state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum World {
     Live,
@@ -40,8 +39,7 @@ pub(super) enum World {
 }
 
 impl Sim {
-    /// The node at a path, if there is one. Follows links, that of the last component if `follow`; below `root` links,
-    /// and everything outside of it, are refused.
+    /// Follows links, that of the last component if `follow`; below `root` links, and everything outside, are refused.
     pub(super) fn find(
         &self,
         root: Option<&Path>,
@@ -191,7 +189,7 @@ impl Sim {
         }
     }
 
-    /// Applies a change to one state. In the durable one it may be impossible, because what it depends on was lost.
+    /// In the durable world it may be impossible, because what it depends on was lost.
     pub(super) fn run(&mut self, world: World, change: &NameChange) -> io::Result<()> {
         match change {
             NameChange::Add { folder, name, node } => {
@@ -217,7 +215,6 @@ impl Sim {
         Ok(())
     }
 
-    /// Fails for a non-empty folder, which cannot be removed or replaced.
     fn refuse_full(&mut self, world: World, node: Option<usize>) -> io::Result<()> {
         let Some(node) = node else { return Ok(()) };
         match self.entries_of(world, node) {

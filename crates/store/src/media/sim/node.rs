@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use super::Dice;
 
-/// An operation on a file's bytes.
 #[derive(Debug, Clone)]
 pub(super) enum FileOp {
     Write(u64, Vec<u8>),
@@ -19,7 +18,6 @@ pub(super) struct FileNode {
     pub(super) live: Vec<u8>,
     /// What the last sync made durable.
     pub(super) durable: Vec<u8>,
-    /// Operations since.
     pub(super) pending: Vec<FileOp>,
 }
 
@@ -119,7 +117,7 @@ impl FileNode {
         }
     }
 
-    /// Power cut: keeps what is durable and a random part of the rest.
+    /// Keeps what is durable and a random part of the rest.
     pub(super) fn cut(&mut self, dice: &mut Dice, keep: u64) {
         self.settle(dice, keep);
         self.live.clone_from(&self.durable);

@@ -30,7 +30,6 @@ impl Sim {
         self.forget_unreachable();
     }
 
-    /// Frees files without a name.
     fn forget_unreachable(&mut self) {
         let mut reachable = vec![false; self.nodes.len()];
         let mut todo = vec![0];

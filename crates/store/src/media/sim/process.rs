@@ -5,10 +5,9 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Actions of others.
 type Interruption = Box<dyn FnOnce() + Send>;
 
-/// Limits of a process, and what happens concurrently.
+/// When a process ends, and what happens concurrently.
 #[derive(Default)]
 pub(super) struct Process {
     /// It is killed before this change, counted over the life of the medium.
@@ -32,7 +31,7 @@ impl Process {
         }
     }
 
-    /// Counts a call of the process, and runs what others do before it.
+    /// Counts a call, and runs what others do before it.
     pub(super) fn call(&self) {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let mut interruption = self
@@ -46,13 +45,11 @@ impl Process {
         }
     }
 
-    /// Whether the interruption has run.
     pub(super) fn was_interrupted(&self) -> bool {
         let left = self.interruption.lock();
         left.unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Fails for a change by a killed process.
     pub(super) fn check(&self, change: u64) -> io::Result<()> {
         match self.ends_at {
             Some(at) if change >= at => Err(io::Error::other("the process was killed")),

@@ -8,7 +8,7 @@ use isochrony_segment::{DType, Sample};
 use crate::StoreError;
 use crate::views::{EXTREMA, LEVELS, OnPiece, Rows, RowsMut, Samples, extreme_dtype};
 
-/// Rows in memory; counts bytes written.
+/// Counts bytes written.
 #[derive(Default, Clone, PartialEq)]
 pub(super) struct Memory {
     pub(super) levels: Vec<(Vec<u8>, Vec<u8>)>,

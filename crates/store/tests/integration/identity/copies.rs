@@ -13,12 +13,11 @@ use super::{made, on_disk, options, samples};
 const NAMES: [&str; 3] = ["a", "b/c", "d"];
 /// Lengths of appends and gaps: below and above a chunk and the limit of samples in the log.
 const LENGTHS: [usize; 6] = [1, 500, 3000, 20_000, 40_000, 100_000];
-/// Stores of which every version of the shards is combined with the last log.
+/// Stores for which every version of the shards is combined with the last log.
 const SHARD_ROUNDS: usize = 8;
-/// Limit on the length of signals.
 const MOST: usize = 400_000;
 
-/// Copies file by file in order of name, leaving out files that vanish.
+/// In order of name, leaving out files that vanish.
 pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     let Ok(entries) = fs::read_dir(from) else {
@@ -35,8 +34,8 @@ pub(super) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Reads all signals of a copy; gives the number of fully correct ones. Samples that can be read must be of the
-/// signal's making, up to its end, and in no gap.
+/// Gives the number of fully correct signals. Readable samples must be of the signal's making, up to its end, and in no
+/// gap.
 fn right_signals(path: &Path, mode: Mode) -> usize {
     let Ok(store) = Store::open(path, mode) else {
         return 0;
@@ -133,14 +132,13 @@ fn check(path: &Path, folder: &Path) -> usize {
     read + recovered
 }
 
-/// A random range within `0..end`, at most `longest` samples long.
 fn some_range(dice: &mut Dice, end: usize, longest: usize) -> std::ops::Range<i64> {
     let start = dice.below(end as u64) as usize;
     let length = 1 + dice.below(longest.min(end - start) as u64) as usize;
     start as i64..(start + length) as i64
 }
 
-/// Random change of a flat signal: appends samples or a gap, fills a gap in whole or part, removes samples.
+/// Appends samples or a gap, fills a gap in whole or part, removes samples.
 fn change_samples(store: &Store, name: &str, dice: &mut Dice) {
     let Ok(signal) = store.signal(name) else {
         return;
@@ -181,7 +179,7 @@ fn change_samples(store: &Store, name: &str, dice: &mut Dice) {
     }
 }
 
-/// Random change of a store: small and large appends, fills, replacing, sealing, renaming, checkpoints.
+/// Small and large appends, fills, replacing, sealing, renaming, checkpoints.
 fn one_change(store: &Store, dice: &mut Dice, making: i16) {
     let name = NAMES[dice.below(3) as usize];
     let publish = dice.chance(50);

@@ -7,7 +7,7 @@ use isochrony_store::{Mode, Store, VerifyOptions, verify};
 
 use super::{on_disk, options, read, samples};
 
-/// A closed store with `x` and `y`, one shard each, sealed or not.
+/// `x` and `y` have one shard each.
 fn two_signals(sealed: bool) -> (tempfile::TempDir, PathBuf) {
     let (folder, store) = on_disk();
     for (name, made) in [("x", 1), ("y", 2)] {
@@ -30,7 +30,7 @@ fn code_of(path: &PathBuf, mode: Mode) -> &'static str {
     error.code()
 }
 
-/// Findings of shallow and deep verification, which must be equal, once per file.
+/// Shallow and deep verification must be equal, with one finding per file.
 pub(super) fn findings(path: &PathBuf) -> Vec<(&'static str, PathBuf)> {
     let look = |deep| {
         let signals = None;

@@ -17,7 +17,7 @@ use isochrony_store::{CreateOptions, Mode, Signal, Store, StoreError};
 use isochrony_time::Rate;
 use serde_json::{Map, Value};
 
-/// Options of a signal of 16-bit samples; the attribute `made` identifies one of several.
+/// The attribute `made` identifies one of several signals.
 fn options(made: i16) -> CreateOptions {
     let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
     let mut attributes = Map::new();
@@ -27,25 +27,23 @@ fn options(made: i16) -> CreateOptions {
     options
 }
 
-/// The samples of a signal made so; different signals have no sample in common.
+/// Different signals have no sample in common.
 fn samples(made: i16, count: usize) -> Vec<i16> {
     (0..count)
         .map(|at| made * 1000 + (at % 997) as i16)
         .collect()
 }
 
-/// All samples of a signal, -1 in gaps.
+/// -1 in gaps.
 fn read(signal: &Signal) -> Result<Vec<i16>, StoreError> {
     signal.select(0..signal.end_index())?.counts(-1i16)
 }
 
-/// The signal's attribute `made`.
 fn made(signal: &Signal) -> i16 {
     let made = signal.attributes().get("made").and_then(Value::as_i64);
     i16::try_from(made.unwrap()).unwrap()
 }
 
-/// A store in a folder of its own.
 fn on_disk() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();

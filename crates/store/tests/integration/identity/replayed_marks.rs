@@ -10,7 +10,7 @@ const MANY: usize = 40_000;
 /// Samples before the commits: alternating gaps of `MANY` and of ten, each followed by as many samples.
 const GAPS: usize = 3;
 
-/// Makes commit number `k`, and updates the expected samples.
+/// Makes commit `k`, and updates the expected samples.
 type Change = fn(k: usize, writer: &SignalWriter, expected: &mut Vec<i16>);
 
 fn append(count: usize, k: usize, writer: &SignalWriter, expected: &mut Vec<i16>) {
@@ -19,7 +19,6 @@ fn append(count: usize, k: usize, writer: &SignalWriter, expected: &mut Vec<i16>
     expected.extend(new);
 }
 
-/// Fills the first gap of this length.
 fn fill(length: usize, k: usize, writer: &SignalWriter, expected: &mut [i16]) {
     let gaps = writer.signal().unwrap();
     let gap = gaps.gaps().iter().find(|gap| gap.length == length as i64);

@@ -23,7 +23,6 @@ fn stamp(ns: i64) -> Stamp {
     Stamp::new(Fixed::from_int(ns), Fixed::from_int(1000))
 }
 
-/// Ends, gaps, runs and times of a signal.
 fn shown(signal: &Signal) -> (i64, Vec<(i64, i64)>, String, Vec<Fixed>) {
     let gaps = signal.gaps().iter().map(|gap| (gap.start, gap.end()));
     let times = (0..signal.end_index()).map(|at| signal.time_of(at).unwrap().value);

@@ -138,7 +138,6 @@ fn a_handle_goes_on_through_seal_and_unseal_also_after_samples_were_marked_inval
     }
 }
 
-/// Inode of the first shard of `x`.
 fn inode(store: &Store) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let shard = store.path().join("x/data/c/0");

@@ -12,7 +12,6 @@ use serde_json::Map;
 use super::{on_disk, options, read, samples};
 
 const SECOND: i64 = 1_000_000_000;
-/// Tables, their files and columns.
 const TABLES: [(&str, &str, u64); 4] = [
     ("gaps", "gaps/c/0/0", 2),
     ("runs", "runs/c/0/0", 4),
@@ -41,7 +40,7 @@ fn grow(store: &Store, name: &str, making: i16) {
     store.commit(true).unwrap();
 }
 
-/// A closed store with signals `x` and `y` that have rows in every table; and an older copy of `x`.
+/// `x` and `y` have rows in every table; also gives an older copy of `x`.
 fn two_signals() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let (folder, store) = on_disk();
     for (name, making) in [("x", 1), ("y", 2)] {
@@ -76,7 +75,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Error codes of reading and writing `x`; `y` and the rest of the store work.
+/// Of reading and writing `x`; `y` and the rest of the store work.
 fn codes(root: &Path) -> [&'static str; 2] {
     [Mode::Read, Mode::ReadWrite].map(|mode| {
         let store = match Store::open(root, mode) {
@@ -98,7 +97,7 @@ fn codes(root: &Path) -> [&'static str; 2] {
     })
 }
 
-/// Changes the rows of a table file and corrects its checksums.
+/// Corrects the checksums of the file.
 fn forge(path: &Path, columns: u64, change: impl FnOnce(&mut Vec<i64>, &mut TableFile)) {
     let row_bytes = 8 * columns;
     let bytes = fs::read(path).unwrap();
@@ -133,7 +132,7 @@ fn an_older_table_is_an_error() {
     }
 }
 
-/// Asserts that shallow and deep verification find a kind of damage.
+/// By shallow and deep verification.
 fn assert_found(root: &Path, code: &str) {
     for deep in [false, true] {
         let signals = None;
@@ -215,7 +214,7 @@ fn a_changed_table_is_an_error_though_its_checksums_are_right() {
     }
 }
 
-/// Error code of a reader for a table as new as the log, which does not describe its content.
+/// A reader gets a table as new as the log, which does not describe its content.
 fn forged_as_new(table: &str, change: impl FnOnce(&mut Vec<i64>)) -> &'static str {
     let (folder, root, _) = two_signals();
     let store = Store::open(&root, Mode::ReadWrite).unwrap();

@@ -10,7 +10,7 @@ use isochrony_store::{Mode, Store, VerifyOptions};
 use super::damage::findings;
 use super::{on_disk, options, samples};
 
-/// A closed store with `x` and `y`, long enough for view rows.
+/// `x` and `y` are long enough for view rows.
 fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
     let (folder, store) = on_disk();
     for (name, made) in [("x", 1), ("y", 2)] {
@@ -23,7 +23,7 @@ fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Minima and maxima of `x` by a plot and by a level: those of its samples, or an error.
+/// By a plot and by a level: those of the samples, or an error.
 fn extremes_of_x(path: &PathBuf, mode: Mode) -> Result<(), String> {
     let expected = (1000, 1000 + 996);
     let signal = Store::open(path, mode).unwrap().signal("x").unwrap();
@@ -158,7 +158,7 @@ fn levels_of_too_few_rows_which_earlier_versions_stored_are_removed() {
     extremes_of_x(&path, Mode::Read).unwrap();
 }
 
-/// Changes the head of every view shard of `x` whose path `is_torn` accepts.
+/// Of every view shard of `x` whose path `is_torn` accepts.
 fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&mut [u8], usize)) {
     let mut changed = 0;
     for bucket in fs::read_dir(path.join("x/views")).unwrap() {
@@ -186,7 +186,7 @@ fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&m
     assert!(changed >= 2, "{changed}");
 }
 
-/// Changes the record of views of `x` to another boot.
+/// Sets another boot in the record of views of `x`.
 fn forget_unsynced(path: &Path, synced: i64) {
     let record = path.join("x/views/zarr.json");
     let text = fs::read_to_string(&record).unwrap();

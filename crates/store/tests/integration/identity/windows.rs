@@ -12,7 +12,6 @@ use super::{made, options, read, samples};
 const COUNT: usize = 3000;
 const ROOT: &str = "/a.iso";
 
-/// A writer's action during reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Overwrite,
@@ -99,7 +98,7 @@ fn open(media: &SimMedia, mode: Mode) -> Result<Store, StoreError> {
     Store::open_on(Path::new(ROOT), mode, media.media())
 }
 
-/// Checks that a newly opened or refreshed signal has samples of one version only.
+/// Samples of a newly opened or refreshed signal are of one version.
 fn check_whole(signal: &Signal, what: &str) -> Result<(), StoreError> {
     let mut found = read(signal)?;
     assert!(matches!(found.len() - COUNT, 0 | 20), "{what}");
@@ -119,7 +118,6 @@ fn is_told(error: &StoreError) -> bool {
     )
 }
 
-/// Checks that an existing handle is unchanged.
 fn check_handle(action: Action, handle: &Signal, what: &str) {
     match read(handle) {
         Ok(found) => assert!(found == samples(1, COUNT), "{what}: other samples"),
@@ -132,7 +130,7 @@ fn check_handle(action: Action, handle: &Signal, what: &str) {
     }
 }
 
-/// Number of changes of the medium before and after an action.
+/// Changes of the medium before and after.
 fn changes(action: Action) -> (u64, u64) {
     let media = SimMedia::new(1);
     let store = open(&media, Mode::Create).unwrap();
@@ -223,7 +221,6 @@ fn a_reader_interrupted_anywhere_by_a_writer_reads_whole_samples() {
     }
 }
 
-/// Checks that a view counts exactly the samples of one signal.
 fn check_view(signal: &Signal, made: i16, count: usize) -> Result<(), StoreError> {
     let view = signal.view(0..signal.end_index(), 3)?;
     let values = view.physical(DType::I16).unwrap();

@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use super::plain::Plain;
 use super::steps::Pair;
 
-/// Samples per inner chunk of 16-bit samples at 1 kHz.
+/// Of 16-bit samples at 1 kHz.
 const CHUNK: i64 = 32_768;
-/// Bytes before the first sample of a shard.
+/// Before the first sample of a shard.
 const HEAD: u64 = 4096;
 const DEEP: VerifyOptions = VerifyOptions {
     signals: None,
@@ -42,7 +42,6 @@ pub(crate) fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// The only finding.
 fn only(report: &Report) -> &Finding {
     let [finding] = report.findings.as_slice() else {
         panic!("{report:#?}")
@@ -62,7 +61,6 @@ fn flip(path: &Path, at: u64) {
 }
 
 impl Pair {
-    /// Damages the last signal.
     pub(crate) fn harm(&mut self, damage: &Damage) {
         self.commit(true);
         self.store.take().unwrap().close().unwrap();
@@ -111,7 +109,7 @@ impl Pair {
         self.store = Some(Store::open(&self.path, Mode::ReadWrite).unwrap());
     }
 
-    /// Checks that verification names the file and the kind of damage, and that a repair leaves none.
+    /// Verification names the file and the kind of damage, and a repair leaves none.
     fn names_and_repairs(&self, code: &str, file: &Path) {
         let report = verify(&self.path, &DEEP).unwrap();
         let finding = only(&report);
@@ -123,7 +121,7 @@ impl Pair {
         assert!(again.is_clean(), "{again:#?}");
     }
 
-    /// Checks that a flipped bit is reported and stays until the file is restored from a copy.
+    /// A flipped bit is reported and stays until the file is restored from a copy.
     fn names_a_flipped_bit(&self, plain: &Plain, shard: &Path, at: i64) {
         let offset = HEAD + 2 * at.cast_unsigned();
         flip(shard, offset);

@@ -124,7 +124,7 @@ impl Plain {
         self.live_next = self.push((0..length).map(|_| None), self.live_next);
     }
 
-    /// Index of the first sample.
+    /// Gives the index of the first sample.
     pub(crate) fn backfill(&mut self, samples: &[i16], time: i64) -> i64 {
         let n = samples.len() as i64;
         let live = self.runs.iter().rposition(|run| !run.late);
@@ -164,7 +164,6 @@ impl Plain {
         }
     }
 
-    /// End of the samples from `start` on, at most `end`.
     pub(crate) fn valid_until(&self, start: i64, end: i64) -> i64 {
         let part = &self.cells[start as usize..end.min(self.end()) as usize];
         start + part.iter().take_while(|cell| cell.value.is_some()).count() as i64

@@ -79,7 +79,6 @@ pub(crate) fn civil(time: i64) -> Fixed {
     Fixed::from_int(time * GRID)
 }
 
-/// A store on disk and its expected content.
 pub(crate) struct Pair {
     pub(crate) path: PathBuf,
     pub(crate) store: Option<Store>,
@@ -88,7 +87,7 @@ pub(crate) struct Pair {
     next_value: i16,
 }
 
-/// Whether a change of a signal succeeded. A sealed one must refuse it.
+/// A sealed signal must refuse changes.
 fn made<T>(plain: &Plain, result: Result<T, StoreError>) -> Option<T> {
     match result {
         Ok(value) => {
@@ -157,7 +156,7 @@ impl Pair {
         self.reopen();
     }
 
-    /// Applies a step, to the signal with index `which` if it concerns one.
+    /// To the signal with index `which`, if it concerns one.
     pub(crate) fn take(&mut self, which: usize, step: &Step) {
         match step {
             Step::Create(k) => {
@@ -224,7 +223,6 @@ impl Pair {
         plain.sealed = true;
     }
 
-    /// Applies a change of a signal's samples.
     fn change(&mut self, plain: &mut Plain, step: &Step) {
         let writer = self.writer(plain);
         match *step {

@@ -26,7 +26,7 @@ fn samples() -> Vec<i16> {
     (0..COUNT).map(|x| (x % 251) as i16).collect()
 }
 
-/// A closed store of two signals with gaps, events and views.
+/// Two signals with gaps, events and views.
 fn make_store(path: &Path) {
     let store = Store::open(path, Mode::Create).unwrap();
     for name in ["a", "b/c"] {
@@ -41,7 +41,7 @@ fn make_store(path: &Path) {
     store.close().unwrap();
 }
 
-/// Every file with its bytes, and every folder, link and pipe by type.
+/// Files with their bytes; folders, links and pipes by type.
 fn tree(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![path.to_path_buf()];
@@ -76,7 +76,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Performs all operations on a store; checks samples that can be read.
+/// Performs all operations; checks samples that can be read.
 fn use_store(path: &Path) -> Vec<StoreError> {
     let mut errors = Vec::new();
     let mut note = |result: Result<(), StoreError>| errors.extend(result.err());
@@ -111,8 +111,8 @@ fn use_store(path: &Path) -> Vec<StoreError> {
     errors
 }
 
-/// Replaces each file and folder of a store in turn, uses the store, and checks that nothing outside has changed. At
-/// least `least` replacements must be refused.
+/// Replaces each file and folder in turn, uses the store, and checks that nothing outside has changed. At least `least`
+/// replacements must be refused.
 fn replace_each(what: &str, crashed: bool, least: usize, replace: impl Fn(&Path, &Path)) {
     let folder = tempfile::tempdir().unwrap();
     let sound = folder.path().join("sound.iso");
@@ -194,7 +194,6 @@ fn a_device_in_the_place_of_a_file_is_neither_read_nor_written() {
     replace_each("a device", true, 11, |place, _| make(place).unwrap());
 }
 
-/// Gives all files of a folder a second name.
 fn hard_link(from: &Path, to: &Path) {
     if from.is_file() {
         return fs::hard_link(from, to).unwrap();

@@ -11,9 +11,8 @@ use isochrony_time::{Rate, civil};
 
 pub(crate) const ROOT: &str = "/disk/store.iso";
 
-/// Samples per shard.
 const SHARD: i64 = 32_768 * 128;
-/// Bytes before the samples of a shard.
+/// Before the samples of a shard.
 const HEAD: u64 = 4096;
 
 /// How the writer of the damaged store ended.
@@ -41,7 +40,7 @@ fn create(store: &Store, name: &str, count: i64) {
     writer.add_event("noted", 5..6, &fields).unwrap();
 }
 
-/// A medium with a damaged, fully durable store.
+/// Fully durable.
 pub(crate) fn damaged(damage: DamagedStore) -> SimMedia {
     let media = SimMedia::new(7);
     let root = Path::new(ROOT);
@@ -100,7 +99,7 @@ fn flip(media: &SimMedia, path: &Path, offset: u64) {
     file.sync(Site::BulkShard).unwrap();
 }
 
-/// A writer changes the signal `lost`, after `shard`, and is killed; a bit of its last record flips.
+/// A bit of the last record of a killed writer flips; it changed the signal `lost`.
 fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMedia {
     let store = Store::open_on(Path::new(ROOT), Mode::ReadWrite, media.media()).unwrap();
     store.writer("shard").unwrap().append(&ramp(5)).unwrap();
@@ -124,7 +123,7 @@ fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMed
     media
 }
 
-/// Content of a repaired store, and what is still wrong with it.
+/// Also what is still wrong with the store.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoreContents {
     findings: Vec<(&'static str, PathBuf, String)>,

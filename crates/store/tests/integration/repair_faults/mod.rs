@@ -24,13 +24,13 @@ enum RepairFault {
     PowerCut,
 }
 
-/// The losses that a repair reports; those of an ended process are unknown.
+/// Those of an ended process are unknown.
 fn repair(media: &SimMedia) -> Result<Vec<Loss>, StoreError> {
     let (_, after) = repair_on(Path::new(ROOT), &DEEP, media.media())?;
     Ok(after.lost)
 }
 
-/// The medium after a repair with a fault at a change, and what the repair reported.
+/// Also gives what the repair reported.
 fn faulty(case: &SimMedia, fault: RepairFault, at: u64) -> (SimMedia, Vec<Loss>) {
     let media = case.fork();
     let faults = match fault {
@@ -70,7 +70,7 @@ fn sorted(mut losses: Vec<Loss>) -> Vec<Loss> {
 /// Number of changes at which a fault is injected; overridden by `ISOCHRONY_CRASH_LIVES`.
 const POINTS: u64 = 20;
 
-/// Repairs with a fault at about so many changes, evenly spread.
+/// Injects the fault at about so many changes, evenly spread.
 fn check(damage: DamagedStore, fault: RepairFault) {
     let most = std::env::var("ISOCHRONY_CRASH_LIVES").ok();
     let most = most.map_or(POINTS, |most| most.parse().unwrap());

@@ -13,7 +13,7 @@ const READERS: usize = 2;
 /// Sample period.
 const SAMPLE: i64 = SECOND / 1000;
 
-/// Ends the readers once the writer has ended in any way.
+/// Ends the readers when dropped by the writer.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -22,7 +22,6 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Random numbers (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -62,7 +61,7 @@ impl Changes {
             .collect()
     }
 
-    /// Makes the next change: appends with and without stamps, gaps, clock steps, late samples, events.
+    /// Appends with and without stamps, gaps, clock steps, late samples, events.
     fn make(&mut self, writer: &SignalWriter) {
         let samples = self.samples();
         let taken = samples.len() as i64 * SAMPLE;
@@ -120,7 +119,6 @@ fn options_of_changes() -> CreateOptions {
     options
 }
 
-/// All properties of a signal except samples.
 fn facts(signal: &Signal) -> String {
     let end = signal.end_index();
     let last = (end > 0).then(|| signal.time_of(end - 1).map(|time| time.value));
@@ -197,7 +195,7 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
     }
 }
 
-/// Checks that the last samples are those of the final signal, or in a gap filled later.
+/// The last samples are those of the final signal, or in a gap filled later.
 fn check_samples(signal: &Signal, samples: &[i16]) {
     let end = signal.end_index();
     let near = (end - 100).max(0)..end;
@@ -215,7 +213,7 @@ fn check_samples(signal: &Signal, samples: &[i16]) {
     assert_eq!(missing as i64, signal.gaps().missing_within(near));
 }
 
-/// A signal with 16 zeros, half of them in each of two shards; and their range.
+/// 16 zeros, half of them in each of two shards; and their range.
 fn across_two_shards(store: &Store) -> (SignalWriter, std::ops::Range<i64>) {
     let writer = store.create("x", &options(1000)).unwrap();
     let meta = writer.signal().unwrap().state().meta.clone();

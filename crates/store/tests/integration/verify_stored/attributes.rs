@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::*;
 
-/// A store with attributes, closed or left by a killed writer, whose root `zarr.json` contains `text`.
+/// Closed or left by a killed writer; `text`: content of the root `zarr.json`.
 fn damaged(closed: bool, text: impl Fn(&str) -> String) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");

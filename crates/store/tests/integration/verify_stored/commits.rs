@@ -6,7 +6,7 @@ use isochrony_store::{SignalWriter, repair};
 
 use super::*;
 
-/// A store whose writer was killed after a commit of `change`, optionally published.
+/// The writer was killed after a commit of `change`, optionally published.
 fn killed(publish: bool, change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -21,7 +21,7 @@ fn killed(publish: bool, change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     Case { path, ..case }
 }
 
-/// As [`killed`] after publication, with one bit of the last record flipped.
+/// Published, with one bit of the last record flipped.
 fn flipped(change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     let case = killed(true, change);
     let log = case.log();
@@ -41,7 +41,7 @@ impl Case {
             .expect("a log")
     }
 
-    /// Bytes of the log's last record, by the layout in `docs/design/log_records.md`.
+    /// By the layout in `docs/design/log_records.md`.
     fn last_record(&self) -> Range<u64> {
         let bytes = fs::read(self.log()).expect("read");
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
@@ -55,7 +55,7 @@ impl Case {
         last
     }
 
-    /// Removes what follows the last record in the log, as a power cut may.
+    /// As a power cut may.
     fn without_acknowledgement(self) -> Self {
         let end = self.last_record().end;
         let log = self.log();

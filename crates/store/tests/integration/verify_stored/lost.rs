@@ -4,7 +4,7 @@ use isochrony_store::{StoreError, repair};
 
 use super::*;
 
-/// Samples of [`case`] in its second shard.
+/// In the second shard of [`case`].
 const LAST: std::ops::Range<i64> = SHARD..SHARD * 3 / 2;
 
 fn refused<T>(result: Result<T, StoreError>, path: &Path) {
@@ -19,7 +19,7 @@ fn codes(report: &Report) -> Vec<&str> {
     report.findings.iter().map(|finding| finding.code).collect()
 }
 
-/// Loses the second shard: the whole file, or all after its first chunk.
+/// The whole second shard, or all after its first chunk.
 fn lose(path: &Path, whole: bool) -> (&'static str, std::ops::Range<i64>) {
     if whole {
         fs::remove_file(path).expect("removed");
@@ -54,7 +54,7 @@ fn appending_does_not_make_a_lost_shard_anew() {
     }
 }
 
-/// As left by a writer that was killed after it committed five samples after those of [`case`].
+/// After a commit of five samples after those of [`case`].
 fn killed() -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -111,7 +111,7 @@ fn a_lost_folder_is_named_also_if_the_log_speaks_of_the_signal() {
     assert_eq!(case.verify().findings.len(), 1);
 }
 
-/// As left by a writer that was killed after it created a signal of `count` samples, whose folder is lost.
+/// The folder of a new signal of `count` samples is lost; its writer was killed.
 fn new_signal_lost(count: i64) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");

@@ -22,10 +22,10 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// Samples per inner chunk and shard, at this rate and type.
+/// Per inner chunk and shard.
 const CHUNK: i64 = 32_768;
 const SHARD: i64 = CHUNK * 128;
-/// Bytes before the samples in a shard.
+/// Before the samples of a shard.
 const HEAD: u64 = 4096;
 
 struct Case {
@@ -33,7 +33,7 @@ struct Case {
     path: PathBuf,
 }
 
-/// A closed store of one signal: a shard and a half of samples with a gap of 1,000 in the first chunk.
+/// A shard and a half of samples with a gap of 1,000 in the first chunk.
 fn case() -> Case {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");
@@ -80,7 +80,6 @@ impl Case {
         finding.clone()
     }
 
-    /// Repairs; gives the findings afterwards.
     fn repair(&self) -> Report {
         let store = Store::open(&self.path, Mode::ReadWrite).expect("opens");
         let (_, after) = store.repair(&DEEP).expect("repaired");
@@ -111,7 +110,7 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 4], at).expect("written");
 }
 
-/// Copies a store that is open, as after a kill of its writer.
+/// As after a kill of its writer.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("made");
     for entry in fs::read_dir(from).expect("listed") {

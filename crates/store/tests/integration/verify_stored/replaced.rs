@@ -40,7 +40,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Replaces each file in turn, keeping it outside the store meanwhile.
+/// Keeps each file outside the store meanwhile.
 fn each_is_found(replace: impl Fn(&Path, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, moved) = (folder.path().join("a.iso"), folder.path().join("moved"));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A closed store of one signal of five samples.
+/// Five samples.
 fn short() -> Case {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");
@@ -18,7 +18,7 @@ fn short() -> Case {
 }
 
 impl Case {
-    /// Appends and commits without a checkpoint; gives the open store.
+    /// Commits without a checkpoint.
     fn append(&self, samples: &[i16]) -> Store {
         let store = Store::open(&self.path, Mode::ReadWrite).expect("opens");
         let writer = store.writer("n/s").expect("the signal");
