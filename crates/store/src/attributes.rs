@@ -1,7 +1,7 @@
 //! User attributes of a store.
 //!
-//! They are in the root `zarr.json` next to ours, where every Zarr program looks, and nowhere else. They change at
-//! once, by replacing that file, not by commits. Attributes of a signal are part of its metadata and of commits, see
+//! They are only in the root `zarr.json`, where every Zarr program looks, and change at once by replacing that file,
+//! not by commits. Attributes of a signal are part of commits, see
 //! [`SignalWriter::set_attributes`](crate::SignalWriter::set_attributes).
 
 use std::io;

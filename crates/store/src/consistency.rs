@@ -1,8 +1,8 @@
 //! Checks the tables of a signal against each other.
 //!
 //! Each table is validated when read (sorted, no overlap, known reasons). Here they are compared with the signal's end
-//! and each other, which requires a replayed log: before, one table may be newer than another. No sequence of appends,
-//! gaps, fills and stamps gives what is refused here.
+//! and each other, once the log is replayed: before, one table may be newer than another. What is refused cannot result
+//! from appends, gaps, fills and stamps.
 
 mod stamps;
 #[cfg(test)]

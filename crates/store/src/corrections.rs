@@ -1,8 +1,8 @@
 //! Clock corrections of recorded signals: points where the signal's clock was compared with a better one.
 //!
 //! A correction maps civil time by the signal's own clock to true civil time. Samples, stamps and their fit stay
-//! unchanged; conversions from index to time apply the correction on top. Later appends are still placed by the
-//! recorder's own clock ([`Signal::as_recorded`]), and their times are corrected like the others.
+//! unchanged; conversions from index to time apply the correction on top. Later appends are placed by the recorder's
+//! own clock ([`Signal::as_recorded`]), and their times are corrected too.
 //!
 //! Points are stored as given; the fit is recomputed when a loaded signal is first asked for times. A removed
 //! correction keeps its points. If several are in force for a run, the latest applies.

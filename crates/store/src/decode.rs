@@ -1,8 +1,8 @@
 //! Reads shards that cannot be mapped: sealed and foreign ones.
 //!
-//! Per store up to 128 MiB of decoded chunks are cached by last use; 32 MiB more are reused as buffers. Chunks of
-//! sealed signals are decoded in place by the compressor's library, foreign ones by `zarrs`. A sealed signal is
-//! described by its `data/zarr.json`, a flat one by its metadata, which any replacement of its shards has to follow.
+//! Per store up to 128 MiB of decoded chunks are cached by last use; 32 MiB more are reused as buffers. The
+//! compressor's library decodes sealed chunks in place, `zarrs` foreign ones. A sealed signal is described by its
+//! `data/zarr.json`, a flat one by its metadata.
 //!
 //! Decoding holds no lock, so threads decode different chunks of a signal in parallel.
 

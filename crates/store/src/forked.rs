@@ -1,8 +1,7 @@
 //! Reads stores in forked processes.
 //!
-//! A forked process has only the thread that forked it. A lock that another thread held, such as a read-ahead thread,
-//! stays locked forever. So the process reads samples by a [`Reader`] of its own, opened when first needed, and takes
-//! no lock of its parent that might be held.
+//! A forked process has only the thread that forked it, so a lock that another thread held stays locked forever. The
+//! process therefore reads samples by a [`Reader`] of its own, and takes no lock of its parent that might be held.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -1,8 +1,8 @@
 //! Interrupts long operations of this crate from another thread.
 //!
-//! [`stoppable`] sets a flag for the work of one thread. Operations on many samples check it every few MiB, only where
-//! stopping leaves nothing behind: before anything is queued for a commit, never within one. The flag is thread-local,
-//! because otherwise every layer between the caller and the loop would have to pass it on.
+//! [`stoppable`] sets a flag for the work of one thread. Operations on many samples check it every few MiB, before
+//! anything is queued for a commit. The flag is thread-local, because otherwise every layer between the caller and the
+//! loop would have to pass it on.
 
 use isochrony_runtime::{Interrupt, stoppable_waits};
 use std::cell::RefCell;

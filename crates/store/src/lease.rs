@@ -1,8 +1,8 @@
 //! Leases: reads of scratch samples by others, as copies and for a limited time.
 //!
 //! Scratch is released when the tasklets of a run no longer need it, and its mappings then turn into zeros. So during
-//! runs, samples in files are copied into blocks of the reader; samples in memory are reference-counted. A [`Lease`]
-//! bounds the time in which an input may be read.
+//! runs, samples in files are copied into the reader's blocks. A [`Lease`] bounds the time in which an input may be
+//! read.
 
 use std::fmt;
 use std::ops::Range;

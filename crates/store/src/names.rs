@@ -1,7 +1,7 @@
 //! Valid names of signals, and patterns that match them.
 //!
-//! A name is a path in the store: components joined by `/`, each a folder. Names that would leave the store, be hidden,
-//! or conflict with its own folders are refused here for all callers.
+//! A name is a path in the store: components joined by `/`, each a folder. Names that leave the store, are hidden, or
+//! conflict with its own folders are refused here for all callers.
 
 use crate::error::StoreError;
 

@@ -28,19 +28,11 @@ pub enum Op {
         meta: Box<SignalMeta>,
     },
     /// Removes the signal and its directory.
-    Remove {
-        id: SignalId,
-    },
+    Remove { id: SignalId },
     /// Renames the signal, and so its directory.
-    Rename {
-        id: SignalId,
-        to: String,
-    },
+    Rename { id: SignalId, to: String },
     /// Sets metadata that may change after creation (unit, calibration, user attributes).
-    Meta {
-        id: SignalId,
-        meta: Box<SignalMeta>,
-    },
+    Meta { id: SignalId, meta: Box<SignalMeta> },
     /// Sets the bytes of samples from `index` on. Only small appends and fills travel inside the record.
     Samples {
         id: SignalId,
@@ -49,38 +41,18 @@ pub enum Op {
         bytes: Vec<u8>,
     },
     /// Sets the end of the index axis.
-    End {
-        id: SignalId,
-        end: i64,
-    },
+    End { id: SignalId, end: i64 },
     /// Marks `[start, end)` as valid.
-    Valid {
-        id: SignalId,
-        start: i64,
-        end: i64,
-    },
+    Valid { id: SignalId, start: i64, end: i64 },
     /// Marks `[start, end)` as a gap.
-    Gap {
-        id: SignalId,
-        start: i64,
-        end: i64,
-    },
+    Gap { id: SignalId, start: i64, end: i64 },
     /// Sets the crc32c of inner chunk `chunk` of `data`, gap samples taken as zero. If the signal's current `End` cuts
     /// the chunk short, only samples up to that end count.
-    Crc {
-        id: SignalId,
-        chunk: u64,
-        crc: u32,
-    },
-    Run {
-        id: SignalId,
-        run: RunRow,
-    },
+    Crc { id: SignalId, chunk: u64, crc: u32 },
+    /// Sets the run with `run.id`.
+    Run { id: SignalId, run: RunRow },
     /// Sets the stamp of this run and index.
-    Point {
-        id: SignalId,
-        point: PointRow,
-    },
+    Point { id: SignalId, point: PointRow },
     /// Sets the pieces of the fit of `run` from sample `from` on; earlier pieces stay.
     Fit {
         id: SignalId,
@@ -88,14 +60,10 @@ pub enum Op {
         from: i64,
         pieces: Vec<PieceRow>,
     },
-    Event {
-        id: SignalId,
-        event: EventRow,
-    },
-    EventRemove {
-        id: SignalId,
-        event: u64,
-    },
+    /// Sets the event with `event.id`.
+    Event { id: SignalId, event: EventRow },
+    /// Removes the event.
+    EventRemove { id: SignalId, event: u64 },
     /// Replaces shard file `shard` of `data` by the file `tmp` in the engine's `tmp/`, synced before.
     ReplaceShard {
         id: SignalId,

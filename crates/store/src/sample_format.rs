@@ -1,9 +1,8 @@
 //! Formats of stored samples that differ from the samples as read.
 //!
-//! Nearly all signals store samples as they are read. Radio receivers deliver complex numbers as pairs of int16. These
-//! are stored unconverted, half as large as complex64, as an int16 array with a last axis of two, and read as
-//! complex64, which is exact. The conversion ([`SampleFormat::decoded`]) is done per chunk, like the decoding of sealed
-//! signals.
+//! Radio receivers deliver complex numbers as pairs of int16. These are stored as they are, half as large as complex64,
+//! as an int16 array with a last axis of two, and read as complex64, which is exact. The conversion
+//! ([`SampleFormat::decoded`]) is done per chunk, like the decoding of sealed signals.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! Scratch signals: temporary, never committed.
 //!
 //! Each is the only signal of a store of its own in the `tmp/` of its parent store, or in the system's temporary folder
-//! if the parent is read-only. Dropping the last handle removes the folder. After a crash, recovery of the parent
-//! removes it; in the system's folder, the next scratch signal does.
+//! if the parent is read-only. Dropping the last handle removes the folder; after a crash, recovery of the parent does,
+//! or the next scratch signal.
 
 use std::fs::File;
 use std::ops::{Deref, Range};

@@ -1,7 +1,7 @@
 //! Named timebases that belong to no signal, and metrics between them, kept in a store.
 //!
-//! They are JSON in the store's attributes, next to saved plans: small, readable by other programs, and changed at once
-//! rather than by commits. A correction of a signal's own clock is part of the signal, see
+//! They are JSON in the store's attributes, next to saved plans: readable by other programs, and changed at once rather
+//! than by commits. A correction of a signal's own clock is part of the signal, see
 //! [`corrections`](crate::corrections).
 
 use std::sync::Arc;

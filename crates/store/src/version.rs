@@ -2,8 +2,8 @@
 //!
 //! A path identifies nothing: during a read a signal may be overwritten, sealed, unsealed or renamed, or a shard
 //! replaced. So every shard file carries its identity ([`ShardHeader`](crate::layout::shard::ShardHeader)), and every
-//! state of a signal tells by its [`DataVersion`] which identity to expect. Readers compare the two on the open file,
-//! so a concurrent rename cannot substitute another.
+//! state of a signal has a [`DataVersion`] that says which to expect. Readers compare the two on the open file, so a
+//! concurrent rename has no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

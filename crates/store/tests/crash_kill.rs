@@ -1,6 +1,6 @@
 //! Kill -9: a child process works on a store on a real disk, keeps a journal, and is killed at a random moment. No
 //! acknowledged sample is lost, and a commit in progress is present as a whole or not at all. Most children are killed
-//! after their first commit, the others at any time; only kills with something committed count.
+//! after their first commit; only these count.
 //!
 //! A kill leaves the page cache intact, so this does not test syncs (`crash_power` does). It shows that no order of
 //! system calls leaves an unrecoverable state.

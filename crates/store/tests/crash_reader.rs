@@ -1,8 +1,8 @@
 //! A reader in another process follows a growing signal and never sees a torn sample, gap table or length.
 //!
-//! Every commit of the writer keeps invariants of both signals: the sample at index `i` is a function of `i`, gaps are
-//! at fixed places, both signals have the same length, and an event records it. Commits include bulk and small appends,
-//! checkpoints, and replaced shards.
+//! Every commit keeps invariants of both signals: the sample at index `i` is a function of `i`, gaps are at fixed
+//! places, both have the same length, and an event records it. Commits include bulk and small appends, checkpoints, and
+//! replaced shards.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,10 +1,10 @@
 //! Appends to signals: contiguous samples, stamped samples, gaps, and new runs.
 //!
-//! The *live* run is the latest not opened for late samples: appends continue its clock. If late samples were stored
-//! after it, its index range cannot grow, so a new run takes over its clock.
+//! The *live* run is the latest not opened for late samples: appends continue its clock. After late samples its index
+//! range cannot grow, so a new run takes over its clock.
 //!
-//! An append first decides everything, then writes samples, then queues its operations as one unit; a failure leaves
-//! only bytes that do not count. Clocks are cached between appends and rebuilt from stored rows after a failure.
+//! An append decides everything, then writes samples, then queues its operations as one unit; a failure leaves only
+//! bytes that do not count. Clocks are rebuilt from stored rows after a failure.
 
 pub(crate) mod change;
 mod gap;
@@ -139,8 +139,8 @@ impl SignalWriter {
         })
     }
 
-    /// As [`append_bytes_at`](Self::append_bytes_at), for the beginning of a recording of `samples` in all, whose rest
-    /// is appended contiguously; `next`: the stamp of what follows all of it.
+    /// As [`append_bytes_at`](Self::append_bytes_at), for the beginning of a recording of `samples` in all, the rest of
+    /// which follows contiguously; `next`: the stamp after all of it.
     ///
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at).

@@ -1,7 +1,6 @@
 //! Appends many stamped recordings in one change.
 //!
-//! Contiguous recordings are one piece of samples with many stamps: the result is the same as of single appends,
-//! computed and queued once.
+//! Contiguous recordings are one piece of samples with many stamps, with the same result as single appends.
 
 use isochrony_time::{Clock, Placement, Point, Stamp, TimeError};
 
@@ -42,9 +41,9 @@ struct ContiguousRecordings {
 }
 
 impl SignalWriter {
-    /// Appends recordings as single calls of [`append_bytes_at`](Self::append_bytes_at) would, each with the stamp of
-    /// the next, up to the first that is not contiguous. `bytes`: the samples of all; `next`: the stamp of what follows
-    /// the last. Appends none where civil time begins or a run continues another.
+    /// Appends recordings as calls of [`append_bytes_at`](Self::append_bytes_at) would, each with the stamp of the
+    /// next, up to the first that is not contiguous. `bytes`: samples of all; `next`: the stamp after the last. Appends
+    /// none where civil time begins or a run continues another.
     ///
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at).

@@ -2,9 +2,8 @@
 //! consistent, even beside an active writer.
 //!
 //! A backup is a store with the source's uuid. It reaches a committed state of the source by commits of its own, so it
-//! is valid after each and survives crashes like any store. Existing data is not copied again: tables and sample
-//! checksums are compared. Every full chunk is checked against the source's checksum, so damage does not spread.
-//! Protocol: `docs/design/backups.md`.
+//! is valid after each. Existing data is recognised by tables and checksums of samples and not copied again. Every full
+//! chunk is checked against the source's checksum, so damage does not spread. Protocol: `docs/design/backups.md`.
 
 mod copy;
 mod difference;

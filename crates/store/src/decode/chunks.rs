@@ -1,9 +1,9 @@
 //! Cache of decoded chunks of all signals.
 //!
 //! The most recent chunks always stay, because a chunk is read segment by segment. Buffers of evicted chunks are
-//! reused, so that a scan cycles through few buffers in the CPU caches without page faults. A chunk is cached for
-//! longer only when decoded a second time, and does not replace one used recently: otherwise a scan larger than the
-//! cache would leave nothing for the next.
+//! reused, so that a scan cycles through few buffers in the CPU caches. Other chunks are cached only when decoded a
+//! second time, and do not replace recently used ones: otherwise a scan larger than the cache would leave nothing for
+//! the next.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,8 +1,8 @@
 //! Checksums of inner chunks, computed while samples are written.
 //!
-//! A chunk written in order, or in pieces in any order as by tasklets, gets its checksum without being read: those of
-//! pieces are combined. All other chunks (begun before opening, touched by a gap, written twice, incomplete) are in
-//! `recheck` and computed from the file when a commit needs them. `recheck` overrides `ready`.
+//! A chunk written in order, or in pieces in any order as by tasklets, gets its checksum without being read. Other
+//! chunks (begun before opening, touched by a gap, written twice, incomplete) are in `recheck` and computed from the
+//! file when a commit needs them. `recheck` overrides `ready`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,8 +1,7 @@
 //! Batches syncs that are due at one point of the protocol.
 //!
-//! A signal is a dozen small files and folders, each needing a sync that waits for the disk. For hundreds at once (many
-//! new signals) one sync of the volume replaces them, if the medium has one. Nothing is marked as durable before
-//! everything is.
+//! A signal is a dozen small files and folders with a sync each. For hundreds of new signals one sync of the volume
+//! replaces them, if the medium has one. Nothing is marked as durable before everything is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,9 @@
 //! Finds evidence of durable commits that the redo log has lost.
 //!
-//! A last record with a wrong checksum may have been torn by a power cut, and was then never reported to a caller. Two
-//! things prove otherwise. The acknowledgement after a record: it survives the death of the writer, though perhaps not
-//! a power cut. And `zarr.json` and tables, which are written after the record is durable: a file ahead of the log
-//! shows that the record was valid. Only stores whose last writer did not close are examined: closing leaves no record
-//! to lose.
+//! A last record with a wrong checksum may have been torn by a power cut, before a caller was told. Two things prove
+//! otherwise: its acknowledgement, which survives the death of the writer, though perhaps not a power cut; and a file
+//! ahead of the log, because `zarr.json` and tables are written after the record is durable. Only stores whose last
+//! writer did not close are examined: closing leaves no record to lose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,10 +1,10 @@
 //! Detects lost table files.
 //!
-//! A table that never had a row has no file, so a missing file alone is no evidence. Its `zarr.json`, written after the
-//! file, shows how many rows the file had. If a power cut removed a table that was only published, the redo log still
-//! has the rows; so they are lost only if no state since the log's base had as many. A checkpoint gives every table
-//! except events a folder, so a missing folder of a published signal that the log does not mention was removed. This
-//! applies to stores of earlier versions; newer logs state the rows in their base ([`Stamps`](super::stamps::Stamps)).
+//! A table without rows never had a file, so a missing file alone is no evidence. Its `zarr.json`, written after the
+//! file, shows how many rows the file had. The redo log still has rows that were only published, so rows are lost only
+//! if no state since the log's base had as many. A checkpoint gives every table except events a folder, so a missing
+//! folder of a published signal that the log does not mention was removed. Newer logs state the rows in their base
+//! ([`Stamps`](super::stamps::Stamps)).
 //!
 //! A signal without its gaps would show samples that nobody recorded, and a writer would store an empty table. So
 //! reading and writing fail without it.

@@ -10,9 +10,9 @@
 //!   unknown without reading, and gaps that invalidate a proof of the last chunk.
 //!
 //! A mark names a commit. It is written into the head of the shard after the commit's samples and before its record. So
-//! a file with that or a later mark has the samples; any other file is refused as a whole (`StoreError::WrongShard`).
-//! This needs no read of samples. Marks of commits whose samples are in the record are not synced, because recovery
-//! writes them again. A checkpoint makes all marks durable, and the base of the next log states them.
+//! a file with that or a later mark has the samples; any other is refused (`StoreError::WrongShard`), without a read of
+//! samples. Marks of commits whose samples are in the record are not synced, because recovery writes them again. A
+//! checkpoint makes all marks durable, and the base of the next log states them.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The storage engine: one writer with a redo log, any number of live readers.
 //!
-//! Protocol: `docs/design/commit_protocol.md`; failure analysis: `docs/design/failure_analysis.md`. In short: samples
-//! are written in place, past a signal's end or into its gaps, where nobody reads them; a *commit* appends one record
-//! to the log and syncs it; a *checkpoint* moves what only the log holds into files and starts a new log; *recovery*
-//! replays the log. A *reader* follows the log.
+//! Protocol: `docs/design/commit_protocol.md`; failure analysis: `docs/design/failure_analysis.md`. Samples are written
+//! in place, past a signal's end or into its gaps, where nobody reads them; a *commit* appends one record to the log
+//! and syncs it; a *checkpoint* moves what only the log holds into files and starts a new log; *recovery* replays the
+//! log; a *reader* follows it.
 //!
 //! Memory is bounded. Per signal in use: its tables, their pending changes, at most 64 KiB of uncommitted samples, and
 //! checksums since the last checkpoint (the log is folded at 64 MiB). Open shard files: an eighth of the process limit

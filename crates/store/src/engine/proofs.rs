@@ -1,8 +1,8 @@
 //! Detects shards that lack the last committed samples.
 //!
-//! Samples are appended in place, so a shard copied earlier than the log looks valid: it has the length of its last
-//! chunk, with zeros for missing samples. So if the last sample under a checksum is zero, the checksum is compared when
-//! the shard is opened. This costs nothing if the sample is not zero, and otherwise the read of one chunk.
+//! A shard copied earlier than the log looks valid: it has the length of its last chunk, with zeros for missing
+//! samples. So if the last sample under a checksum is zero, the checksum is compared when the shard is opened, which
+//! reads one chunk.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Replacements of shards and arrays by files in `tmp/`, as part of a commit.
 //!
-//! Queuing a replacement stamps its files with their identity, so that readers never confuse old and new. Samples that
-//! were committed and are now in a gap are never overwritten in place: readers of earlier states still show them.
+//! Queuing a replacement stamps its files with their identity, so that readers never confuse old and new. Committed
+//! samples that are now in a gap are never overwritten in place: readers of earlier states still show them.
 
 use std::path::Path;
 

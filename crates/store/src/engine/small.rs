@@ -2,9 +2,9 @@
 //!
 //! A short recording has one run, few stamps and an event: as arrays some twenty files and folders, many times the size
 //! of its samples. So a new signal is *compact*: the base of each log holds the rows of its tables, and its `zarr.json`
-//! shows them to other programs. Only the table of gaps is always an array, since other programs cannot read samples
-//! without it. When its samples reach [`MOST_SAMPLE_BYTES`] or its tables [`MOST_BYTES`], the next checkpoint writes
-//! all arrays, for good: every checkpoint writes the base of the log, which must stay short.
+//! shows them to other programs. Only the table of gaps is always an array, since other programs need it to read
+//! samples. At [`MOST_SAMPLE_BYTES`] of samples or [`MOST_BYTES`] of tables the next checkpoint writes all arrays, for
+//! good, to keep the base of the log short.
 
 use std::sync::Arc;
 

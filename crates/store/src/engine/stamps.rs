@@ -2,8 +2,7 @@
 //!
 //! A checkpoint records in the base of its new log, for every table, the last commit in its file, its number of rows
 //! and their checksum. Until the next checkpoint a file may be newer, because gaps are published and a checkpoint may
-//! be interrupted; the log then holds its content. Anything else is a wrong table: an older one, another signal's, or a
-//! changed one.
+//! be interrupted; the log then holds its content. Any other table is wrong: older, another signal's, or changed.
 
 use std::path::Path;
 

@@ -1,13 +1,12 @@
 //! Checksums of the last chunk of a signal, cut short by its end.
 //!
 //! Full chunks have a row in the array `crc`. Samples after them, all that a short signal has, are summed at each
-//! checkpoint; the sum is in the base of the new log, an `Op::Crc` after the signal's `Op::End` up to which it applies.
-//! It builds on the previous sum, so that a bit flip in between is detected. Later appends keep it valid up to its own
-//! end; changes of its samples drop it.
+//! checkpoint; the sum is an `Op::Crc` in the base of the new log, after the `Op::End` up to which it applies. It
+//! builds on the previous sum, so that a bit flip in between is detected. Appends keep it valid up to its own end;
+//! changes of its samples drop it.
 //!
 //! A commit whose samples are not in its record also states the sum, if known without reading: nothing else tells a
-//! shard copied before that commit from the right one. It is then an `Op::Crc` of a chunk that the signal's end cuts
-//! short.
+//! shard copied before that commit from the right one.
 //!
 //! It is optional evidence: no reader depends on it.
 

@@ -3,9 +3,8 @@
 //! Only the durability path uses [`Media`]: shards, log, MANIFEST, tables and their folders. Every sync names its
 //! [`Site`], so that tests can disable each one and show that it is needed.
 //!
-//! A store's medium is [rooted](Media::rooted) in its folder, and all access to the store's files goes through it. It
-//! refuses, with a [`Refusal`], links out of the store, pipes, devices and oversized files, and never opens, follows or
-//! writes them.
+//! A store's medium is [rooted](Media::rooted) in its folder: all access to the store's files goes through it. With a
+//! [`Refusal`], it refuses links out of the store, pipes, devices and oversized files.
 
 use std::fmt;
 use std::io;

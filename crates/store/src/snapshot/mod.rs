@@ -1,8 +1,8 @@
 //! Snapshots of signals and stores, as bytes for other processes.
 //!
 //! A [`SignalSnapshot`] has what a handle shows besides samples: length, gaps, runs and the fit of the clock, with the
-//! store's path and commit. The other process opens the samples in the store. Later appends do not affect it, even if
-//! they change the fit. If samples below its end were replaced, opening fails ([`SnapshotError::Moved`]).
+//! store's path and commit. The other process opens the samples in the store. Later appends do not affect it. If
+//! samples below its end were replaced, opening fails ([`SnapshotError::Moved`]).
 //!
 //! Encoding: a version byte and postcard. Stamps and events may be many and no time depends on them, so they are read
 //! from the store on opening, up to the snapshot's end.

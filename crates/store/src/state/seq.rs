@@ -1,9 +1,8 @@
 //! A persistent sorted sequence, the container of a signal's tables.
 //!
-//! Rows are in chunks of at most [`CHUNK`] behind `Arc`s. A directory, also behind an `Arc`, holds per chunk its first
-//! position and an aggregate of all earlier rows. Cloning copies one pointer; the first change afterwards copies the
-//! directory (1,000,000 rows: some 2,000 entries) and the affected chunks. Append: O(1) amortised; lookup by key: O(log
-//! n); change in the middle: O(chunk + directory).
+//! Rows are in chunks of at most [`CHUNK`] behind `Arc`s, listed in a directory behind an `Arc`. Cloning copies one
+//! pointer; the first change afterwards copies the directory (1,000,000 rows: some 2,000 entries) and the affected
+//! chunks. Append: O(1) amortised; lookup by key: O(log n); change in the middle: O(chunk + directory).
 //!
 //! Invariants: no chunk is empty or longer than `CHUNK`; `first` is the number of rows in earlier chunks, `before`
 //! their aggregate, `own` that of the chunk's rows; `len` and `total` cover all rows. The caller keeps rows sorted by

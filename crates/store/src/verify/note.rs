@@ -1,11 +1,11 @@
 //! Notes of an unfinished repair for the next one, in files that stay until it is complete.
 //!
 //! If a repair is killed or fails after its commit, samples have become gaps without a report. `REPAIR` lists the
-//! losses reported before it began, as events of kind `samples_lost`. All others still have to be reported.
+//! losses reported before it began, as events of kind `samples_lost`; all others still have to be reported.
 //!
-//! Recovery gives up samples with checksums in the log, and a lost commit may have made or filled gaps, so checksums of
-//! affected chunks may not match the table of gaps. `REPAIR_SUMS` lists the signals for which a repair recomputes them.
-//! It is a separate file, because on a full disk a file can be removed but not rewritten.
+//! After recovery or a lost commit, checksums of chunks with gaps may not match the table of gaps. `REPAIR_SUMS` lists
+//! the signals for which a repair recomputes them. It is a separate file, because on a full disk a file can be removed
+//! but not rewritten.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;

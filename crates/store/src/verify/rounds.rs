@@ -1,8 +1,8 @@
 //! Verifies one signal after the other, also beside an active writer.
 //!
-//! A writer changes files while they are checked, so a finding may only be a change in progress. Each finding is
-//! checked again with the refreshed state until it disappears, or recurs while the signal is unchanged, or recurs in
-//! every round although the signal changes. Damage persists; changes in progress do not.
+//! A writer changes files while they are checked, so a finding may be a change in progress. Each finding is checked
+//! again with the refreshed state until it disappears, or recurs while the signal is unchanged, or recurs in every
+//! round although the signal changes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Verifies tables: missing files, and the content of others.
 //!
-//! A signal without its gaps would show samples that nobody recorded; without its clock, no times. A missing table with
-//! rows makes loading a signal fail, because the log's base counts the rows. Here stores of earlier versions are
+//! A signal without its gaps would show samples that nobody recorded; without its clock, no times. Loading a signal
+//! fails if a table with rows is missing, because the log's base counts the rows. Here stores of earlier versions are
 //! checked, whose logs do not: without an active writer every table except events has metadata, even if empty, so one
 //! without may have had rows.
 //!

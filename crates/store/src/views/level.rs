@@ -1,8 +1,8 @@
 //! Reads a level of the views like a signal: selections by time, gaps, calibrated values.
 //!
 //! Indices of a level count buckets. A bucket has the time and the run of its first sample, and is a *gap* if it
-//! contains no sample. So gaps depend only on the signal's table of gaps; a bucket with samples but no finite one has
-//! the value NaN. A bucket across a clock step includes samples of both runs.
+//! contains no sample; one with samples but no finite one has the value NaN. A bucket across a clock step includes
+//! samples of both runs.
 //!
 //! Requests are resolved in samples and divided by the bucket length, so the rules of signals apply.
 

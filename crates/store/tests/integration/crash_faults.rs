@@ -1,4 +1,4 @@
-//! Temporarily full disks, and failing syncs. A full disk leaves the last commit and everything pending, and the writer
+//! Temporarily full disks, and failing syncs. A full disk leaves the last commit and pending changes, and the writer
 //! continues once there is space. A failed sync stops the writer until it is reopened; then everything acknowledged is
 //! there, even after a power cut.
 

@@ -1,16 +1,15 @@
 //! Acknowledgement of the last commit, after its record in the log.
 //!
-//! A last record with a wrong checksum was either torn by a power cut, before any caller was told, or was valid and
-//! damaged later. The acknowledgement distinguishes the two: it is written once the record is durable, before the
-//! caller is told, and the next record overwrites it. It is not synced, so it survives the death of the writer but
-//! perhaps not a power cut.
+//! Distinguishes a last record torn by a power cut, before any caller was told, from one that was damaged later. It is
+//! written once the record is durable, before the caller is told, and the next record overwrites it. It is not synced,
+//! so it may not survive a power cut.
 //!
 //! ```text
 //! 0 u32 | crc32c u32 as of a record without payload | sequence u64
 //! count u32 | crc32c u32 of count and signals | signals that the commit changed, u64 each
 //! ```
-//! Versions that do not know it read it as a valid record, and so also detect damage of the record before. Readers that
-//! wait for the next record read its first number as the end of the log.
+//! Earlier versions read it as a valid record, and so also detect damage of the record before. Readers that wait for
+//! the next record read its first number as the end of the log.
 
 use super::{RECORD_HEAD, record_crc, u32_at, u64_at};
 use crate::op::SignalId;
