@@ -17,7 +17,7 @@ use crate::media::{Site, limits};
 use crate::options::attributes_text;
 use crate::store::Store;
 
-const OURS: &str = "isochrony";
+const OWN_KEY: &str = "isochrony";
 
 /// Saved plans by name. Readers see them as signals, so signals cannot have their names.
 const VIEWS: &str = "isochrony_views";
@@ -35,7 +35,7 @@ impl Store {
             .ok_or_else(missing)
             .at("read", &path)?;
         // Unlike `remove`, keeps the order of the others.
-        attributes.retain(|key, _| key != OURS);
+        attributes.retain(|key, _| key != OWN_KEY);
         Ok(attributes)
     }
 

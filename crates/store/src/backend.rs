@@ -9,14 +9,14 @@ use isochrony_segment::{Buffer, BufferKind};
 
 use crate::engine::io::failed;
 use crate::engine::source::Sources;
-use crate::engine::stamps::Stamps;
+use crate::engine::table_stamps::TableStamps;
 use crate::engine::{Engine, Reader, vanished};
 use crate::error::StoreError;
-use crate::forked::Forked;
-use crate::held::Held;
+use crate::forked::ForkedReaders;
 use crate::layout::flat::Flat;
 use crate::lease::Copies;
 use crate::media::{Media, MediaFile};
+use crate::memory_blocks::MemoryBlocks;
 use crate::op::SignalId;
 use crate::snapshot::PinnedStore;
 use crate::state::SignalState;
@@ -30,13 +30,13 @@ pub(crate) struct Backend {
     path: PathBuf,
     access: Access,
     closed: AtomicBool,
-    pub(crate) held: Held,
+    pub(crate) memory_blocks: MemoryBlocks,
     /// Destination of copies of scratch samples in files.
     pub(crate) copies: Copies,
     /// Shown instead of the newest commit until a refresh.
     pinned: RwLock<Option<Arc<PinnedStore>>>,
     /// Reader for processes forked from the one that opened the store.
-    forked: Forked,
+    forked: ForkedReaders,
 }
 
 macro_rules! either {
@@ -91,10 +91,10 @@ impl Backend {
             path: path.into(),
             access,
             closed: AtomicBool::new(false),
-            held: Held::default(),
+            memory_blocks: MemoryBlocks::default(),
             copies: Copies::default(),
             pinned: RwLock::default(),
-            forked: Forked::new(),
+            forked: ForkedReaders::new(),
         }
     }
 
@@ -243,7 +243,7 @@ impl Backend {
                 _ => Ok(read),
             }
         };
-        let read = match self.held.read(&range, samples) {
+        let read = match self.memory_blocks.read(&range, samples) {
             Ok(Some(held)) => Ok(held),
             Ok(None) => samples(range.clone()),
             Err(error) => Err(error),
@@ -319,7 +319,7 @@ impl Backend {
         state: &SignalState,
         shard: u64,
     ) -> Result<Option<Arc<dyn MediaFile>>, StoreError> {
-        if !self.held.is_empty() || self.copies.are_asked_for() {
+        if !self.memory_blocks.is_empty() || self.copies.are_asked_for() {
             return Ok(None);
         }
         Ok(either_of_samples!(self, x => x.shard_file(state, shard)))
@@ -339,7 +339,7 @@ impl Backend {
     }
 
     /// As of the last checkpoint; `None` if unknown to the log.
-    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
+    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<TableStamps>, StoreError> {
         either_of!(self, id, "look up a table", x => x.table_stamps(id))
     }
 
@@ -413,7 +413,7 @@ impl Backend {
     }
 
     /// Reads new commits, if a cheap check finds a possible change, and keeps showing a pinned snapshot.
-    pub(crate) fn take_in_commits(&self) -> Result<(), StoreError> {
+    pub(crate) fn read_commits(&self) -> Result<(), StoreError> {
         self.check_open("read a snapshot")?;
         let own = self.own_reader()?;
         match &self.access {

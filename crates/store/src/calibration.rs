@@ -80,7 +80,7 @@ impl ScratchRecording for ScratchStore {
     }
 
     fn check(&self) -> Result<(), SourceError> {
-        Ok(interrupt::look("calibrate")?)
+        Ok(interrupt::check("calibrate")?)
     }
 }
 
@@ -100,7 +100,7 @@ fn write(path: &Path, bytes: u64) -> Result<(), StoreError> {
         .collect();
     let mut left = bytes / 2;
     while left > 0 {
-        interrupt::look("calibrate")?;
+        interrupt::check("calibrate")?;
         let part = left.min(block.len() as u64);
         writer.append(&block[..part as usize])?;
         left -= part;

@@ -25,7 +25,7 @@ use self::shards::SealedShard;
 use self::storage::ArrayStorage;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::io::failed;
-use crate::engine::recent::{Recent, open_file_limit};
+use crate::engine::shard_lru::{ShardLru, open_file_limit};
 use crate::engine::vanished::is_of_server;
 use crate::error::StoreError;
 use crate::layout::zarr;
@@ -69,7 +69,7 @@ impl Decoder {
         id: SignalId,
         source: &ArraySource<'_>,
         meta: &SignalMeta,
-        shards: &Arc<Recent<SealedShard>>,
+        shards: &Arc<ShardLru<SealedShard>>,
     ) -> Result<Self, StoreError> {
         let data = source.folder.path.as_path();
         let refuse = |reason: String| StoreError::Undecodable {
@@ -143,7 +143,7 @@ impl Decoder {
     ) -> Result<Buffer, StoreError> {
         self.decode(chunk, room, decompressor).map_err(|error| {
             // A restored file must be opened again.
-            self.folder.shards.forget(self.folder.id);
+            self.folder.shards.remove_signal(self.folder.id);
             // The I/O error is more specific than that of `zarrs`.
             lock(&self.folder.fault).take().unwrap_or(error)
         })
@@ -209,7 +209,7 @@ impl Decoder {
 
 pub(crate) struct Decoders {
     open: Mutex<HashMap<SignalId, Arc<Decoder>>>,
-    shards: Arc<Recent<SealedShard>>,
+    shards: Arc<ShardLru<SealedShard>>,
     chunks: Mutex<Chunks>,
     /// Idle decompressors; at most as many as threads that decoded at once.
     decompressors: Mutex<Vec<Decompressor>>,
@@ -220,7 +220,7 @@ impl Default for Decoders {
         Self {
             open: Mutex::default(),
             // Half the limit for flat files, which the store keeps open too.
-            shards: Arc::new(Recent::new(open_file_limit() / 2)),
+            shards: Arc::new(ShardLru::new(open_file_limit() / 2)),
             chunks: Mutex::default(),
             decompressors: Mutex::default(),
         }
@@ -327,7 +327,7 @@ impl Decoders {
         }
         let decoder = Arc::new(Decoder::open(media, id, source, meta, &self.shards)?);
         lock(&self.open).insert(id, Arc::clone(&decoder));
-        lock(&self.chunks).forget(id);
+        lock(&self.chunks).remove_signal(id);
         Ok(decoder)
     }
 
@@ -338,7 +338,7 @@ impl Decoders {
             if let Some(buffer) = chunks.get(key) {
                 return Ok(buffer);
             }
-            chunks.take_room(decoder.chunk_bytes)
+            chunks.take_buffer(decoder.chunk_bytes)
         };
         // Readers may decode the same chunk twice rather than wait.
         let mut decompressor = lock(&self.decompressors).pop().unwrap_or_default();
@@ -349,15 +349,15 @@ impl Decoders {
         Ok(buffer)
     }
 
-    pub(crate) fn forget_files(&self) {
+    pub(crate) fn close_files(&self) {
         lock(&self.open).clear();
         self.shards.clear();
     }
 
     /// Drops a signal after its files were replaced or moved.
-    pub(crate) fn forget(&self, id: SignalId) {
+    pub(crate) fn remove_signal(&self, id: SignalId) {
         lock(&self.open).remove(&id);
-        self.shards.forget(id);
-        lock(&self.chunks).forget(id);
+        self.shards.remove_signal(id);
+        lock(&self.chunks).remove_signal(id);
     }
 }

@@ -10,7 +10,7 @@ use crate::engine::Reader;
 use crate::error::StoreError;
 use crate::media::{self, Media};
 
-pub(crate) struct Forked {
+pub(crate) struct ForkedReaders {
     opened_in: u32,
     first: Link,
 }
@@ -24,7 +24,7 @@ struct OwnReader {
     next: Link,
 }
 
-impl Forked {
+impl ForkedReaders {
     pub(crate) fn new() -> Self {
         Self {
             opened_in: media::this_process(),

@@ -78,7 +78,7 @@ impl Store {
         let mut values: Vec<f64> = Vec::new();
         values.try_reserve_exact(length).map_err(|_| too_large())?;
         while values.len() < length {
-            interrupt::look("gather")?;
+            interrupt::check("gather")?;
             values.resize(length.min(values.len() + BLOCK as usize), f64::NAN);
         }
         let mut rows = values.chunks_exact_mut(columns.max(1));
@@ -250,7 +250,7 @@ fn fill_span(
     let columns = row.iter_mut().skip(column as usize).take(count);
     for (k, out) in columns.enumerate() {
         if k % BLOCK as usize == 0 {
-            interrupt::look("gather")?;
+            interrupt::check("gather")?;
         }
         let position = base + k as f64 * span.step;
         match method {

@@ -51,7 +51,7 @@ pub fn stop() {
     });
 }
 
-pub(crate) fn look(action: &'static str) -> Result<(), StoreError> {
+pub(crate) fn check(action: &'static str) -> Result<(), StoreError> {
     let asked = INTERRUPT.with(|interrupt| {
         let interrupt = interrupt.borrow();
         interrupt.as_ref().is_some_and(Interrupt::is_requested)
@@ -67,32 +67,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_see_the_innermost_flag_and_only_inside() {
+    fn checks_use_the_innermost_flag_and_only_inside() {
         let (asked, other) = (Interrupt::default(), Interrupt::default());
         asked.request();
         stoppable(&asked, || {
-            assert_eq!(look("read").unwrap_err().code(), "interrupted");
-            stoppable(&other, || assert!(look("read").is_ok()));
-            assert!(look("read").is_err());
+            assert_eq!(check("read").unwrap_err().code(), "interrupted");
+            stoppable(&other, || assert!(check("read").is_ok()));
+            assert!(check("read").is_err());
         });
-        assert!(look("read").is_ok());
+        assert!(check("read").is_ok());
     }
 
     #[test]
-    fn work_can_be_stopped_from_within() {
+    fn work_can_interrupt_itself() {
         stop();
-        assert!(look("read").is_ok());
+        assert!(check("read").is_ok());
         stoppable(&Interrupt::default(), || {
             stop();
-            assert!(look("read").is_err());
+            assert!(check("read").is_err());
         });
     }
 
     #[test]
-    fn a_panic_takes_the_flag_along() {
+    fn a_panic_restores_the_flag() {
         let asked = Interrupt::default();
         asked.request();
         let outcome = std::panic::catch_unwind(|| stoppable(&asked, || panic!("as a test")));
-        assert!(outcome.is_err() && look("read").is_ok());
+        assert!(outcome.is_err() && check("read").is_ok());
     }
 }

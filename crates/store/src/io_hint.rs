@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_refusal_says_how_to_mend_it() {
+    fn every_hint_says_how_to_fix_the_error() {
         // Errors of Linux by number: EROFS, EACCES, ENOENT, EMFILE, EIO, ENOTDIR, ESTALE, ENOMEM, EDQUOT.
         for (number, word) in [
             (30, "mode \"r\""),

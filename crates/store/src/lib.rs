@@ -24,7 +24,6 @@ mod forked;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gather;
-mod held;
 mod info;
 pub mod interrupt;
 mod io_hint;
@@ -33,6 +32,7 @@ pub mod layout;
 mod lease;
 #[doc(hidden)]
 pub mod media;
+mod memory_blocks;
 pub mod meta;
 mod names;
 pub mod op;

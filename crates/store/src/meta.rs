@@ -29,9 +29,9 @@ pub struct SignalMeta {
 }
 
 /// Most bytes of an inner chunk and of a shard: more than any option gives, less than exhausts a machine.
-const MOST_BYTES: (u64, u64) = (1 << 28, 1 << 40);
+const MAX_BYTES: (u64, u64) = (1 << 28, 1 << 40);
 /// Most inner chunks per shard, at 16 bytes each in its index.
-const MOST_CHUNKS: u64 = 1 << 20;
+const MAX_CHUNKS: u64 = 1 << 20;
 
 impl SignalMeta {
     /// Whether the geometry is possible. Values from files are checked before anything is allocated.
@@ -39,9 +39,9 @@ impl SignalMeta {
     pub fn is_plausible(&self) -> bool {
         let chunk = self.chunk_samples.checked_mul(self.format.size() as u64);
         let shard = chunk.and_then(|bytes| bytes.checked_mul(self.shard_chunks));
-        (1..=MOST_CHUNKS).contains(&self.shard_chunks)
-            && chunk.is_some_and(|bytes| (1..=MOST_BYTES.0).contains(&bytes))
-            && shard.is_some_and(|bytes| bytes <= MOST_BYTES.1)
+        (1..=MAX_CHUNKS).contains(&self.shard_chunks)
+            && chunk.is_some_and(|bytes| (1..=MAX_BYTES.0).contains(&bytes))
+            && shard.is_some_and(|bytes| bytes <= MAX_BYTES.1)
     }
 
     /// Expected rate of the clock before it has stamps.
@@ -60,7 +60,7 @@ impl SignalMeta {
 
 /// Options of clock estimation and gap detection (see `isochrony_time::ClockConfig`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "StoredClockSettings", into = "StoredClockSettings")]
 pub struct ClockSettings {
     /// Weight of the past in the running rate estimate.
     pub alpha: f64,
@@ -76,43 +76,43 @@ pub struct ClockSettings {
 /// the initial rate, unknown to the first logs, is in further variants of the slip; the first two encode like the
 /// `Option<i64>` of those logs.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredClockSettings {
     alpha: f64,
-    slip: Slip,
+    slip: StoredSlip,
     max_gap_ns: i64,
 }
 
 /// The order of variants is part of the log format.
 #[derive(Serialize, Deserialize)]
-enum Slip {
+enum StoredSlip {
     FromStamps,
     Ns(i64),
     FromStampsAt(Rate),
     NsAt(i64, Rate),
 }
 
-impl From<ClockSettings> for Stored {
+impl From<ClockSettings> for StoredClockSettings {
     fn from(settings: ClockSettings) -> Self {
         Self {
             alpha: settings.alpha,
             slip: match (settings.gap_slip_ns, settings.initial_rate) {
-                (None, None) => Slip::FromStamps,
-                (Some(ns), None) => Slip::Ns(ns),
-                (None, Some(rate)) => Slip::FromStampsAt(rate),
-                (Some(ns), Some(rate)) => Slip::NsAt(ns, rate),
+                (None, None) => StoredSlip::FromStamps,
+                (Some(ns), None) => StoredSlip::Ns(ns),
+                (None, Some(rate)) => StoredSlip::FromStampsAt(rate),
+                (Some(ns), Some(rate)) => StoredSlip::NsAt(ns, rate),
             },
             max_gap_ns: settings.max_gap_ns,
         }
     }
 }
 
-impl From<Stored> for ClockSettings {
-    fn from(stored: Stored) -> Self {
+impl From<StoredClockSettings> for ClockSettings {
+    fn from(stored: StoredClockSettings) -> Self {
         let (gap_slip_ns, initial_rate) = match stored.slip {
-            Slip::FromStamps => (None, None),
-            Slip::Ns(ns) => (Some(ns), None),
-            Slip::FromStampsAt(rate) => (None, Some(rate)),
-            Slip::NsAt(ns, rate) => (Some(ns), Some(rate)),
+            StoredSlip::FromStamps => (None, None),
+            StoredSlip::Ns(ns) => (Some(ns), None),
+            StoredSlip::FromStampsAt(rate) => (None, Some(rate)),
+            StoredSlip::NsAt(ns, rate) => (Some(ns), Some(rate)),
         };
         Self {
             alpha: stored.alpha,
@@ -129,17 +129,17 @@ mod tests {
 
     /// The settings in logs before the initial rate existed.
     #[derive(Serialize)]
-    struct Before {
+    struct FirstClockSettings {
         alpha: f64,
         gap_slip_ns: Option<i64>,
         max_gap_ns: i64,
     }
 
     #[test]
-    fn settings_are_stored_as_before_unless_a_rate_was_given() {
+    fn settings_keep_the_old_encoding_without_an_initial_rate() {
         for gap_slip_ns in [None, Some(0), Some(-1), Some(i64::MAX)] {
             let (alpha, max_gap_ns) = (0.95, 1 << 40);
-            let before = Before {
+            let before = FirstClockSettings {
                 alpha,
                 gap_slip_ns,
                 max_gap_ns,

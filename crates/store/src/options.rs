@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_refused_that_nobody_would_read() {
+    fn rejects_attributes_that_exceed_the_read_limit() {
         let mut attributes = Map::new();
         attributes.insert("a".into(), "x".repeat(1 << 20).into());
         assert!(attributes_text("s", &attributes).is_ok());

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_numbers_come_back() {
+    fn names_and_numbers_round_trip() {
         let all = DType::ALL
             .map(SampleFormat::Plain)
             .into_iter()

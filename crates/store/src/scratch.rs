@@ -35,7 +35,7 @@ use crate::store::{Shared, Store};
 #[derive(Clone)]
 pub struct Scratch {
     writer: SignalWriter,
-    held: Arc<TemporaryStore>,
+    temporary: Arc<TemporaryStore>,
 }
 
 const NAME: &str = "scratch";
@@ -78,14 +78,14 @@ impl Scratch {
         let writer = store.store.create(NAME, options)?;
         Ok(Self {
             writer,
-            held: store,
+            temporary: store,
         })
     }
 
     /// Folder of its files.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        &self.held.folder
+        &self.temporary.folder
     }
 
     /// Turns a range into a gap and punches out the blocks that the gap then covers completely, if the file system can.
@@ -106,7 +106,7 @@ impl Scratch {
     /// As [`fill_bytes`](SignalWriter::fill_bytes).
     pub fn hold(&self, index: i64, block: &Buffer) -> Result<(), StoreError> {
         let backend = &self.writer.shared.backend;
-        backend.engine("fill a gap")?.expect_less();
+        backend.engine("fill a gap")?.allow_missing_samples();
         let mut kept = None;
         let outcome = self.writer.change("fill a gap", |state, _, change| {
             let samples = sample_count(state, block.bytes())?;
@@ -114,7 +114,7 @@ impl Scratch {
             check_vacant(state, &range)?;
             if !range.is_empty() {
                 // Before the samples become visible.
-                backend.held.keep(&range, block.clone());
+                backend.memory_blocks.keep(&range, block.clone());
                 let (id, start, end) = (state.id, range.start, range.end);
                 change.ops.push(Op::Valid { id, start, end });
                 kept = Some(range);
@@ -122,7 +122,7 @@ impl Scratch {
             Ok(())
         });
         if let (Err(_), Some(range)) = (&outcome, kept) {
-            backend.held.cut(&range);
+            backend.memory_blocks.cut(&range);
         }
         outcome
     }
@@ -145,7 +145,7 @@ impl Scratch {
     /// # Errors
     /// As [`release`](Self::release).
     pub fn take_back(&self, range: Range<i64>) -> Result<(u64, Vec<Buffer>), StoreError> {
-        let held = &self.writer.shared.backend.held;
+        let held = &self.writer.shared.backend.memory_blocks;
         let mut blocks = held.within(&range);
         blocks.retain(|(own, _)| range.start <= own.start && own.end <= range.end);
         self.writer.mark_invalid(range.clone())?;
@@ -153,7 +153,7 @@ impl Scratch {
         let given_back = if covered == range.end - range.start {
             0
         } else {
-            self.give_back(range)?
+            self.punch(range)?
         };
         Ok((
             given_back,
@@ -161,7 +161,7 @@ impl Scratch {
         ))
     }
 
-    fn give_back(&self, range: Range<i64>) -> Result<u64, StoreError> {
+    fn punch(&self, range: Range<i64>) -> Result<u64, StoreError> {
         let engine = self.writer.shared.backend.engine("release samples")?;
         // Holds the writer's lock, so that the gap cannot be filled before its blocks are freed.
         self.writer.change("release samples", |state, _, _| {
@@ -237,7 +237,7 @@ fn system_folder() -> PathBuf {
 }
 
 /// Younger folders may still be in creation.
-const SETTLED: Duration = Duration::from_secs(60);
+const MIN_AGE: Duration = Duration::from_secs(60);
 
 /// Removes scratch signals that no process has locked. Process ids would not do: containers share folders, not ids.
 fn remove_abandoned(temporary: &Path) {
@@ -252,7 +252,7 @@ fn remove_abandoned(temporary: &Path) {
             .and_then(|about| about.modified().ok());
         let settled = age
             .and_then(|made| made.elapsed().ok())
-            .is_some_and(|age| age > SETTLED);
+            .is_some_and(|age| age > MIN_AGE);
         let path = entry.path();
         if ours
             && settled
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_in_the_systems_folder_is_removed_and_what_is_used_is_not() {
+    fn removes_abandoned_scratch_but_none_in_use() {
         let temporary = tempfile::tempdir().unwrap();
         let [left, used, young] =
             ["left", "used", "young"].map(|name| temporary.path().join(format!("{PREFIX}{name}")));
@@ -325,7 +325,7 @@ mod tests {
                 .unwrap();
         }
         let _writer = Engine::open(&used, OpenMode::CreateIfMissing).unwrap();
-        let old = std::time::SystemTime::now() - 2 * SETTLED;
+        let old = std::time::SystemTime::now() - 2 * MIN_AGE;
         for path in [&left, &used] {
             File::open(path).unwrap().set_modified(old).unwrap();
         }

@@ -35,17 +35,17 @@ impl From<Range<Fixed>> for Span<'_> {
 
 /// A range in one of the two timebases of selections.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Resolved {
+pub(crate) enum ResolvedSpan {
     Index(Range<i64>),
     Civil(Range<Fixed>),
 }
 
 impl Span<'_> {
-    pub(crate) fn resolve(self, signal: &Signal) -> Result<Resolved, StoreError> {
+    pub(crate) fn resolve(self, signal: &Signal) -> Result<ResolvedSpan, StoreError> {
         let resolved = match self {
-            Span::Index(range) => Resolved::Index(range),
-            Span::Of(other, range) if other.is_same(signal) => Resolved::Index(range),
-            Span::Civil(range) => Resolved::Civil(range),
+            Span::Index(range) => ResolvedSpan::Index(range),
+            Span::Of(other, range) if other.is_same(signal) => ResolvedSpan::Index(range),
+            Span::Civil(range) => ResolvedSpan::Civil(range),
             Span::Of(other, range) => {
                 let start = other.time_of(range.start)?.value;
                 // The end of the last sample, not the start of the next, which may be in another run.
@@ -53,18 +53,18 @@ impl Span<'_> {
                     Some(last) if range.start < range.end => other.end_of_sample(last)?,
                     _ => start,
                 };
-                Resolved::Civil(start..end)
+                ResolvedSpan::Civil(start..end)
             }
             Span::In(graph, range) => {
                 let civil = range.convert(graph, TimebaseId::CIVIL)?;
-                Resolved::Civil(civil.start.value..civil.end.value)
+                ResolvedSpan::Civil(civil.start.value..civil.end.value)
             }
         };
         match &resolved {
-            Resolved::Index(range) if range.start > range.end => {
+            ResolvedSpan::Index(range) if range.start > range.end => {
                 Err(reversed(signal, &range.start, &range.end))
             }
-            Resolved::Civil(range) if range.start > range.end => {
+            ResolvedSpan::Civil(range) if range.start > range.end => {
                 let text = |time| isochrony_time::civil::format(time);
                 Err(reversed(signal, &text(range.start), &text(range.end)))
             }

@@ -19,11 +19,11 @@ use crate::options::Mode;
 use crate::shard_cache::ShardCache;
 use crate::signal::Signal;
 use crate::timebases;
-use crate::views::keeper::Keeper;
+use crate::views::maintainer::ViewMaintainer;
 
 pub(crate) struct Shared {
     pub(crate) backend: Backend,
-    pub(crate) views: Keeper,
+    pub(crate) views: ViewMaintainer,
     /// Held shared during a change of one signal, exclusively during a commit, so that no commit contains half an
     /// append.
     pub(crate) gate: RwLock<()>,
@@ -49,7 +49,7 @@ impl Shared {
             // The removal may have been undone.
             if self.backend.state(id).is_err() {
                 lock(&self.writers).remove(&id);
-                self.views.forget(id);
+                self.views.remove_signal(id);
             }
         }
     }
@@ -199,10 +199,10 @@ impl Store {
 
     pub(crate) fn new(backend: Backend, mode: Mode, in_place: bool) -> Self {
         if let (true, Ok(engine)) = (in_place, backend.engine("overwrite samples")) {
-            engine.overwrite();
+            engine.allow_overwrites();
         }
         let shared = Shared {
-            views: Keeper::new(backend.media()),
+            views: ViewMaintainer::new(backend.media()),
             backend,
             gate: RwLock::new(()),
             writers: Mutex::default(),

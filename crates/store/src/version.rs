@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::layout::mark::WriteMark;
 
 /// Above this number, shards are not listed one by one.
-const MOST_LISTED: u64 = 1 << 16;
+const MAX_LISTED: u64 = 1 << 16;
 
 /// Identity of one version of an array or shard within a signal.
 #[derive(
@@ -282,7 +282,7 @@ impl DataVersion {
             (mixed ^ mixed >> 32).wrapping_add(1)
         };
         let change = |mark: u64| mix(mix(mark, range.start), range.end);
-        if last - first >= MOST_LISTED {
+        if last - first >= MAX_LISTED {
             self.content_of_all = change(self.content_of_all);
             self.all_retired = true;
             self.replaced_since.clear();
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_gone_once_they_were_changed_and_their_file_is_another() {
+    fn rejects_changed_samples_in_another_file() {
         let before = DataVersion::default();
         let mut after = before.clone();
         after.take_away(250..260, 100);

@@ -119,7 +119,7 @@ fn a_calibration_can_be_stopped_and_cleans_up() {
 }
 
 #[test]
-fn a_profile_that_is_none_names_its_path() {
+fn rejects_an_invalid_profile_naming_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("profile.json");
     assert_eq!(Profile::load(&path).unwrap(), None);
@@ -132,7 +132,7 @@ fn a_profile_that_is_none_names_its_path() {
 }
 
 #[test]
-fn what_a_sealed_signal_takes_is_not_predicted() {
+fn sealed_signals_have_no_prediction() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());

@@ -22,7 +22,7 @@ use isochrony_store::{VerifyOptions, verify};
 /// Children killed after a commit; overridden by `ISOCHRONY_CRASH_LIVES`.
 const LIVES: u64 = 200;
 /// Factor of kills over that number at which the test gives up.
-const MOST_KILLS: u64 = 10;
+const MAX_KILLS: u64 = 10;
 const CHILD: &str = "ISOCHRONY_CRASH_CHILD";
 
 /// The child: a seeded workload. The parent can repeat it, so the journal only tells the progress: one byte per commit
@@ -117,7 +117,7 @@ fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
     let (mut kills, mut lives, mut commits, mut cut) = (0, 0, 0, 0);
     while lives < wanted {
         assert!(
-            kills < MOST_KILLS * wanted,
+            kills < MAX_KILLS * wanted,
             "only {lives} of {kills} children had committed anything"
         );
         let kill = kills;

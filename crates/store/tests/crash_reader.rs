@@ -100,17 +100,17 @@ fn replace(engine: &Engine, id: SignalId, shard: u64) {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ReaderCounts {
     lengths: usize,
     /// Fully compared ranges, and ranges with samples replaced meanwhile.
     compared: usize,
     replaced: usize,
 }
 
-fn follow(root: &Path) -> Seen {
+fn follow(root: &Path) -> ReaderCounts {
     let reader = Reader::open(root).unwrap();
     let ids = [SignalId(1), SignalId(2)];
-    let (mut seen, mut last) = (Seen::default(), -1);
+    let (mut seen, mut last) = (ReaderCounts::default(), -1);
     let began = Instant::now();
     while !root.join("end").exists() {
         assert!(

@@ -174,7 +174,7 @@ fn the_tail_is_read_from_the_store_until_its_chunk_is_full() {
 }
 
 #[test]
-fn a_fill_an_overwrite_and_a_seal_give_a_new_content_and_an_append_does_not() {
+fn fills_overwrites_and_seals_change_the_content_version_but_appends_do_not() {
     let fixture = Fixture::new();
     let version = || {
         let reader = Store::open(fixture.store.path(), Mode::Read).unwrap();
@@ -285,7 +285,7 @@ fn a_sealed_chunk_that_does_not_have_its_checksum_is_not_cached() {
 }
 
 #[test]
-fn what_was_filled_meanwhile_is_shown() {
+fn shows_samples_filled_meanwhile() {
     let fixture = Fixture::of(2 * CHUNK);
     fixture.writer.append_gap(2 * CHUNK).unwrap();
     fixture
@@ -347,7 +347,7 @@ fn a_byte_that_flipped_in_the_cache_is_found() {
 }
 
 #[test]
-fn what_does_not_have_its_checksum_is_not_cached() {
+fn pieces_with_a_wrong_checksum_are_not_cached() {
     let fixture = Fixture::of(4 * CHUNK);
     let shard = fixture.shards().remove(0);
     let mut bytes = fs::read(&shard).unwrap();
@@ -466,7 +466,7 @@ fn peer(bytes: Vec<u8>) -> Arc<Peer> {
 }
 
 #[test]
-fn other_hosts_are_asked_first_and_not_believed() {
+fn asks_other_hosts_first_and_verifies_their_bytes() {
     let fixture = Fixture::of(4 * CHUNK);
     let bytes: Vec<u8> = samples(0..4 * CHUNK)
         .iter()
@@ -505,7 +505,7 @@ fn other_hosts_are_asked_first_and_not_believed() {
 }
 
 #[test]
-fn without_the_cache_again_all_is_as_before() {
+fn reads_directly_after_the_cache_is_removed() {
     let fixture = Fixture::of(3 * CHUNK);
     let cache = fixture.cache(64 << 20, PIECE, None);
     let reader = fixture.reader(&cache);
@@ -582,7 +582,7 @@ fn reports_tell_what_is_cached_and_what_changed() {
 }
 
 #[test]
-fn a_wait_for_another_process_ends_soon_once_the_work_is_called_off() {
+fn an_interrupt_ends_a_wait_for_another_process() {
     let fixture = Fixture::of(2 * CHUNK);
     let cache = fixture.cache(64 << 20, PIECE, None);
     let reader = fixture.reader(&cache);

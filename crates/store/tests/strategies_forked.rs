@@ -78,7 +78,7 @@ fn read(strategy: Strategy, act: fn(SignalReader) -> bool) -> i32 {
 }
 
 #[test]
-fn a_process_that_is_forked_off_and_ends_takes_nothing_from_its_parent() {
+fn a_forked_process_that_ends_takes_nothing_from_its_parent() {
     for strategy in Strategy::ALL {
         let status = read(strategy, |reader| {
             drop(reader);
@@ -89,7 +89,7 @@ fn a_process_that_is_forked_off_and_ends_takes_nothing_from_its_parent() {
 }
 
 #[test]
-fn a_process_that_is_forked_off_reads_on_by_itself() {
+fn a_forked_process_reads_by_itself() {
     for strategy in Strategy::ALL {
         let status = read(strategy, |mut reader| {
             let right = (3..PIECES).all(|piece| is_read(&mut reader, piece));

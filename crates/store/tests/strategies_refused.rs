@@ -168,7 +168,7 @@ fn an_io_uring_that_takes_no_requests_any_more_is_replaced_on_the_way() {
 }
 
 #[test]
-fn what_is_refused_to_one_reader_is_done_without_by_those_that_begin_later() {
+fn a_refusal_to_one_reader_applies_to_later_ones() {
     let folder = tempfile::tempdir().unwrap();
     let signal = made(folder.path());
     if let Some(why) = uring::refused() {

@@ -112,7 +112,7 @@ impl<'a> Change<'a> {
             let size = engine.state(self.id)?.meta.format.size();
             let samples_in = |block: &[u8]| (block.len() / size) as i64;
             for block in bytes.chunks(BLOCK) {
-                crate::interrupt::look("write samples")?;
+                crate::interrupt::check("write samples")?;
                 match engine.write_samples(self.id, index, block) {
                     // Views of scratch are computed on demand.
                     Ok(()) if *in_place => index += samples_in(block),
@@ -145,7 +145,7 @@ impl<'a> Change<'a> {
             engine.discard_replacements(replacements.iter().map(String::as_str));
         }
         queued?;
-        freed.iter().for_each(|gap| backend.held.cut(gap));
+        freed.iter().for_each(|gap| backend.memory_blocks.cut(gap));
         Ok(())
     }
 
@@ -157,14 +157,14 @@ impl<'a> Change<'a> {
         start: i64,
         bytes: &[u8],
     ) -> Result<(), StoreError> {
-        if backend.held.is_empty() {
+        if backend.memory_blocks.is_empty() {
             return Ok(());
         }
         let size = engine.state(self.id)?.meta.format.size();
         let range = start..start.saturating_add((bytes.len() / size) as i64);
-        for (own, block) in backend.held.within(&range) {
+        for (own, block) in backend.memory_blocks.within(&range) {
             engine.write_samples(self.id, own.start, block.bytes())?;
-            backend.held.cut(&own);
+            backend.memory_blocks.cut(&own);
         }
         Ok(())
     }

@@ -132,7 +132,7 @@ impl Backup<'_, '_> {
         let mut bytes = vec![0; length.unsigned_abs() as usize * size];
         let mut at = range.start;
         while at < range.end {
-            interrupt::look("back up")?;
+            interrupt::check("back up")?;
             let first = at / length * length;
             let stop = (first + length).min(range.end);
             self.read_checked(signal, first, &mut bytes)?;
@@ -228,7 +228,7 @@ impl Backup<'_, '_> {
         let mut bytes = vec![0; length.unsigned_abs() as usize * size];
         let mut sums = Vec::new();
         for chunk in 0..state.end / length {
-            interrupt::look("back up")?;
+            interrupt::check("back up")?;
             let number = chunk.cast_unsigned();
             let stored = source.chunk_crc(id, number)?.filter(|crc| *crc != 0);
             if let Some(stored) = stored {

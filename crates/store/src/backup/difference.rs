@@ -272,7 +272,7 @@ fn changed(
         }
         let chunk = at..at.saturating_add(length);
         at = chunk.end;
-        interrupt::look("back up")?;
+        interrupt::check("back up")?;
         let both = chunk.start..chunk.end.min(end);
         let differ = if chunk.end <= end && same_gaps(state, old, &chunk) {
             let number = (chunk.start / length).cast_unsigned();

@@ -17,7 +17,7 @@ use crate::op::{Op, SignalId};
 use crate::verify::metadata::is_signal;
 
 /// Prefix of a signal's temporary name between two others.
-const ASIDE: &str = "backup-";
+const TEMPORARY_PREFIX: &str = "backup-";
 
 impl Backup<'_, '_> {
     pub(super) fn remove(&self, difference: &Difference) -> Result<(), CopyError> {
@@ -34,7 +34,11 @@ impl Backup<'_, '_> {
         let engine = self.target.shared().backend.engine("back up")?;
         for (id, name) in &difference.renamed {
             let id = *id;
-            let to = format!("{ASIDE}{}-{}", id.0, uuid::Uuid::new_v4().simple());
+            let to = format!(
+                "{TEMPORARY_PREFIX}{}-{}",
+                id.0,
+                uuid::Uuid::new_v4().simple()
+            );
             let renamed = engine.queue(Op::Rename { id, to });
             renamed.map_err(|error| self.failed(id, name, error))?;
         }

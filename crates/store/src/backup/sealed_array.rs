@@ -100,7 +100,7 @@ fn copy_file(
     let mut block = vec![0; BLOCK];
     let mut at = 0;
     loop {
-        interrupt::look("back up")?;
+        interrupt::check("back up")?;
         let count = source.read_at(at, &mut block).at("read", from)?;
         if count == 0 {
             break;

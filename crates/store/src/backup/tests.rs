@@ -10,7 +10,7 @@ use crate::options::CreateOptions;
 use crate::verify::{VerifyOptions, verify};
 
 #[test]
-fn a_signal_whose_end_is_damaged_is_whole_up_to_where_it_was_committed() {
+fn a_signal_with_a_damaged_end_is_intact_up_to_the_commit() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, copy) = (folder.path().join("a.iso"), folder.path().join("b.iso"));
     let store = Store::open(&path, Mode::Create).expect("created");

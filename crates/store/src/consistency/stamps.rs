@@ -17,12 +17,12 @@ const HARD_SLOPE: f64 = 0.01;
 
 /// The stamps that a piece is compared with.
 #[derive(Default)]
-struct Stamps {
+struct PieceStamps {
     ends: Option<(Point, Point)>,
     count: u64,
 }
 
-impl Stamps {
+impl PieceStamps {
     fn add(&mut self, row: &PointRow) {
         let point = clock::point(row);
         if !is_in_fit(&point) {
@@ -53,7 +53,7 @@ pub(super) fn check_ends(state: &SignalState) -> Result<(), StoreError> {
     for (row, (run, piece)) in state.fit.iter().enumerate() {
         let line = clock::piece(run, &piece);
         let end = line.end.unwrap_or(i64::MAX);
-        let mut stamps = Stamps::default();
+        let mut stamps = PieceStamps::default();
         while let Some(point) = points.next_if(|point| (point.run, point.index) < (run, end)) {
             if (point.run, point.index) >= (run, piece.index) {
                 stamps.add(&point);

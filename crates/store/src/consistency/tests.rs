@@ -168,7 +168,7 @@ fn refuses_a_fit_far_beside_its_stamps() {
 }
 
 #[test]
-fn accepts_a_last_stamp_that_the_fit_left_out_which_verification_finds() {
+fn accepts_a_last_stamp_outside_the_fit_that_verification_reports() {
     let late = |ops: &mut Vec<Op>| match &mut ops[5] {
         Op::Point { point, .. } => point.civil_ns += 50 * S,
         _ => unreachable!(),

@@ -85,7 +85,7 @@ impl SealedCaching {
             return Ok(None);
         };
         let origin = match file.as_os_file() {
-            None => Origin::Held(Arc::clone(file)),
+            None => Origin::Open(Arc::clone(file)),
             Some(os) => Origin::Reopened {
                 media: Arc::clone(media),
                 path: path.to_path_buf(),

@@ -13,15 +13,15 @@ use crate::op::SignalId;
 use crate::version::FileVersion;
 
 /// Chunks always kept, for as many threads; fewer if above 1 MiB, which those of new signals are not.
-const RECENT: usize = 16;
+const RECENT_CHUNKS: usize = 16;
 /// Most bytes of all cached chunks, except a single larger one.
-const KEPT: usize = 128 << 20;
+const CACHE_BYTES: usize = 128 << 20;
 /// A chunk is evictable after so many chunks were decoded without a use of it.
-const STALE: u64 = 1024;
+const IDLE_LIMIT: u64 = 1024;
 /// Least number of past decodings remembered.
-const REMEMBERED: usize = 2048;
+const HISTORY_LEN: usize = 2048;
 /// Most spare buffers, as many as a run may buffer; and most bytes of them.
-const SPARE: usize = 32;
+const SPARE_BUFFERS: usize = 32;
 const SPARE_BYTES: usize = 32 << 20;
 
 pub(super) type ChunkKey = (SignalId, FileVersion, u64);
@@ -52,25 +52,27 @@ impl Chunks {
         self.clock += 1;
         self.recent_bytes += buffer.len();
         self.recent.push_back((key, buffer));
-        while self.recent.len() > RECENT || self.recent_bytes > KEPT && self.recent.len() > 1 {
+        while self.recent.len() > RECENT_CHUNKS
+            || self.recent_bytes > CACHE_BYTES && self.recent.len() > 1
+        {
             let Some((key, buffer)) = self.recent.pop_front() else {
                 break;
             };
             self.recent_bytes -= buffer.len();
-            self.leave(key, buffer);
+            self.retire(key, buffer);
         }
         // Larger chunks may have replaced smaller ones.
-        self.make_room(0, 0);
+        self.evict(0, 0);
     }
 
     /// Caches a chunk that is no longer recent, or keeps its buffer.
-    fn leave(&mut self, key: ChunkKey, buffer: Buffer) {
+    fn retire(&mut self, key: ChunkKey, buffer: Buffer) {
         let is_first = self.decoded.insert(key, self.clock).is_none();
-        if self.decoded.len() > 2 * REMEMBERED {
-            let since = self.clock - REMEMBERED as u64;
+        if self.decoded.len() > 2 * HISTORY_LEN {
+            let since = self.clock - HISTORY_LEN as u64;
             self.decoded.retain(|_, at| *at > since);
         }
-        if is_first || self.kept.contains_key(&key) || !self.make_room(buffer.len(), STALE) {
+        if is_first || self.kept.contains_key(&key) || !self.evict(buffer.len(), IDLE_LIMIT) {
             self.spare(buffer);
             return;
         }
@@ -79,8 +81,8 @@ impl Chunks {
     }
 
     /// Whether `bytes` fit, after evicting chunks unused while `idle` others were decoded.
-    fn make_room(&mut self, bytes: usize, idle: u64) -> bool {
-        while self.recent_bytes + self.kept_bytes + bytes > KEPT {
+    fn evict(&mut self, bytes: usize, idle: u64) -> bool {
+        while self.recent_bytes + self.kept_bytes + bytes > CACHE_BYTES {
             let stale = self.kept.iter().min_by_key(|(_, (used, _))| *used);
             let stale = stale.filter(|(_, (used, _))| self.clock - used >= idle);
             let Some((_, buffer)) = stale
@@ -100,7 +102,7 @@ impl Chunks {
             return;
         }
         let spare = &mut self.spare;
-        while spare.len() == SPARE
+        while spare.len() == SPARE_BUFFERS
             || spare.iter().map(Buffer::len).sum::<usize>() + buffer.len() > SPARE_BYTES
         {
             spare.remove(0);
@@ -109,14 +111,14 @@ impl Chunks {
     }
 
     /// A spare buffer that is no longer in use.
-    pub(super) fn take_room(&mut self, len: usize) -> Option<Buffer> {
+    pub(super) fn take_buffer(&mut self, len: usize) -> Option<Buffer> {
         let is_free = |buffer: &mut Buffer| buffer.len() == len && buffer.get_mut().is_some();
         // The last one is most likely in the CPU caches.
         let at = self.spare.iter_mut().rposition(is_free)?;
         Some(self.spare.remove(at))
     }
 
-    pub(super) fn forget(&mut self, id: SignalId) {
+    pub(super) fn remove_signal(&mut self, id: SignalId) {
         self.recent.retain(|((signal, ..), _)| *signal != id);
         self.recent_bytes = self.recent.iter().map(|(_, buffer)| buffer.len()).sum();
         self.decoded.retain(|(signal, ..), _| *signal != id);
@@ -148,7 +150,7 @@ mod tests {
                     found += 1;
                 }
                 None => {
-                    let room = chunks.take_room(CHUNK);
+                    let room = chunks.take_buffer(CHUNK);
                     let mut buffer =
                         room.unwrap_or_else(|| BufferMut::zeroed(CHUNK).unwrap().freeze());
                     buffer.get_mut().unwrap()[..8].copy_from_slice(&chunk.to_ne_bytes());
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_takes_little_memory_and_later_ones_find_what_there_is_room_for() {
+    fn a_scan_takes_little_memory_and_leaves_what_fits() {
         let mut chunks = Chunks::default();
         assert_eq!(scan(&mut chunks, 1, 300), 0);
         assert_eq!((chunks.kept.len(), chunks.spare.len()), (0, 1));
@@ -177,12 +179,12 @@ mod tests {
             scan(&mut chunks, 2, 300);
         }
         assert!(scan(&mut chunks, 2, 300) >= 80);
-        chunks.forget(SignalId(2));
+        chunks.remove_signal(SignalId(2));
         assert_eq!(scan(&mut chunks, 2, 20), 0);
     }
 
     #[test]
-    fn large_chunks_keep_within_the_same_bytes() {
+    fn large_chunks_stay_within_the_same_limit() {
         let mut chunks = Chunks::default();
         scan(&mut chunks, 1, 300);
         scan(&mut chunks, 1, 300);
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_somebody_looks_into_is_not_used_again() {
+    fn does_not_reuse_buffers_in_use() {
         let mut chunks = Chunks::default();
         let held = BufferMut::zeroed(CHUNK).unwrap().freeze();
         let view = held.slice(0..8).unwrap();
@@ -213,7 +215,7 @@ mod tests {
         let address = view.as_ptr();
         drop(view);
         let mut rooms = Vec::new();
-        while let Some(room) = chunks.take_room(CHUNK) {
+        while let Some(room) = chunks.take_buffer(CHUNK) {
             rooms.push(room.as_ptr());
         }
         assert!(rooms.contains(&address));

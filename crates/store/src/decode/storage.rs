@@ -11,7 +11,7 @@ use super::lock;
 use super::shards::SealedShard;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::io::{IoContext, failed};
-use crate::engine::recent::Recent;
+use crate::engine::shard_lru::ShardLru;
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
@@ -30,7 +30,7 @@ pub(super) struct ArrayStorage {
     pub(super) is_sealed: bool,
     pub(super) format: SampleFormat,
     /// Open sealed shards of all signals. A replacement has another version.
-    pub(super) shards: Arc<Recent<SealedShard>>,
+    pub(super) shards: Arc<ShardLru<SealedShard>>,
     pub(super) caching: Option<SealedCaching>,
     pub(super) fault: Mutex<Option<StoreError>>,
 }

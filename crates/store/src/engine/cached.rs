@@ -65,7 +65,7 @@ impl CachedRequest {
         len: u64,
     ) -> std::io::Result<CachedFile> {
         let origin = match file.as_os_file() {
-            None => Origin::Held(Arc::clone(file)),
+            None => Origin::Open(Arc::clone(file)),
             Some(os) => Origin::Reopened {
                 media: self.media,
                 path: path.to_path_buf(),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use super::io::IoContext;
-use super::shared::Structural;
+use super::shared::CatalogueChange;
 use super::slot::Slot;
 use super::{Engine, refuse_removed};
 use crate::error::StoreError;
@@ -55,7 +55,7 @@ impl Engine {
                 names.remove(id);
             }
         }
-        core.structural.push(Structural { op, old_name });
+        core.structural.push(CatalogueChange { op, old_name });
         Ok(())
     }
 
@@ -64,7 +64,7 @@ impl Engine {
         let shared = &*self.shared;
         let mut core = shared.core();
         let mut names = shared.names.write().unwrap_or_else(PoisonError::into_inner);
-        let of_signal = |change: &Structural| change.op.signal() == id;
+        let of_signal = |change: &CatalogueChange| change.op.signal() == id;
         let Some(at) = core.structural.iter().rposition(of_signal) else {
             return;
         };
@@ -81,8 +81,8 @@ impl Engine {
                 }
                 let mut slots = shared.slots.write().unwrap_or_else(PoisonError::into_inner);
                 slots.remove(&id);
-                shared.handles.forget(id);
-                shared.sources.forget(id);
+                shared.handles.remove_signal(id);
+                shared.sources.remove_signal(id);
             }
             Op::Remove { .. } => {
                 if let Some(slot) = slot {

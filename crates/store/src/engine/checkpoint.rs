@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::due::Due;
+use super::compact::CompactTables;
 use super::io::{IoContext, failed};
 use super::log::{self, Header, Log};
 use super::manifest::Manifest;
 use super::shared::{Core, Shared};
-use super::slot::{Dirty, Slot, SlotInner};
-use super::small::SmallTables;
-use super::tables::{self, Staged, Stamped};
+use super::slot::{DirtyFiles, Slot, SlotInner};
+use super::sync_batch::SyncBatch;
+use super::tables::{self, NamedStamp, StagedTable};
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::Flat;
@@ -20,29 +20,29 @@ use crate::media::{Access, Media, Site};
 use crate::op::{Op, SignalId};
 
 /// A changed signal during a checkpoint.
-struct Home {
+struct ChangedSignal {
     slot: Arc<Slot>,
-    dirty: Dirty,
-    tables: Vec<Staged>,
-    stamps: Vec<Stamped>,
-    small: Option<SmallTables>,
+    dirty: DirtyFiles,
+    tables: Vec<StagedTable>,
+    stamps: Vec<NamedStamp>,
+    compact: Option<CompactTables>,
     crc_rows: u64,
 }
 
-impl Home {
+impl ChangedSignal {
     fn new(slot: Arc<Slot>) -> Self {
         Self {
             slot,
-            dirty: Dirty::default(),
+            dirty: DirtyFiles::default(),
             tables: Vec::new(),
             stamps: Vec::new(),
-            small: None,
+            compact: None,
             crc_rows: 0,
         }
     }
 
     /// Leaves it in the log. Errors of removing files are ignored: recovery removes them.
-    fn give_back(self, media: &dyn Media) {
+    fn leave_in_log(self, media: &dyn Media) {
         for table in self.tables {
             let _ = media.remove_file(&table.tmp);
         }
@@ -60,10 +60,10 @@ impl Shared {
             // Tables are renamed out of it; a rename is durable only with both folders.
             core.folders.insert(layout::tmp_folder(&self.root));
         }
-        let mut homes = Vec::new();
-        if let Err(error) = self.bring_home(core, &mut homes) {
-            for home in homes {
-                home.give_back(&*self.media);
+        let mut changed = Vec::new();
+        if let Err(error) = self.write_changed(core, &mut changed) {
+            for signal in changed {
+                signal.leave_in_log(&*self.media);
             }
             return Err(error);
         }
@@ -71,7 +71,7 @@ impl Shared {
         if let Some(reserve) = core.reserve.take() {
             media.remove_file(&reserve).at("remove", &reserve)?;
         }
-        self.flip(core)?;
+        self.switch_log(core)?;
         for path in std::mem::take(&mut core.trash) {
             // Recovery removes the rest.
             let _ = media.remove_all(&path);
@@ -84,27 +84,31 @@ impl Shared {
     }
 
     /// Makes all changed signals durable outside the log in two passes: files, then names.
-    fn bring_home(&self, core: &mut Core, homes: &mut Vec<Home>) -> Result<(), StoreError> {
-        let mut due = Due::default();
+    fn write_changed(
+        &self,
+        core: &mut Core,
+        changed: &mut Vec<ChangedSignal>,
+    ) -> Result<(), StoreError> {
+        let mut syncs = SyncBatch::default();
         for id in &core.dirty {
             let Some(slot) = self.slot(*id) else { continue };
-            let mut home = Home::new(slot);
-            let written = self.write_home(&mut home, core.sequence, &mut due);
-            homes.push(home);
+            let mut signal = ChangedSignal::new(slot);
+            let written = self.write_signal(&mut signal, core.sequence, &mut syncs);
+            changed.push(signal);
             written?;
         }
-        due.settle(self, Site::TableVolume)?;
-        let mut due = Due::default();
-        for home in &mut *homes {
-            self.name_home(home, &mut due)?;
+        syncs.sync(self, Site::TableVolume)?;
+        let mut syncs = SyncBatch::default();
+        for signal in &mut *changed {
+            self.rename_tables(signal, &mut syncs)?;
         }
         for folder in &core.folders {
-            due.folder(folder.clone(), Site::CheckpointFolder);
+            syncs.folder(folder.clone(), Site::CheckpointFolder);
         }
-        due.settle(self, Site::CheckpointVolume)?;
-        for home in homes.drain(..) {
-            let id = home.slot.lock().id;
-            if !self.moved_home(home) {
+        syncs.sync(self, Site::CheckpointVolume)?;
+        for signal in changed.drain(..) {
+            let id = signal.slot.lock().id;
+            if !self.finish_signal(signal) {
                 core.unpublished.insert(id);
             }
         }
@@ -113,82 +117,91 @@ impl Shared {
         Ok(())
     }
 
-    fn write_home(&self, home: &mut Home, sequence: u64, due: &mut Due) -> Result<(), StoreError> {
+    fn write_signal(
+        &self,
+        signal: &mut ChangedSignal,
+        sequence: u64,
+        syncs: &mut SyncBatch,
+    ) -> Result<(), StoreError> {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
-        let slot = Arc::clone(&home.slot);
+        let slot = Arc::clone(&signal.slot);
         let mut slot = slot.lock();
-        home.dirty.shards = std::mem::take(&mut slot.dirty.shards);
-        for shard in &home.dirty.shards {
+        signal.dirty.shards = std::mem::take(&mut slot.dirty.shards);
+        for shard in &signal.dirty.shards {
             // The committed file; a pending replacement is written elsewhere.
             let data = slot.folder.join("data");
             let path = layout::data_shard_file(&data, slot.base.meta.format, *shard);
-            due.file(path, Site::CheckpointShard);
+            syncs.file(path, Site::CheckpointShard);
         }
-        let tables = slot.tables_due(media)?;
-        home.small = tables.small;
-        if home.small.is_none() {
+        let tables = slot.checkpoint_tables(media)?;
+        signal.compact = tables.compact;
+        if signal.compact.is_none() {
             // With folders, so that a missing one is evidence.
             for (table, _) in tables::arrays() {
                 slot.subfolder(media, Path::new(table))?;
             }
-            if slot.base.small.is_some() {
+            if slot.base.compact.is_some() {
                 slot.write_identity_beside_data(media)?;
             }
         }
-        home.dirty.identity = std::mem::take(&mut slot.dirty.identity);
-        for inside in &home.dirty.identity {
-            due.file(slot.folder.join(inside), Site::CheckpointIdentity);
+        signal.dirty.identity = std::mem::take(&mut slot.dirty.identity);
+        for inside in &signal.dirty.identity {
+            syncs.file(slot.folder.join(inside), Site::CheckpointIdentity);
         }
-        home.crc_rows = self.write_checksums(&mut slot, due)?;
+        signal.crc_rows = self.write_checksums(&mut slot, syncs)?;
         self.sum_tail(&mut slot);
         // Events first: losses are reported before they become gaps.
         for table in tables.arrays.iter().rev() {
-            let stamped = slot.stage_table(media, &tmp, table, sequence, &mut home.tables)?;
-            home.stamps.push(stamped);
+            let stamped = slot.stage_table(media, &tmp, table, sequence, &mut signal.tables)?;
+            signal.stamps.push(stamped);
         }
-        for table in &home.tables {
-            due.file(table.tmp.clone(), Site::Table);
+        for table in &signal.tables {
+            syncs.file(table.tmp.clone(), Site::Table);
         }
         Ok(())
     }
 
-    fn name_home(&self, home: &mut Home, due: &mut Due) -> Result<(), StoreError> {
+    fn rename_tables(
+        &self,
+        signal: &mut ChangedSignal,
+        syncs: &mut SyncBatch,
+    ) -> Result<(), StoreError> {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
-        let mut slot = home.slot.lock();
-        for table in &home.tables {
+        let mut slot = signal.slot.lock();
+        for table in &signal.tables {
             slot.put_in_place(media, &tmp, table)?;
         }
-        home.tables.clear();
+        signal.tables.clear();
         let names = slot.dirty.take_names();
         for inside in &names.folders {
-            due.folder(slot.folder.join(inside), Site::CheckpointFolder);
+            syncs.folder(slot.folder.join(inside), Site::CheckpointFolder);
         }
         for path in &names.parents {
-            due.folder(path.clone(), Site::CheckpointFolder);
+            syncs.folder(path.clone(), Site::CheckpointFolder);
         }
-        home.dirty.add(names);
+        signal.dirty.add(names);
         Ok(())
     }
 
     /// Gives whether all arrays of the signal are described.
-    fn moved_home(&self, home: Home) -> bool {
-        let mut slot = home.slot.lock();
-        let was_compact = slot.base.small.is_some();
+    fn finish_signal(&self, signal: ChangedSignal) -> bool {
+        let mut slot = signal.slot.lock();
+        let was_compact = slot.base.compact.is_some();
         slot.crcs.clear();
-        slot.crc_rows = home.crc_rows;
-        slot.root(home.dirty.rooting);
+        slot.crc_rows = signal.crc_rows;
+        slot.mark_durable(signal.dirty.pending_names);
         if let Some(state) = slot.committed_mut() {
             Arc::make_mut(state).mark_saved();
         }
         slot.note_synced_marks();
         if let Some(stamps) = &mut slot.base.tables {
-            (home.stamps.into_iter()).for_each(|(table, stamp)| stamps.set(table, stamp));
+            (signal.stamps.into_iter()).for_each(|(table, stamp)| stamps.set(table, stamp));
         }
-        slot.base.small = home.small;
+        slot.base.compact = signal.compact;
         slot.gaps_unpublished = false;
-        let is_compact = slot.base.small.is_some();
+        let is_compact = slot.base.compact.is_some();
         let mut is_described = !was_compact || is_compact;
         if slot.base.has_checksums(slot.crc_rows) {
             // An earlier publication could not include checksums not yet in the array.
@@ -200,7 +213,11 @@ impl Shared {
     }
 
     /// Gives the rows of the array `crc`.
-    fn write_checksums(&self, slot: &mut SlotInner, due: &mut Due) -> Result<u64, StoreError> {
+    fn write_checksums(
+        &self,
+        slot: &mut SlotInner,
+        syncs: &mut SyncBatch,
+    ) -> Result<u64, StoreError> {
         let flat = Flat::side();
         let rows = slot.full_chunks();
         let shard_of = |chunk: u64| chunk * 4 / flat.shard_bytes();
@@ -210,7 +227,7 @@ impl Shared {
             shards.insert(shard_of(slot.crc_rows));
         }
         for shard in shards {
-            self.write_crc_shard(slot, flat, shard, rows, due)?;
+            self.write_crc_shard(slot, flat, shard, rows, syncs)?;
         }
         Ok(rows)
     }
@@ -221,7 +238,7 @@ impl Shared {
         flat: Flat,
         shard: u64,
         rows: u64,
-        due: &mut Due,
+        syncs: &mut SyncBatch,
     ) -> Result<(), StoreError> {
         let media = &*self.media;
         let path = layout::shard_file(&slot.folder.join("crc"), shard);
@@ -255,12 +272,12 @@ impl Shared {
             let offset = flat.payload_start + run[0].0 * 4 - start;
             file.write_at(offset, &bytes).at("write", &path)?;
         }
-        due.file(path, Site::CheckpointCrc);
+        syncs.file(path, Site::CheckpointCrc);
         Ok(())
     }
 
     /// Starts the next generation. The new log counts once MANIFEST is renamed.
-    fn flip(&self, core: &mut Core) -> Result<(), StoreError> {
+    fn switch_log(&self, core: &mut Core) -> Result<(), StoreError> {
         let media = &*self.media;
         let generation = core.generation + 1;
         let new = layout::log_file(&self.root, generation);
@@ -312,7 +329,7 @@ impl Shared {
                 slot.note_tables(&*self.media);
             }
             base.extend(slot.base.tables.map(|tables| tables.op(id)));
-            base.extend(slot.base.small.as_ref().map(|small| small.op(id)));
+            base.extend(slot.base.compact.as_ref().map(|compact| compact.op(id)));
         }
         let header = Header {
             uuid: *self.uuid.as_bytes(),

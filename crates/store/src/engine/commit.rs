@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{MutexGuard, PoisonError};
 
-use super::due::Due;
 use super::io::IoContext;
 use super::log;
 use super::shared::{Core, Shared};
 use super::slot::{Slot, SlotInner};
+use super::sync_batch::SyncBatch;
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 use crate::op::{Op, SignalId};
 
 /// A longer log is folded into the tables.
-const LONGEST_LOG: u64 = 64 << 20;
+const MAX_LOG_BYTES: u64 = 64 << 20;
 
 impl Shared {
     /// Commits everything pending. Steps: `docs/design/commit_protocol.md`; failures:
@@ -26,22 +26,22 @@ impl Shared {
         let ids = self.active();
         let slots: Vec<_> = ids.iter().filter_map(|id| self.slot(*id)).collect();
         // Held to the end, so that concurrent writes belong entirely to the next commit.
-        let mut held: Vec<MutexGuard<'_, SlotInner>> = slots
+        let mut locked: Vec<MutexGuard<'_, SlotInner>> = slots
             .iter()
             .map(|slot| Slot::lock(slot))
             .filter(|slot| slot.is_pending())
             .collect();
-        if !core.structural.is_empty() || !held.is_empty() {
-            self.prepare(&core, &mut held)?;
-            self.log_record(&mut core, &held)?;
+        if !core.structural.is_empty() || !locked.is_empty() {
+            self.prepare(&core, &mut locked)?;
+            self.log_record(&mut core, &locked)?;
             // The commit is durable; if applying it fails, recovery does it.
-            let fold = self.must(self.apply(&mut core, &mut held))?;
+            let fold = self.must(self.apply(&mut core, &mut locked))?;
             {
                 let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
                 ids.iter().for_each(|id| _ = active.remove(id));
             }
-            drop(held);
-            if fold || core.log.end > LONGEST_LOG {
+            drop(locked);
+            if fold || core.log.end > MAX_LOG_BYTES {
                 self.fold(&mut core)?;
             }
         }
@@ -64,30 +64,31 @@ impl Shared {
     fn prepare(
         &self,
         core: &Core,
-        held: &mut [MutexGuard<'_, SlotInner>],
+        locked: &mut [MutexGuard<'_, SlotInner>],
     ) -> Result<(), StoreError> {
         let media = &*self.media;
-        for slot in held.iter_mut().filter(|slot| !slot.is_stillborn()) {
+        for slot in locked.iter_mut().filter(|slot| !slot.was_never_committed()) {
             slot.ensure_folder(media)?;
             slot.cover_pending(media, &self.handles, &self.root)?;
             slot.settle_checksums(media, &self.root)?;
             slot.leave_marks(media, &self.handles, &self.root, core.sequence + 1)?;
         }
-        let mut due = Due::default();
-        let made = self.make_all_parents(core, held, &mut due);
+        let mut syncs = SyncBatch::default();
+        let made = self.make_all_parents(core, locked, &mut syncs);
         if made.is_ok() {
-            let counts =
-                |slot: &&MutexGuard<'_, SlotInner>| slot.pending.bulk && !slot.is_stillborn();
-            for slot in held.iter().filter(counts) {
+            let counts = |slot: &&MutexGuard<'_, SlotInner>| {
+                slot.pending.bulk && !slot.was_never_committed()
+            };
+            for slot in locked.iter().filter(counts) {
                 for shard in &slot.pending.shards {
-                    due.file(slot.data_shard(&self.root, *shard), Site::BulkShard);
+                    syncs.file(slot.data_shard(&self.root, *shard), Site::BulkShard);
                 }
-                slot.names_due(&mut due, Site::BulkIdentity, Site::BulkFolder);
+                slot.names_due(&mut syncs, Site::BulkIdentity, Site::BulkFolder);
             }
         }
-        due.settle(self, Site::BulkVolume)?;
+        syncs.sync(self, Site::BulkVolume)?;
         made?;
-        for slot in held.iter_mut().filter(|slot| !slot.is_stillborn()) {
+        for slot in locked.iter_mut().filter(|slot| !slot.was_never_committed()) {
             if slot.pending.bulk {
                 let synced = slot.pending.shards.clone();
                 slot.dirty.shards.retain(|shard| !synced.contains(shard));
@@ -104,10 +105,10 @@ impl Shared {
     fn make_all_parents(
         &self,
         core: &Core,
-        held: &[MutexGuard<'_, SlotInner>],
-        due: &mut Due,
+        locked: &[MutexGuard<'_, SlotInner>],
+        syncs: &mut SyncBatch,
     ) -> Result<(), StoreError> {
-        let gone: BTreeSet<SignalId> = (held.iter().filter(|slot| slot.removed))
+        let gone: BTreeSet<SignalId> = (locked.iter().filter(|slot| slot.removed))
             .map(|slot| slot.id)
             .collect();
         for change in &core.structural {
@@ -115,7 +116,7 @@ impl Shared {
                 continue;
             }
             if let Op::Create { name, .. } | Op::Rename { to: name, .. } = &change.op {
-                self.make_parents(name, due)?;
+                self.make_parents(name, syncs)?;
             }
         }
         Ok(())
@@ -130,9 +131,9 @@ impl Shared {
         if slot.replaced_data.is_some() {
             slot.write_identity_beside_data(media)?;
         }
-        let mut due = Due::default();
-        slot.names_due(&mut due, Site::BulkIdentity, Site::BulkFolder);
-        due.settle(self, Site::BulkVolume)?;
+        let mut syncs = SyncBatch::default();
+        slot.names_due(&mut syncs, Site::BulkIdentity, Site::BulkFolder);
+        syncs.sync(self, Site::BulkVolume)?;
         slot.names_synced();
         let tmp = layout::tmp_folder(&self.root);
         if let Some(name) = &slot.replaced_data {
@@ -151,9 +152,9 @@ impl Shared {
     fn log_record(
         &self,
         core: &mut Core,
-        held: &[MutexGuard<'_, SlotInner>],
+        locked: &[MutexGuard<'_, SlotInner>],
     ) -> Result<(), StoreError> {
-        let living = || held.iter().filter(|slot| !slot.is_stillborn());
+        let living = || locked.iter().filter(|slot| !slot.was_never_committed());
         let sums = |slot: &SlotInner| {
             slot.pending_sums().count() + usize::from(slot.pending_tail().is_some())
         };
@@ -206,15 +207,15 @@ impl Shared {
     fn apply(
         &self,
         core: &mut Core,
-        held: &mut [MutexGuard<'_, SlotInner>],
+        locked: &mut [MutexGuard<'_, SlotInner>],
     ) -> Result<bool, StoreError> {
         let mut fold = core
             .structural
             .iter()
             .any(|change| !matches!(change.op, Op::Create { .. }));
         let mut removed: Vec<SignalId> = Vec::new();
-        self.move_folders(core, held, &mut removed)?;
-        for slot in held.iter_mut() {
+        self.move_folders(core, locked, &mut removed)?;
+        for slot in locked.iter_mut() {
             if !slot.removed && (!slot.replaced.is_empty() || slot.replaced_data.is_some()) {
                 fold = true;
                 self.move_replacements(core, slot)?;
@@ -236,8 +237,8 @@ impl Shared {
                 slots.remove(&id);
                 core.dirty.remove(&id);
                 core.unpublished.remove(&id);
-                self.handles.forget(id);
-                self.sources.forget(id);
+                self.handles.remove_signal(id);
+                self.sources.remove_signal(id);
             }
         }
         Ok(fold)
@@ -259,8 +260,8 @@ impl Shared {
             slot.dirty.folders.insert(shards);
         }
         core.folders.insert(tmp);
-        self.handles.forget(slot.id);
-        self.sources.forget(slot.id);
+        self.handles.remove_signal(slot.id);
+        self.sources.remove_signal(slot.id);
         Ok(())
     }
 
@@ -284,7 +285,7 @@ impl Shared {
         slot.dirty.folders.insert("".into());
         slot.dirty.shards.clear();
         slot.dirty.identity.remove(layout::IDENTITY);
-        slot.uproot(Path::new("data"));
+        slot.forget_name(Path::new("data"));
         slot.projected.remove("data");
         Ok(aside)
     }

@@ -15,7 +15,7 @@ type Piece = (u64, u64, u32);
 
 /// Most separate pieces per chunk, and most chunks with pieces; beyond that chunks are read again.
 const PIECES: usize = 64;
-const IN_PIECES: usize = 4096;
+const MAX_CHUNKS_WITH_PIECES: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Checksums {
@@ -32,7 +32,7 @@ pub(crate) struct Checksums {
 
 impl Checksums {
     /// Continues a chunk with `seen` bytes of checksum `crc`.
-    pub(crate) fn going_on(chunk: u64, seen: u64, crc: u32) -> Self {
+    pub(crate) fn continuing(chunk: u64, seen: u64, crc: u32) -> Self {
         Self {
             stream: Some((chunk, seen, crc)),
             ..Self::default()
@@ -118,7 +118,7 @@ impl Checksums {
         self.recheck.insert(chunk);
         if pieces.len() > PIECES {
             self.pieces.remove(&chunk);
-        } else if self.pieces.len() > IN_PIECES {
+        } else if self.pieces.len() > MAX_CHUNKS_WITH_PIECES {
             self.pieces.pop_first();
         }
     }
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_ready_is_the_checksum_of_what_was_written_last(
+        fn ready_checksums_are_of_the_last_writes(
             writes in prop::collection::vec((0usize..320, 1usize..90, any::<u8>(), 0u8..12), 1..40),
         ) {
             let flat = Flat::new(64, 4);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_written_from_the_middle_or_twice_in_part_are_checked_again() {
+    fn partially_rewritten_chunks_are_rechecked() {
         let flat = Flat::new(64, 4);
         let mut sums = Checksums::default();
         sums.feed(flat, 10, &[1; 100]);

@@ -129,7 +129,7 @@ mod tests {
 
     /// Errors made elsewhere would report a link as unreadable instead of as a link.
     #[test]
-    fn errors_of_the_system_are_made_in_one_place() {
+    fn io_errors_are_converted_in_one_place() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut all = Vec::new();
         sources(&root, &mut all);

@@ -14,9 +14,9 @@ use crate::layout;
 use crate::media::{Media, MediaLock, host_name, limits};
 
 /// How long to retry: a reader that checks for a writer holds the lock briefly.
-const PATIENCE: Duration = Duration::from_millis(100);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
-const LONGEST_COMMAND: usize = 100;
+const MAX_COMMAND_CHARS: usize = 100;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Holder {
@@ -53,7 +53,7 @@ fn one_line(text: &str) -> String {
         .chars()
         .filter(|c| !c.is_control())
         .collect();
-    match line.char_indices().nth(LONGEST_COMMAND) {
+    match line.char_indices().nth(MAX_COMMAND_CHARS) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
     }
@@ -70,7 +70,7 @@ pub(super) fn acquire(
         if let Some(taken) = media.lock(&path).at("lock", &path)? {
             break taken;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > LOCK_TIMEOUT {
             return Err(StoreError::Locked {
                 path: root.to_path_buf(),
                 holder: holder(media, &path),
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_holder_is_told_on_one_line_however_long_its_command_is() {
+    fn the_holder_fits_on_one_line_for_any_command() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("LOCK");
         let media = crate::media::disk();

@@ -32,7 +32,7 @@ use unreadable::decode;
 const MAGIC: [u8; 8] = *b"ISOREDO\n";
 const RECORD_HEAD: usize = 16;
 /// Least and most bytes by which the file is extended ahead.
-const AHEAD: (u64, u64) = (64 << 10, 4 << 20);
+const EXTENSION_BYTES: (u64, u64) = (64 << 10, 4 << 20);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
@@ -46,7 +46,7 @@ pub(crate) struct Header {
 }
 
 #[derive(Debug)]
-pub(crate) struct Opening {
+pub(crate) struct ParsedLog {
     pub(crate) header: Header,
     pub(crate) base: Vec<Op>,
     /// Of the base.
@@ -54,7 +54,7 @@ pub(crate) struct Opening {
     pub(crate) records_at: usize,
 }
 
-pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Unreadable> {
+pub(crate) fn parse_opening(bytes: &[u8]) -> Result<ParsedLog, Unreadable> {
     if bytes.get(..8) != Some(&MAGIC) {
         return Err(Unreadable::Damaged(0, "it is no redo log"));
     }
@@ -72,7 +72,7 @@ pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Unreadable> {
     let (sequence, payload, records_at) = record_at(bytes, at).ok_or(missing)?;
     let base = decode(payload, at)?;
     check(&base).map_err(|reason| Unreadable::Damaged(at as u64, reason))?;
-    Ok(Opening {
+    Ok(ParsedLog {
         header,
         base,
         sequence,
@@ -130,14 +130,14 @@ impl<'a> Records<'a> {
             }
             at += 8;
         }
-        LogEnd::Whole
+        LogEnd::Clean
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LogEnd {
     /// Nothing acknowledged.
-    Whole,
+    Clean,
     /// Damaged records from this offset on, followed by valid ones.
     Damaged(u64),
     /// Damaged records that were acknowledged.
@@ -151,7 +151,7 @@ pub(crate) struct LostRecords {
 }
 
 impl LostRecords {
-    pub(crate) fn concern(&self, id: SignalId) -> bool {
+    pub(crate) fn may_change(&self, id: SignalId) -> bool {
         (self.signals.as_ref()).is_none_or(|signals| signals.contains(&id))
     }
 }
@@ -285,38 +285,42 @@ pub(crate) struct Log {
     pub(crate) has_records: bool,
 }
 
-pub(crate) enum Failure {
+pub(crate) enum AppendError {
     /// The record does not count; the log is unchanged.
-    Refused(StoreError),
+    NotAppended(StoreError),
     /// The record may or may not be durable.
-    Unsure(StoreError),
+    Unknown(StoreError),
 }
 
 impl Log {
-    pub(crate) fn create(media: &dyn Media, path: &Path, opening: &[u8]) -> Result<Self, Failure> {
+    pub(crate) fn create(
+        media: &dyn Media,
+        path: &Path,
+        opening: &[u8],
+    ) -> Result<Self, AppendError> {
         // Left by an interrupted checkpoint.
         let stale = media
             .stat(path)
             .at("look at", path)
-            .map_err(Failure::Refused)?;
+            .map_err(AppendError::NotAppended)?;
         if stale.is_some() {
             media
                 .remove_file(path)
                 .at("remove", path)
-                .map_err(Failure::Refused)?;
+                .map_err(AppendError::NotAppended)?;
         }
         let file = media
             .open(path, Access::CreateNew)
             .at("create", path)
-            .map_err(Failure::Refused)?;
+            .map_err(AppendError::NotAppended)?;
         let mut bytes = opening.to_vec();
-        bytes.resize(bytes.len() + AHEAD.0 as usize, 0);
+        bytes.resize(bytes.len() + EXTENSION_BYTES.0 as usize, 0);
         file.write_at(0, &bytes)
             .at("write", path)
-            .map_err(Failure::Refused)?;
+            .map_err(AppendError::NotAppended)?;
         file.sync(Site::NewLog)
             .at("sync", path)
-            .map_err(Failure::Unsure)?;
+            .map_err(AppendError::Unknown)?;
         Ok(Self {
             path: path.to_path_buf(),
             file,
@@ -342,28 +346,34 @@ impl Log {
     }
 
     /// Syncs and acknowledges the record. `signals`: those it changes.
-    pub(crate) fn append(&mut self, record: &[u8], signals: &[SignalId]) -> Result<(), Failure> {
+    pub(crate) fn append(
+        &mut self,
+        record: &[u8],
+        signals: &[SignalId],
+    ) -> Result<(), AppendError> {
         let end = self.end + record.len() as u64;
-        let room = end + acknowledgement::MOST_BYTES;
+        let room = end + acknowledgement::MAX_BYTES;
         if room > self.extended {
             // Only zeros may follow the last record; a concurrent reader would take anything else for damage.
-            let ahead = (self.end / 4).clamp(AHEAD.0, AHEAD.1);
+            let ahead = (self.end / 4).clamp(EXTENSION_BYTES.0, EXTENSION_BYTES.1);
             let zeros = vec![0; (room + ahead - self.extended) as usize];
             if let Err(error) = self.file.write_at(self.extended, &zeros) {
                 let _ = self.file.set_len(self.extended);
-                return Err(Failure::Refused(failed(error, "extend", &self.path)));
+                return Err(AppendError::NotAppended(failed(
+                    error, "extend", &self.path,
+                )));
             }
             self.extended = room + ahead;
         }
         if let Err(error) = self.file.write_at(self.end, record) {
             // Part of the record may be written. It has no valid checksum, and the next record overwrites it.
             let _ = self.file.write_at(self.end, &[0; RECORD_HEAD]);
-            return Err(Failure::Refused(failed(error, "write", &self.path)));
+            return Err(AppendError::NotAppended(failed(error, "write", &self.path)));
         }
         self.file
             .sync(Site::LogRecord)
             .at("sync", &self.path)
-            .map_err(Failure::Unsure)?;
+            .map_err(AppendError::Unknown)?;
         self.end = end;
         self.has_records = true;
         self.acknowledge(u64_at(record, 8).unwrap_or(0), signals);
@@ -382,10 +392,10 @@ impl Log {
     }
 }
 
-impl Failure {
+impl AppendError {
     pub(crate) fn into_error(self) -> StoreError {
         match self {
-            Self::Refused(error) | Self::Unsure(error) => error,
+            Self::NotAppended(error) | Self::Unknown(error) => error,
         }
     }
 }

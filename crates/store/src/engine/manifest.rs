@@ -91,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_manifest_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn parses_any_bytes_as_a_manifest_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = Manifest::parse(&bytes);
         }
     }

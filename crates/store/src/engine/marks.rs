@@ -51,7 +51,7 @@ impl SlotInner {
         root: &Path,
         sequence: u64,
     ) -> Result<(), StoreError> {
-        if handles.overwrites() {
+        if handles.may_overwrite() {
             // Scratch is never copied.
             return Ok(());
         }

@@ -14,37 +14,37 @@ pub(crate) mod cached;
 pub(crate) mod candidate;
 mod catalogue;
 mod checkpoint;
+mod close;
 mod commit;
+pub(crate) mod compact;
 pub(crate) mod crc;
-mod due;
-mod end;
-pub(crate) mod evidence;
 pub(crate) mod identity;
 pub(crate) mod io;
 pub(crate) mod lock;
 pub(crate) mod log;
-mod lost;
+pub(crate) mod lost_commits;
 pub(crate) mod manifest;
 pub(crate) mod mapping;
 mod marks;
+mod missing_table;
 pub(crate) mod open;
 pub(crate) mod parts;
 mod pending;
-mod place;
 pub(crate) mod proofs;
 mod publish;
 mod read;
 mod reader;
 pub(crate) mod rebuild;
-pub(crate) mod recent;
 mod recovery;
 mod replace;
 mod samples;
+pub(crate) mod shard_lru;
 mod shared;
+mod signal_folders;
 mod slot;
-pub(crate) mod small;
 pub(crate) mod source;
-pub(crate) mod stamps;
+mod sync_batch;
+pub(crate) mod table_stamps;
 pub(crate) mod tables;
 mod tail;
 #[cfg(test)]
@@ -187,7 +187,7 @@ impl Engine {
         if bytes.is_empty() {
             return Ok(());
         }
-        let copies = match shared.handles.overwrites() {
+        let copies = match shared.handles.may_overwrite() {
             true => None,
             false => shared.copy_before_overwrite(&mut slot, index, bytes.len())?,
         };
@@ -357,7 +357,7 @@ impl Engine {
     pub fn is_compact(&self, id: SignalId) -> Result<bool, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
-        Ok(slot.base.small.is_some())
+        Ok(slot.base.compact.is_some())
     }
 
     /// As of the last checkpoint.

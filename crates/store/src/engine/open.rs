@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 
 use uuid::Uuid;
 
+use super::compact::CompactTables;
 use super::io::{IoContext, replace_file, unique};
-use super::log::{self, Header, Log, Opening, Records, Unreadable};
+use super::log::{self, Header, Log, ParsedLog, Records, Unreadable};
 use super::manifest::Manifest;
 use super::shared::{Core, Names, Shared};
 use super::slot::{Base, Slot, sync_if_there};
-use super::small::SmallTables;
-use super::stamps::Stamps;
-use super::{OpenMode, evidence, lock, rebuild};
+use super::table_stamps::TableStamps;
+use super::{OpenMode, lock, lost_commits, rebuild};
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::zarr::{self, FORMAT};
@@ -51,20 +51,20 @@ pub(crate) fn open(
     for record in &mut records {
         ops.extend(record.map_err(unreadable)?.1);
     }
-    let damaged = evidence::lost_records(&records).map_err(unreadable)?;
+    let damaged = lost_commits::lost_records(&records).map_err(unreadable)?;
     let sequence = records.sequence;
     let rebooted = opening.header.boot != media.boot_id();
     let dirty = crashed || !ops.is_empty() || damaged.is_some() || rebooted;
     // Published files of an interrupted push are ahead of the log too.
     let give_up = mode == OpenMode::GiveUpLost || media.is_published();
-    let told = evidence::LogContent {
+    let told = lost_commits::LogContent {
         opening: &opening,
         ops: &ops,
         sequence,
         damaged: damaged.as_ref(),
     };
     let lost = match dirty {
-        true => evidence::lost_commits(&*media, root, &path, &told)?,
+        true => lost_commits::lost_commits(&*media, root, &path, &told)?,
         false => Vec::new(),
     };
     if let Some(first) = lost.first().filter(|_| !give_up) {
@@ -113,7 +113,7 @@ fn assemble(
     root: &Path,
     media: Arc<dyn Media>,
     manifest: &Manifest,
-    opening: &Opening,
+    opening: &ParsedLog,
     ops: &[Op],
     sequence: u64,
     lock: Box<dyn MediaLock>,
@@ -174,7 +174,7 @@ pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
         if let Op::Create { id, name, meta } = op {
             let base = Base {
                 tables: None,
-                small: None,
+                compact: None,
                 ..Base::new(name, meta)
             };
             out.push((*id, base));
@@ -192,8 +192,10 @@ pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
             Op::WriteMark { shard, mark, .. } => {
                 Arc::make_mut(&mut base.data).set_mark(*shard, *mark, true);
             }
-            Op::Tables { tables, .. } => base.tables = Some(Stamps::new(tables)),
-            Op::SmallTables { tables, .. } => base.small = Some(SmallTables::new(tables.clone())),
+            Op::Tables { tables, .. } => base.tables = Some(TableStamps::new(tables)),
+            Op::SmallTables { tables, .. } => {
+                base.compact = Some(CompactTables::new(tables.clone()))
+            }
             _ => {}
         }
     }
@@ -243,7 +245,7 @@ pub(crate) fn read_log(
 }
 
 pub(crate) fn check_identity(
-    opening: &Opening,
+    opening: &ParsedLog,
     manifest: &Manifest,
     path: &Path,
 ) -> Result<(), StoreError> {
@@ -318,7 +320,7 @@ fn create(
     };
     let opening = log::opening_bytes(&header, 0, [].iter()).unwrap_or_default();
     let made = Log::create(media, &layout::log_file(root, 1), &opening);
-    made.map_err(log::Failure::into_error)?;
+    made.map_err(log::AppendError::into_error)?;
     media
         .sync_folder(&engine, Site::NewLogFolder)
         .at("sync", &engine)?;

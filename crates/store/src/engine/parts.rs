@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::small::SmallTables;
-use super::stamps::Stamps;
-use super::tail::Tail;
+use super::compact::CompactTables;
+use super::table_stamps::TableStamps;
+use super::tail::TailChecksum;
 use crate::meta::SignalMeta;
 use crate::version::DataVersion;
 
@@ -16,12 +16,12 @@ pub(crate) struct Base {
     pub(crate) meta: Arc<SignalMeta>,
     pub(crate) end: i64,
     /// Checksum of the last, partial chunk, if known.
-    pub(crate) tail: Option<Tail>,
+    pub(crate) tail: Option<TailChecksum>,
     pub(crate) data: Arc<DataVersion>,
     /// `None` if a log of an earlier version does not state them.
-    pub(crate) tables: Option<Stamps>,
+    pub(crate) tables: Option<TableStamps>,
     /// If compact.
-    pub(crate) small: Option<SmallTables>,
+    pub(crate) compact: Option<CompactTables>,
 }
 
 impl Base {
@@ -32,8 +32,8 @@ impl Base {
             end: 0,
             tail: None,
             data: Arc::default(),
-            tables: Some(Stamps::default()),
-            small: Some(SmallTables::default()),
+            tables: Some(TableStamps::default()),
+            compact: Some(CompactTables::default()),
         }
     }
 
@@ -43,36 +43,36 @@ impl Base {
 
     /// Whether it has the array `crc`, with `rows` at the last checkpoint: a compact signal gets it with its first row.
     pub(crate) fn has_checksums(&self, rows: u64) -> bool {
-        self.small.is_none() || rows > 0
+        self.compact.is_none() || rows > 0
     }
 }
 
 /// Files and folders that a power cut may lose, relative to the signal's folder.
 #[derive(Debug, Default)]
-pub(crate) struct Dirty {
+pub(crate) struct DirtyFiles {
     pub(crate) shards: BTreeSet<u64>,
     pub(crate) identity: BTreeSet<&'static str>,
     pub(crate) folders: BTreeSet<PathBuf>,
     /// Names that become durable when those folders are synced.
-    pub(crate) rooting: BTreeSet<PathBuf>,
+    pub(crate) pending_names: BTreeSet<PathBuf>,
     /// Folders above the signal's, as paths.
     pub(crate) parents: BTreeSet<PathBuf>,
 }
 
-impl Dirty {
+impl DirtyFiles {
     /// Adds what is, or after a failure is again, not durable.
     pub(crate) fn add(&mut self, other: Self) {
         self.shards.extend(other.shards);
         self.identity.extend(other.identity);
         self.folders.extend(other.folders);
-        self.rooting.extend(other.rooting);
+        self.pending_names.extend(other.pending_names);
         self.parents.extend(other.parents);
     }
 
     pub(crate) fn take_names(&mut self) -> Self {
         Self {
             folders: std::mem::take(&mut self.folders),
-            rooting: std::mem::take(&mut self.rooting),
+            pending_names: std::mem::take(&mut self.pending_names),
             parents: std::mem::take(&mut self.parents),
             ..Self::default()
         }
@@ -81,7 +81,7 @@ impl Dirty {
 
 /// Samples written since the last commit.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingSamples {
     /// Bytes written; while few, they are in the operations.
     pub(crate) small_bytes: usize,
     /// Too many for operations: their shards are synced instead.

@@ -37,8 +37,8 @@ impl Proofs<'_> {
         let per_shard = (flat.shard_bytes() / size).cast_signed();
         let first = shard.cast_signed().saturating_mul(per_shard);
         let last = (self.state.end).min(first.saturating_add(per_shard));
-        let held = (file.len()?.saturating_sub(flat.payload_start) / size).cast_signed();
-        let end = last.min(first.saturating_add(held));
+        let stored = (file.len()?.saturating_sub(flat.payload_start) / size).cast_signed();
+        let end = last.min(first.saturating_add(stored));
         let inside = |range: &Range<i64>| first <= range.start && range.end <= last;
         let own = self.stretches.iter().filter(|own| inside(&own.range));
         let full = self.last_full_chunk(first..end);

@@ -4,17 +4,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use super::compact;
 use super::io::IoContext;
 use super::shared::Shared;
 use super::slot::SlotInner;
-use super::small;
 use super::tables::{self, TEXT_ARRAY};
 use crate::layout::{self, zarr};
 use crate::media::{Site, limits};
 use crate::state::{CORRECTIONS, EVENTS, GAPS, Table};
 
 /// Longest delay between a commit and its publication, unless publishing takes longer than a tenth of it.
-const LATEST: Duration = Duration::from_millis(800);
+const PUBLISH_DELAY: Duration = Duration::from_millis(800);
 
 impl Shared {
     /// Writes a signal's `zarr.json` files, that of `data` last, so that a length is visible only with everything that
@@ -28,9 +28,9 @@ impl Shared {
         let Some(state) = slot.committed_mut().cloned() else {
             return false;
         };
-        let is_compact = slot.base.small.is_some();
-        let small = is_compact.then(|| small::described(&state));
-        let group = zarr::signal_group(slot.id, &state.meta, small);
+        let is_compact = slot.base.compact.is_some();
+        let compact = is_compact.then(|| compact::described(&state));
+        let group = zarr::signal_group(slot.id, &state.meta, compact);
         let mut done = slot.project(media, &tmp, "", &group);
         if !is_compact {
             let timebase = zarr::group(serde_json::Map::new());
@@ -140,7 +140,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     let spawned = std::thread::Builder::new()
         .name("isochrony-publish".into())
         .spawn(move || {
-            let mut pause = LATEST;
+            let mut pause = PUBLISH_DELAY;
             loop {
                 let due = Instant::now() + pause;
                 let shared = loop {
@@ -161,7 +161,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
                         shared.publish(&mut core);
                     }
                 }
-                pause = LATEST.max(began.elapsed() * 10);
+                pause = PUBLISH_DELAY.max(began.elapsed() * 10);
             }
         });
     // Without a thread, publishing commits and checkpoints still publish.

@@ -11,7 +11,7 @@ use super::candidate::ArrayFolder;
 use super::io::IoContext;
 use super::proofs::Proofs;
 use super::source::{ShardRequest, Sources};
-use super::stamps::Stamps;
+use super::table_stamps::TableStamps;
 use super::{Engine, refuse_removed};
 use crate::decode::ArraySource;
 use crate::decode::cached::SealedCaching;
@@ -99,12 +99,12 @@ impl Engine {
         Ok(shard_samples(&slot.base.meta))
     }
 
-    pub(crate) fn expect_less(&self) {
-        self.shared.handles.expect_less();
+    pub(crate) fn allow_missing_samples(&self) {
+        self.shared.handles.allow_missing_samples();
     }
 
-    pub(crate) fn overwrite(&self) {
-        self.shared.handles.overwrite();
+    pub(crate) fn allow_overwrites(&self) {
+        self.shared.handles.allow_overwrites();
     }
 
     /// As a state shows it; `None` if it was not read recently.
@@ -118,7 +118,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
-    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
+    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<TableStamps>, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
         Ok(slot.base.tables)

@@ -28,23 +28,23 @@ impl Shared {
             Op::ReplaceShard { shard, tmp, .. } => {
                 let path = layout::tmp_folder(&self.root).join(tmp);
                 self.stamp(slot, &path, *shard, tmp)?;
-                self.forget_files(slot);
+                self.close_files(slot);
             }
             Op::ReplaceData { tmp, codec, .. } => {
                 // Compressed files were stamped by their writer.
                 if codec.is_empty() {
                     self.stamp_array(slot, tmp)?;
                 }
-                self.forget_files(slot);
+                self.close_files(slot);
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn forget_files(&self, slot: &SlotInner) {
-        self.handles.forget(slot.id);
-        self.sources.forget(slot.id);
+    fn close_files(&self, slot: &SlotInner) {
+        self.handles.remove_signal(slot.id);
+        self.sources.remove_signal(slot.id);
     }
 
     fn stamp_array(&self, slot: &SlotInner, tmp: &str) -> Result<(), StoreError> {
@@ -132,7 +132,7 @@ impl Shared {
         let queued = copied.and_then(|()| {
             let names = shards.iter().zip(&copies.names);
             names.into_iter().try_for_each(|((shard, _), tmp)| {
-                self.forget_files(slot);
+                self.close_files(slot);
                 slot.queue_copy(media, *shard, tmp)
             })
         });
@@ -145,7 +145,7 @@ impl Shared {
 
     pub(super) fn take_back_copies(&self, slot: &mut SlotInner, copies: ShardCopies) {
         slot.restore(copies.before);
-        self.forget_files(slot);
+        self.close_files(slot);
         self.discard_replacements(copies.names.iter().map(String::as_str));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::candidate::{FlatHead, wrong, wrong_mark};
 use super::io::{IoContext, failed};
-use super::recent::{Recent, open_file_limit};
+use super::shard_lru::{ShardLru, open_file_limit};
 use super::slot::{SMALL_BYTES, SlotInner};
 use crate::error::StoreError;
 use crate::layout::flat::IndexKind;
@@ -25,39 +25,39 @@ pub(crate) struct OpenShard {
 /// Open shard files of all signals.
 #[derive(Debug)]
 pub(crate) struct Handles {
-    open: Recent<OpenShard>,
+    open: ShardLru<OpenShard>,
     /// Files may lack samples: scratch samples may be in memory.
     elsewhere: AtomicBool,
     /// Samples may be overwritten in place while they are read: scratch only.
-    overwrites: AtomicBool,
+    may_overwrite: AtomicBool,
 }
 
 impl Default for Handles {
     fn default() -> Self {
         Self {
-            open: Recent::new(open_file_limit()),
+            open: ShardLru::new(open_file_limit()),
             elsewhere: AtomicBool::new(false),
-            overwrites: AtomicBool::new(false),
+            may_overwrite: AtomicBool::new(false),
         }
     }
 }
 
 impl Handles {
     /// Their paths may have changed.
-    pub(crate) fn forget(&self, id: SignalId) {
-        self.open.forget(id);
+    pub(crate) fn remove_signal(&self, id: SignalId) {
+        self.open.remove_signal(id);
     }
 
-    pub(crate) fn expect_less(&self) {
+    pub(crate) fn allow_missing_samples(&self) {
         self.elsewhere.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn overwrite(&self) {
-        self.overwrites.store(true, Ordering::Relaxed);
+    pub(crate) fn allow_overwrites(&self) {
+        self.may_overwrite.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn overwrites(&self) -> bool {
-        self.overwrites.load(Ordering::Relaxed)
+    pub(crate) fn may_overwrite(&self) -> bool {
+        self.may_overwrite.load(Ordering::Relaxed)
     }
 }
 
@@ -80,9 +80,9 @@ impl SlotInner {
         self.ensure_folder(media)?;
         let (data, format) = (Path::new("data"), self.base.meta.format);
         let shards = data_shards(data, format);
-        self.root_name(data);
-        self.root_name(&shards);
-        self.root_name(&data_shard_file(data, format, shard));
+        self.require_name(data);
+        self.require_name(&shards);
+        self.require_name(&data_shard_file(data, format, shard));
         let path = self.data_shard(root, shard);
         let flat = self.flat();
         let mark = self.data_version().mark(shard).map(|mark| mark.last);
@@ -99,7 +99,7 @@ impl SlotInner {
                 let kind = head.index;
                 // During replay, marks that were not durable may be missing.
                 if let Some(mark) = mark
-                    && self.held.is_none()
+                    && self.in_files.is_none()
                     && kind == IndexKind::Flat
                     && !head.marks.include(mark)
                 {

@@ -11,7 +11,7 @@ use std::thread::Thread;
 
 use uuid::Uuid;
 
-use super::log::{Failure, Log};
+use super::log::{AppendError, Log};
 use super::samples::Handles;
 use super::slot::Slot;
 use super::source::Sources;
@@ -70,7 +70,7 @@ impl Names {
 }
 
 #[derive(Debug)]
-pub(crate) struct Structural {
+pub(crate) struct CatalogueChange {
     pub(crate) op: Op,
     pub(crate) old_name: Option<String>,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Core {
     pub(crate) log: Log,
     pub(crate) generation: u64,
     pub(crate) sequence: u64,
-    pub(crate) structural: Vec<Structural>,
+    pub(crate) structural: Vec<CatalogueChange>,
     /// Buffer of the record under construction.
     pub(crate) record: Vec<u8>,
     pub(crate) dirty: BTreeSet<SignalId>,
@@ -197,10 +197,10 @@ impl Shared {
     }
 
     /// The error of a failed log write; poisons if needed.
-    pub(crate) fn log_failure(&self, failure: Failure) -> StoreError {
+    pub(crate) fn log_failure(&self, failure: AppendError) -> StoreError {
         match failure {
-            Failure::Refused(error) => error,
-            Failure::Unsure(error) => {
+            AppendError::NotAppended(error) => error,
+            AppendError::Unknown(error) => {
                 self.poison(&error);
                 error
             }

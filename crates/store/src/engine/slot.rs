@@ -1,6 +1,6 @@
 //! The writer's state of one signal: committed, pending and not yet durable.
 
-pub(super) mod held;
+pub(super) mod file_samples;
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use super::crc::Checksums;
 use super::io::IoContext;
-use super::stamps::ExpectedTables;
+use super::table_stamps::ExpectedTables;
 use super::tables;
-use super::tail::Tail;
+use super::tail::TailChecksum;
 use crate::consistency;
 use crate::error::StoreError;
 use crate::layout::{self, flat::Flat, shard::ShardHeader};
@@ -22,7 +22,7 @@ use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 use crate::version::DataVersion;
 
-pub(crate) use super::parts::{Base, Dirty, Pending};
+pub(crate) use super::parts::{Base, DirtyFiles, PendingSamples};
 
 /// Up to this many bytes per signal travel inside the commit record; more are synced in place.
 pub(crate) const SMALL_BYTES: usize = 64 << 10;
@@ -47,15 +47,15 @@ pub(crate) struct SlotInner {
     /// As of the last commit, while changes are pending.
     pub(super) committed: Option<Arc<SignalState>>,
     pub(crate) ops: Vec<Op>,
-    pub(crate) pending: Pending,
+    pub(crate) pending: PendingSamples,
     pub(crate) sums: Checksums,
     /// Committed, but missing from the array `crc`.
     pub(crate) crcs: BTreeMap<u64, u32>,
     /// As of the last checkpoint.
     pub(crate) crc_rows: u64,
-    pub(crate) dirty: Dirty,
+    pub(crate) dirty: DirtyFiles,
     /// Known to be durable; relative to the signal's folder.
-    rooted: BTreeSet<PathBuf>,
+    durable_names: BTreeSet<PathBuf>,
     /// Names of the new files in `tmp/`.
     pub(crate) replaced: BTreeMap<u64, String>,
     pub(crate) replaced_data: Option<String>,
@@ -63,8 +63,8 @@ pub(crate) struct SlotInner {
     pub(crate) projected: BTreeMap<String, u32>,
     /// The table of gaps on disk lacks committed gaps.
     pub(crate) gaps_unpublished: bool,
-    /// During replay: what files need not hold. Afterwards the state says that.
-    pub(crate) held: Option<held::Held>,
+    /// During replay: what files must have. Afterwards the state says that.
+    pub(crate) in_files: Option<file_samples::FileSamples>,
 }
 
 #[derive(Debug)]
@@ -89,17 +89,17 @@ impl Slot {
             state: None,
             committed: None,
             ops: Vec::new(),
-            pending: Pending::default(),
+            pending: PendingSamples::default(),
             sums,
             crcs: BTreeMap::new(),
             crc_rows,
-            dirty: Dirty::default(),
-            rooted: BTreeSet::new(),
+            dirty: DirtyFiles::default(),
+            durable_names: BTreeSet::new(),
             replaced: BTreeMap::new(),
             replaced_data: None,
             projected: BTreeMap::new(),
             gaps_unpublished: false,
-            held: None,
+            in_files: None,
         };
         Self {
             inner: Mutex::new(inner),
@@ -120,10 +120,10 @@ impl Slot {
     /// False in a forked process if another thread held the lock at the fork.
     pub(crate) fn is_free(&self) -> bool {
         /// Longer than threads of this process hold it: a forked process only reads.
-        const PATIENCE: Duration = Duration::from_millis(100);
+        const FORK_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
         let began = Instant::now();
         while matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock)) {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > FORK_LOCK_TIMEOUT {
                 return false;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -157,7 +157,7 @@ impl SlotInner {
     pub(crate) fn data_version(&self) -> &DataVersion {
         match &self.state {
             // During replay the state is not current.
-            Some(state) if self.held.is_none() => &state.data,
+            Some(state) if self.in_files.is_none() => &state.data,
             _ => &self.base.data,
         }
     }
@@ -214,7 +214,7 @@ impl SlotInner {
     }
 
     /// Created and removed since the last commit, so its files do not matter.
-    pub(crate) fn is_stillborn(&self) -> bool {
+    pub(crate) fn was_never_committed(&self) -> bool {
         self.created && self.removed
     }
 
@@ -319,7 +319,7 @@ impl SlotInner {
     }
 
     /// For a commit whose pending samples are not in its record.
-    pub(crate) fn pending_tail(&self) -> Option<Tail> {
+    pub(crate) fn pending_tail(&self) -> Option<TailChecksum> {
         if !self.pending.bulk {
             return None;
         }
@@ -327,7 +327,7 @@ impl SlotInner {
         let size = state.meta.format.size() as u64;
         let (chunk, seen, crc) = self.sums.streamed()?;
         let reached = chunk * state.meta.chunk_samples + seen / size;
-        (reached == state.end.cast_unsigned()).then_some(Tail {
+        (reached == state.end.cast_unsigned()).then_some(TailChecksum {
             end: state.end,
             crc,
         })
@@ -363,7 +363,7 @@ impl SlotInner {
             && self.gaps_differ();
         self.committed = None;
         for op in &self.ops {
-            self.base.outlive(op);
+            self.base.drop_stale_tail(op);
         }
         self.base.tail = tail.or(self.base.tail);
         self.ops.clear();
@@ -371,7 +371,7 @@ impl SlotInner {
         if !self.pending.bulk {
             self.dirty.shards.extend(shards);
         }
-        self.pending = Pending::default();
+        self.pending = PendingSamples::default();
         for &(chunk, _) in &sums {
             self.sums.ready.remove(&chunk);
         }
@@ -399,7 +399,7 @@ impl SlotInner {
         }
         self.ops.clear();
         // Bytes past the end or in gaps have no meaning.
-        self.pending = Pending::default();
+        self.pending = PendingSamples::default();
         self.sums.rollback();
         self.replaced.clear();
         self.replaced_data = None;

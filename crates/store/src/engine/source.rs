@@ -15,7 +15,7 @@ use super::candidate::{ArrayFolder, FlatHead, wrong_mark};
 use super::io::IoContext;
 use super::mapping::{Mapping, Place};
 use super::proofs::Proofs;
-use super::recent::{Recent, ShardKey, open_file_limit};
+use super::shard_lru::{ShardKey, ShardLru, open_file_limit};
 use super::vanished::is_of_server;
 use crate::error::StoreError;
 use crate::layout::data_shard_file;
@@ -29,7 +29,7 @@ use crate::shard_cache::{CachedFile, ShardCache};
 use crate::state::SignalState;
 
 /// Most shards kept mapped; buffers in use keep theirs beyond that.
-const MAPPED: usize = 1024;
+const MAX_MAPPINGS: usize = 1024;
 
 struct OpenFile(Arc<dyn MediaFile>);
 
@@ -54,8 +54,8 @@ impl std::fmt::Debug for Sources {
 pub(crate) struct Sources {
     /// For arrays that cannot be mapped.
     pub(crate) decoders: crate::decode::Decoders,
-    open: Recent<Shard>,
-    files: Recent<OpenFile>,
+    open: ShardLru<Shard>,
+    files: ShardLru<OpenFile>,
     /// Files opened by scans, the latest last.
     scanned: Mutex<VecDeque<(SignalId, Arc<File>)>>,
     /// This host's cache, if used. A separate flag avoids the lock on each read.
@@ -67,8 +67,8 @@ impl Default for Sources {
     fn default() -> Self {
         Self {
             decoders: crate::decode::Decoders::default(),
-            open: Recent::new(MAPPED),
-            files: Recent::new(open_file_limit()),
+            open: ShardLru::new(MAX_MAPPINGS),
+            files: ShardLru::new(open_file_limit()),
             scanned: Mutex::default(),
             cache: RwLock::default(),
             has_cache: AtomicBool::new(false),
@@ -182,7 +182,7 @@ impl Sources {
         }
         self.has_cache.store(cache.is_some(), Ordering::Release);
         *own = cache;
-        self.decoders.forget_files();
+        self.decoders.close_files();
         self.open.clear();
         self.files.clear();
     }
@@ -370,11 +370,11 @@ impl Sources {
     }
 
     /// After its files were replaced or moved.
-    pub(crate) fn forget(&self, id: SignalId) {
+    pub(crate) fn remove_signal(&self, id: SignalId) {
         self.scanned().retain(|(of, _)| *of != id);
-        self.files.forget(id);
-        self.decoders.forget(id);
-        self.open.forget(id);
+        self.files.remove_signal(id);
+        self.decoders.remove_signal(id);
+        self.open.remove_signal(id);
     }
 }
 

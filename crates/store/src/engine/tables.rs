@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::io::{IoContext, failed, fresh_file, unique};
-use super::lost::Missing;
+use super::missing_table::MissingTable;
 use super::slot::{Base, SlotInner};
-use super::stamps::{ExpectedTables, Stamps, stamp_of};
+use super::table_stamps::{ExpectedTables, TableStamps, stamp_of};
 use crate::error::StoreError;
 use crate::layout::table::{Geometry, ROWS, TEXT, TableFile};
 use crate::layout::zarr;
@@ -17,16 +17,16 @@ use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, TABLES, Table};
 /// be replaced atomically; the array of rows is for other readers.
 pub(crate) const TEXT_ARRAY: &str = "events/text";
 
-pub(crate) struct Raw {
+pub(crate) struct LoadedTables {
     tables: Vec<Table>,
     /// Missing ones that should exist, unless the log has their rows.
-    missing: Vec<Missing>,
+    missing: Vec<MissingTable>,
     /// The signal's folder if it does not exist: the signal would appear to have no gaps.
     gone: Option<PathBuf>,
     /// Last commit in any of them.
     pub(crate) sequence: u64,
     /// Identity of their files.
-    pub(crate) stamps: Stamps,
+    pub(crate) stamps: TableStamps,
 }
 
 /// Does not check tables newer than the last known record.
@@ -35,13 +35,13 @@ pub(crate) fn read(
     folder: &Path,
     id: SignalId,
     expected: &ExpectedTables<'_>,
-) -> Result<Raw, StoreError> {
+) -> Result<LoadedTables, StoreError> {
     let (mut tables, mut missing) = (Vec::new(), Vec::new());
-    let (mut sequence, mut stamps) = (0, Stamps::default());
+    let (mut sequence, mut stamps) = (0, TableStamps::default());
     let mut has_file = false;
     for name in TABLES {
-        if let Some(small) = expected.small.filter(|_| name != GAPS) {
-            tables.extend(small.get(name).cloned());
+        if let Some(compact) = expected.compact.filter(|_| name != GAPS) {
+            tables.extend(compact.get(name).cloned());
             continue;
         }
         let columns = Table::columns_of(name).unwrap_or(1);
@@ -50,7 +50,7 @@ pub(crate) fn read(
         let path = folder.join(file_of(name));
         let mut bytes = media.read(&path, limits::TABLE).at("read", &path)?;
         if bytes.is_none()
-            && let Some(lost) = Missing::look(media, folder, name, &path, expected.rows(name))?
+            && let Some(lost) = MissingTable::find(media, folder, name, &path, expected.rows(name))?
         {
             // A writer may have created it meanwhile: files exist before anything refers to them.
             bytes = media.read(&path, limits::TABLE).at("read", &path)?;
@@ -88,7 +88,7 @@ pub(crate) fn read(
         });
     }
     let gone = !has_file && media.stat(folder).at("look at", folder)?.is_none();
-    Ok(Raw {
+    Ok(LoadedTables {
         tables,
         missing,
         gone: gone.then(|| folder.into()),
@@ -97,7 +97,7 @@ pub(crate) fn read(
     })
 }
 
-impl Raw {
+impl LoadedTables {
     /// The state in the tables. No gap may reach beyond `longest`, at least `base.end`: tables may be newer than the
     /// base until the log is replayed.
     pub(crate) fn state(
@@ -149,7 +149,7 @@ impl Raw {
 }
 
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedTable {
     pub(crate) tmp: PathBuf,
     path: PathBuf,
     array: &'static str,
@@ -157,7 +157,7 @@ pub(crate) struct Staged {
 }
 
 /// Receives a table and its stamp, `None` without a file.
-pub(crate) type Stamped = (&'static str, Option<TableStamp>);
+pub(crate) type NamedStamp = (&'static str, Option<TableStamp>);
 
 impl SlotInner {
     /// Durable once the table's folder is synced.
@@ -188,8 +188,8 @@ impl SlotInner {
         tmp: &Path,
         table: &Table,
         sequence: u64,
-        staged: &mut Vec<Staged>,
-    ) -> Result<Stamped, StoreError> {
+        staged: &mut Vec<StagedTable>,
+    ) -> Result<NamedStamp, StoreError> {
         let row_bytes = 8 * table.columns as u64;
         let mut file = TableFile {
             signal: self.id.0,
@@ -227,7 +227,7 @@ impl SlotInner {
         array: &'static str,
         columns: usize,
         table: &TableFile,
-    ) -> Result<Option<Staged>, StoreError> {
+    ) -> Result<Option<StagedTable>, StoreError> {
         let is_text = array == TEXT_ARRAY;
         let (row_bytes, choices) = shape(columns, is_text);
         let path = self.folder.join(match array {
@@ -273,7 +273,7 @@ impl SlotInner {
         } else {
             zarr::table_array(array, columns as u64, rows, geometry)
         };
-        Ok(Some(Staged {
+        Ok(Some(StagedTable {
             tmp,
             path,
             array,
@@ -286,7 +286,7 @@ impl SlotInner {
         &mut self,
         media: &dyn Media,
         tmp: &Path,
-        staged: &Staged,
+        staged: &StagedTable,
     ) -> Result<(), StoreError> {
         media
             .rename(&staged.tmp, &staged.path)

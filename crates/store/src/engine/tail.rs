@@ -27,14 +27,14 @@ use crate::op::{Op, SignalId};
 /// crc32c of the samples from the start of the last chunk, the one with sample `end - 1`, up to `end`; gap samples
 /// count as zero. `end` is not a chunk border.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tail {
+pub(crate) struct TailChecksum {
     pub(crate) end: i64,
     pub(crate) crc: u32,
 }
 
-impl Tail {
+impl TailChecksum {
     /// The tail in an `Op::Crc` of a signal that ends at `end`; `None` for a full chunk.
-    pub(crate) fn said(chunk: u64, crc: u32, end: i64, meta: &SignalMeta) -> Option<Self> {
+    pub(crate) fn from_crc(chunk: u64, crc: u32, end: i64, meta: &SignalMeta) -> Option<Self> {
         let length = meta.chunk_samples.max(1);
         let reached = end.max(0).cast_unsigned();
         let is_cut = chunk == reached / length && !reached.is_multiple_of(length);
@@ -74,7 +74,7 @@ pub(super) fn first_of(end: i64, meta: &SignalMeta) -> i64 {
 impl Base {
     /// Reads the checksum in a log's base after the signal's length.
     pub(crate) fn read_tail(&mut self, chunk: u64, crc: u32) {
-        self.tail = Tail::said(chunk, crc, self.end, &self.meta).or(self.tail);
+        self.tail = TailChecksum::from_crc(chunk, crc, self.end, &self.meta).or(self.tail);
     }
 
     pub(crate) fn tail_stretch(&self) -> Option<ChecksummedRange> {
@@ -84,7 +84,7 @@ impl Base {
         Some(ChecksummedRange { range, crc })
     }
 
-    pub(crate) fn outlive(&mut self, op: &Op) {
+    pub(crate) fn drop_stale_tail(&mut self, op: &Op) {
         self.tail = self.tail.and_then(|tail| tail.after(op, &self.meta));
     }
 
@@ -101,7 +101,7 @@ impl Base {
         let first = first_of(tail.end, &self.meta);
         let seen = (tail.end - first).cast_unsigned() * self.meta.format.size() as u64;
         let chunk = tail.end.cast_unsigned() / self.meta.chunk_samples.max(1);
-        Checksums::going_on(chunk, seen, tail.crc)
+        Checksums::continuing(chunk, seen, tail.crc)
     }
 }
 
@@ -116,10 +116,11 @@ impl Shared {
         slot.base.tail = if from == end {
             known
         } else {
-            self.committed_bytes(slot, from, end).map(|bytes| Tail {
-                end,
-                crc: crc32c::crc32c_append(crc, &bytes),
-            })
+            self.committed_bytes(slot, from, end)
+                .map(|bytes| TailChecksum {
+                    end,
+                    crc: crc32c::crc32c_append(crc, &bytes),
+                })
         };
     }
 

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_name_the_values_and_a_way_to_mend() {
+    fn messages_name_the_values_and_a_fix() {
         let (path, what, signal) = (
             PathBuf::from("/a/store"),
             "it".to_owned(),

@@ -401,7 +401,7 @@ fn codes_are_unique_and_snake_case() {
 }
 
 #[test]
-fn messages_name_the_values_and_a_way_to_mend() {
+fn messages_name_the_values_and_a_fix() {
     for error in examples() {
         let (text, code) = (error.to_string(), error.code());
         if matches!(error, StoreError::Time(_) | StoreError::Segment(_)) {

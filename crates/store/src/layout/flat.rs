@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_our_index_from_a_foreign_one_and_from_damage() {
+    fn distinguishes_own_foreign_and_damaged_indices() {
         let flat = Flat::new(100, 4);
         assert_eq!(flat.index_kind(&flat.index()), IndexKind::Flat);
         assert_eq!(
@@ -332,7 +332,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_an_index_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn parses_any_bytes_as_an_index_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse_index(&bytes);
         }
     }

@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 const SLOT_LEN: usize = 24;
-const SUMMED: usize = 16;
+const CHECKED_BYTES: usize = 16;
 
 /// Bytes of both slots.
 pub const SLOTS_LEN: u64 = 2 * SLOT_LEN as u64;
@@ -39,17 +39,17 @@ impl WriteMark {
     #[must_use]
     pub fn encode(self) -> [u8; SLOT_LEN] {
         let mut bytes = [0; SLOT_LEN];
-        bytes[..SUMMED].copy_from_slice(&self.0.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes[..SUMMED]);
-        bytes[SUMMED..SUMMED + 4].copy_from_slice(&crc.to_le_bytes());
+        bytes[..CHECKED_BYTES].copy_from_slice(&self.0.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
+        bytes[CHECKED_BYTES..CHECKED_BYTES + 4].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let mark: [u8; SUMMED] = bytes.get(..SUMMED)?.try_into().ok()?;
+        let mark: [u8; CHECKED_BYTES] = bytes.get(..CHECKED_BYTES)?.try_into().ok()?;
         let crc = crc32c::crc32c(&mark).to_le_bytes();
         let mark = u128::from_le_bytes(mark);
-        (mark != 0 && bytes.get(SUMMED..SUMMED + 4)? == crc).then_some(Self(mark))
+        (mark != 0 && bytes.get(CHECKED_BYTES..CHECKED_BYTES + 4)? == crc).then_some(Self(mark))
     }
 }
 

@@ -18,7 +18,7 @@ const FORMAT: u32 = 1;
 
 /// Length in bytes.
 pub const HEADER_LEN: u64 = 64;
-const SUMMED: usize = HEADER_LEN as usize - 4;
+const CHECKED_BYTES: usize = HEADER_LEN as usize - 4;
 
 /// Identity of a shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,8 +62,8 @@ impl ShardHeader {
         bytes[16..24].copy_from_slice(&self.signal.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.shard.to_le_bytes());
         bytes[32..48].copy_from_slice(&self.version.0.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes[..SUMMED]);
-        bytes[SUMMED..].copy_from_slice(&crc.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
+        bytes[CHECKED_BYTES..].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 }
@@ -78,8 +78,8 @@ impl HeaderBlock {
         if bytes[..8] != MAGIC {
             return Self::None;
         }
-        let crc = crc32c::crc32c(&bytes[..SUMMED]);
-        if bytes[SUMMED..] != crc.to_le_bytes() || bytes[8..12] != FORMAT.to_le_bytes() {
+        let crc = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
+        if bytes[CHECKED_BYTES..] != crc.to_le_bytes() || bytes[8..12] != FORMAT.to_le_bytes() {
             return Self::Damaged;
         }
         let number = |at: usize| {

@@ -75,7 +75,7 @@ pub struct TableFile {
 
 /// A table file as two pieces with a hole between them.
 #[derive(Debug)]
-pub struct Encoded {
+pub struct EncodedTable {
     /// Index and header, from byte 0.
     pub head: Vec<u8>,
     /// Offset of the rows.
@@ -89,7 +89,7 @@ pub struct Encoded {
 impl TableFile {
     /// The encoded file, except rows and attachment themselves.
     #[must_use]
-    pub fn encode(&self, geometry: Geometry) -> Encoded {
+    pub fn encode(&self, geometry: Geometry) -> EncodedTable {
         let flat = geometry.flat();
         let attachment_at = flat.file_len(self.rows.len() as u64);
         let mut head = flat.index();
@@ -114,7 +114,7 @@ impl TableFile {
         head.extend([0; 8]);
         head.extend(crc32c::crc32c(&head[from..]).to_le_bytes());
         debug_assert_eq!(head.len() - from, HEADER_LEN);
-        Encoded {
+        EncodedTable {
             head,
             payload_start: flat.payload_start,
             attachment_at,
@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_table_or_an_error(mut bytes in prop::collection::vec(any::<u8>(), 0..6000), seal in any::<bool>()) {
+        fn parses_any_bytes_as_a_table_or_an_error(mut bytes in prop::collection::vec(any::<u8>(), 0..6000), seal in any::<bool>()) {
             if seal && bytes.len() > 4300 {
                 bytes[4104..4112].copy_from_slice(&MAGIC);
                 let crc = crc32c::crc32c(&bytes[4104..4196]);

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::forks::NotInherited;
+use super::forks::UninheritedFile;
 use super::rooted_paths::{Resolver, RootedPaths};
 use super::{
     Access, Kind, Media, MediaFile, MediaLock, RootedDisk, Site, Volume, limits, platform,
@@ -23,7 +23,7 @@ const PART: u64 = 8 << 20;
 pub(super) struct DiskFile(pub(super) File);
 
 #[derive(Debug)]
-struct DiskLock(NotInherited);
+struct DiskLock(UninheritedFile);
 
 impl MediaFile for DiskFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
@@ -124,7 +124,7 @@ pub(super) fn volume(root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
 }
 
 pub(super) fn lock(file: File) -> io::Result<Option<(Box<dyn MediaLock>, String)>> {
-    let held = NotInherited::new(file);
+    let held = UninheritedFile::new(file);
     let file = held.file();
     match file.try_lock() {
         Ok(()) => {}

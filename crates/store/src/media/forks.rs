@@ -21,7 +21,7 @@ static FIRST: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Target of the children's descriptors. Opened early, since a fork handler must not depend on resources that may run
 /// out.
-static NOWHERE: OnceLock<Option<File>> = OnceLock::new();
+static NULL_FILE: OnceLock<Option<File>> = OnceLock::new();
 
 /// Number of observed forks between the started program and this process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -42,15 +42,15 @@ extern "C" fn count() {
 
 /// Forked children do not share its descriptor.
 #[derive(Debug)]
-pub(super) struct NotInherited {
+pub(super) struct UninheritedFile {
     file: File,
     entry: &'static Entry,
 }
 
-impl NotInherited {
+impl UninheritedFile {
     /// Call before locking, or a fork in between would keep the lock.
     pub(super) fn new(file: File) -> Self {
-        NOWHERE.get_or_init(|| {
+        NULL_FILE.get_or_init(|| {
             // SAFETY: the handler calls only async-signal-safe functions, and reads atomics that live as long as the
             // program.
             let registered = unsafe { libc::pthread_atfork(None, None, Some(exchange)) } == 0;
@@ -70,7 +70,7 @@ impl NotInherited {
     }
 }
 
-impl Drop for NotInherited {
+impl Drop for UninheritedFile {
     fn drop(&mut self) {
         // Before the file is closed and its descriptor is reused.
         self.entry.descriptor.store(-1, Ordering::SeqCst);
@@ -113,7 +113,7 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 
 /// Called in a child right after the fork: must not allocate or lock.
 extern "C" fn exchange() {
-    let Some(Some(nowhere)) = NOWHERE.get() else {
+    let Some(Some(nowhere)) = NULL_FILE.get() else {
         return;
     };
     for entry in entries() {

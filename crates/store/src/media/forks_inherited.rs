@@ -8,9 +8,9 @@ pub(crate) fn this_process() -> u32 {
 
 /// A file that forked children share.
 #[derive(Debug)]
-pub(super) struct NotInherited(File);
+pub(super) struct UninheritedFile(File);
 
-impl NotInherited {
+impl UninheritedFile {
     pub(super) fn new(file: File) -> Self {
         Self(file)
     }

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_can_be_sent_to_the_disk_ahead_of_a_sync() {
+    fn writes_back_ahead_of_a_sync() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shard");
         std::fs::write(&path, vec![1; 3 << 20]).unwrap();

@@ -79,7 +79,7 @@ mod tests {
     use crate::media::room_for;
 
     #[test]
-    fn nothing_is_read_whole_that_is_longer_than_its_kind_or_than_memory() {
+    fn rejects_whole_reads_beyond_the_limit_or_memory() {
         let path = Path::new("/a.iso/zarr.json");
         assert_eq!(room_for(path, 7, 7).unwrap(), [0; 7]);
         let refused = |len, limit| {

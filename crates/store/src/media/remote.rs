@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_of_other_schemes_are_no_paths() {
+    fn rejects_urls_of_other_schemes() {
         for url in [
             "ftp://x/y.iso",
             "ftp:/x/y.iso",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_refused_where_nothing_opens_it() {
+    fn rejects_a_url_without_a_registered_opener() {
         let error = media_of(Path::new("s3://bucket/a.iso")).unwrap_err();
         assert_eq!(error.code(), "no_remote");
         let message = error.to_string();

@@ -16,9 +16,9 @@ use super::{Access, Kind, Refusal};
 
 /// To traverse a folder without reading it.
 #[cfg(target_os = "linux")]
-const PASS: OFlags = OFlags::PATH;
+const TRAVERSE: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const PASS: OFlags = OFlags::RDONLY;
+const TRAVERSE: OFlags = OFlags::RDONLY;
 
 /// How paths are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl RootedPaths {
         if path == self.root {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        let opened = self.descend(parent, PASS | OFlags::DIRECTORY, Mode::empty());
+        let opened = self.descend(parent, TRAVERSE | OFlags::DIRECTORY, Mode::empty());
         let folder = opened.map_err(|error| self.diagnose(parent, error))?;
         Ok((folder, name))
     }
@@ -144,7 +144,7 @@ impl RootedPaths {
     fn descend(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC;
         let names = self.components(path)?;
-        let passing = PASS | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let passing = TRAVERSE | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = if names.is_empty() { flags } else { passing };
         let root = fs::open(&self.root, root, Mode::empty())?;
         let Some((last, above)) = names.split_last() else {
@@ -186,7 +186,7 @@ impl RootedPaths {
             let parent = at.clone();
             at.push(name);
             let found = self
-                .descend(&parent, PASS | OFlags::DIRECTORY, Mode::empty())
+                .descend(&parent, TRAVERSE | OFlags::DIRECTORY, Mode::empty())
                 .and_then(|folder| Ok(fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?));
             match found.map(|found| FileType::from_raw_mode(found.st_mode)) {
                 Ok(FileType::Directory) if at != path => {}

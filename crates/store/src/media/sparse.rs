@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_has_the_bytes_and_the_holes() {
+    fn copies_bytes_and_holes() {
         let folder = tempfile::tempdir().expect("a folder");
         let new = |name: &str| {
             let mut options = File::options();

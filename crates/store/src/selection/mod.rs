@@ -13,7 +13,7 @@ use isochrony_time::Fixed;
 
 use crate::error::StoreError;
 use crate::signal::{GapTimes, Signal};
-use crate::span::{Overlap, Resolved};
+use crate::span::{Overlap, ResolvedSpan};
 use crate::state::Gap;
 
 pub(crate) use values::write_values;
@@ -42,18 +42,18 @@ pub struct Hole {
 pub struct Selection {
     signal: Signal,
     parts: Vec<Stretch>,
-    span: Resolved,
+    span: ResolvedSpan,
 }
 
 impl Selection {
     pub(crate) fn new(
         signal: Signal,
-        span: Resolved,
+        span: ResolvedSpan,
         overlap: Overlap,
     ) -> Result<Self, StoreError> {
         let parts = match &span {
-            Resolved::Index(range) => by_index(&signal, range)?,
-            Resolved::Civil(range) => signal.civil_selection(range, overlap)?,
+            ResolvedSpan::Index(range) => by_index(&signal, range)?,
+            ResolvedSpan::Civil(range) => signal.civil_selection(range, overlap)?,
         };
         Ok(Self {
             signal,
@@ -76,7 +76,7 @@ impl Selection {
         Ok(Self {
             signal,
             parts: parts.concat(),
-            span: Resolved::Civil(civil),
+            span: ResolvedSpan::Civil(civil),
         })
     }
 
@@ -90,8 +90,8 @@ impl Selection {
     #[must_use]
     pub fn index_range(&self) -> Option<Range<i64>> {
         match &self.span {
-            Resolved::Index(range) => Some(range.clone()),
-            Resolved::Civil(_) => None,
+            ResolvedSpan::Index(range) => Some(range.clone()),
+            ResolvedSpan::Civil(_) => None,
         }
     }
 
@@ -99,8 +99,8 @@ impl Selection {
     #[must_use]
     pub fn civil_range(&self) -> Option<Range<Fixed>> {
         match &self.span {
-            Resolved::Index(_) => None,
-            Resolved::Civil(range) => Some(range.clone()),
+            ResolvedSpan::Index(_) => None,
+            ResolvedSpan::Civil(range) => Some(range.clone()),
         }
     }
 

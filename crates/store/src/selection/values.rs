@@ -169,7 +169,7 @@ impl Selection {
             for stretch in stretches(self.signal(), part) {
                 let mut at = stretch.range.start;
                 while at < stretch.range.end {
-                    interrupt::look("read samples")?;
+                    interrupt::check("read samples")?;
                     let stop = stretch.range.end.min(at.saturating_add(PIECE));
                     let piece = self.signal().read(at..stop)?;
                     write(&piece, &mut out[offset(at)..offset(stop)])?;
@@ -205,7 +205,7 @@ impl Selection {
                 let steps = (gap.len() + 1) as f64;
                 let mut step = 0.0;
                 for piece in out[gap].chunks_mut(PIECE as usize) {
-                    interrupt::look("read samples")?;
+                    interrupt::check("read samples")?;
                     for value in piece {
                         step += 1.0;
                         *value = between(before, behind, step / steps);
@@ -222,7 +222,7 @@ impl Selection {
             }));
         };
         for piece in out[gap].chunks_mut(PIECE as usize) {
-            interrupt::look("read samples")?;
+            interrupt::check("read samples")?;
             piece.fill(value);
         }
         Ok(())

@@ -16,7 +16,7 @@ use crate::media::{Media, MediaFile};
 #[derive(Debug)]
 pub(crate) enum Origin {
     /// Takes no file descriptor.
-    Held(Arc<dyn MediaFile>),
+    Open(Arc<dyn MediaFile>),
     /// Opened when a piece is missing, since file descriptors are limited.
     Reopened {
         media: Arc<dyn Media>,
@@ -29,7 +29,7 @@ pub(crate) enum Origin {
 impl Origin {
     fn open(&self) -> io::Result<Arc<dyn MediaFile>> {
         match self {
-            Self::Held(file) => Ok(Arc::clone(file)),
+            Self::Open(file) => Ok(Arc::clone(file)),
             Self::Reopened {
                 media,
                 path,
@@ -46,7 +46,7 @@ impl Origin {
     }
 
     fn is_remote(&self) -> bool {
-        matches!(self, Self::Held(file) if file.is_remote())
+        matches!(self, Self::Open(file) if file.is_remote())
     }
 }
 
@@ -212,7 +212,7 @@ impl MediaFile for CachedFile {
 
     fn len(&self) -> io::Result<u64> {
         match &self.origin {
-            Origin::Held(file) => file.len(),
+            Origin::Open(file) => file.len(),
             // A file may grow but never shrinks.
             Origin::Reopened { .. } => Ok(self.origin.open().map_or(self.len, |file| {
                 file.len().map_or(self.len, |len| len.max(self.len))

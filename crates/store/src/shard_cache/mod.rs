@@ -187,6 +187,7 @@ impl ShardCache {
     }
 
     #[must_use]
+    /// Counts so far.
     pub fn counts(&self) -> ShardCacheCounts {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;

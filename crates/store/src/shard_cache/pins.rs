@@ -27,7 +27,7 @@ impl Pin {
 pub(crate) struct Pins {
     cache: Cache,
     limit: u64,
-    held: Mutex<PinTable>,
+    table: Mutex<PinTable>,
 }
 
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Pins {
         Self {
             cache,
             limit,
-            held: Mutex::default(),
+            table: Mutex::default(),
         }
     }
 
@@ -52,10 +52,10 @@ impl Pins {
 
     pub(crate) fn get(&self, key: &ObjectKey, bytes: u64) -> Result<Arc<Pin>, CacheError> {
         {
-            let mut held = self.lock();
-            held.now += 1;
-            let now = held.now;
-            if let Some((used, pin)) = held.by_key.get_mut(key)
+            let mut table = self.lock();
+            table.now += 1;
+            let now = table.now;
+            if let Some((used, pin)) = table.by_key.get_mut(key)
                 && pin.object.bytes() >= bytes
             {
                 *used = now;
@@ -79,9 +79,9 @@ impl Pins {
 
     /// Unpins an object, as one that the cache has lost.
     pub(crate) fn remove(&self, key: &ObjectKey) {
-        let mut held = self.lock();
-        if let Some((_, pin)) = held.by_key.remove(key) {
-            held.bytes -= pin.object.bytes();
+        let mut table = self.lock();
+        if let Some((_, pin)) = table.by_key.remove(key) {
+            table.bytes -= pin.object.bytes();
         }
     }
 
@@ -91,7 +91,7 @@ impl Pins {
     }
 
     fn lock(&self) -> MutexGuard<'_, PinTable> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -123,7 +123,7 @@ impl ShardCache {
                 cursor.sequence = Some(sequence);
                 let touched: BTreeSet<_> = changes
                     .iter()
-                    .filter_map(|change| cursor.take_in(change))
+                    .filter_map(|change| cursor.apply(change))
                     .collect();
                 touched
                     .into_iter()
@@ -135,7 +135,7 @@ impl ShardCache {
                 *cursor = ReportCursor::default();
                 if let Ok(manifest) = cache.manifest() {
                     cursor.sequence = Some(manifest.sequence);
-                    cursor.take_in_all(&manifest);
+                    cursor.apply_manifest(&manifest);
                 }
                 let names: Vec<_> = cursor.shards.keys().copied().collect();
                 names
@@ -148,7 +148,7 @@ impl ShardCache {
 }
 
 impl ReportCursor {
-    fn take_in_all(&mut self, manifest: &Manifest) {
+    fn apply_manifest(&mut self, manifest: &Manifest) {
         for one in manifest.objects.iter().filter(|one| is_shard(&one.key)) {
             let pieces = one.pieces.iter().map(|run| u64::from(run.end - run.start));
             let presence = Presence {
@@ -161,7 +161,7 @@ impl ReportCursor {
         }
     }
 
-    fn take_in(&mut self, change: &Change) -> Option<ObjectName> {
+    fn apply(&mut self, change: &Change) -> Option<ObjectName> {
         let (Change::Added { key, .. } | Change::Dropped { key, .. } | Change::Removed { key }) =
             change
         else {
@@ -283,14 +283,14 @@ mod tests {
             counts: ShardCacheCounts::default(),
         };
         let touched: BTreeSet<_> = (changes.iter())
-            .filter_map(|change| cursor.take_in(change))
+            .filter_map(|change| cursor.apply(change))
             .collect();
         (touched.into_iter()).for_each(|name| cursor.tell(name, &mut report));
         report
     }
 
     #[test]
-    fn a_shard_that_was_only_partial_is_withdrawn_when_its_last_piece_goes() {
+    fn reports_a_partial_shard_as_absent_without_pieces() {
         let key = ObjectKey::Shard {
             store: [1; 16],
             signal: 2,

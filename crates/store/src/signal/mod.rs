@@ -16,7 +16,7 @@ use crate::lease::Lease;
 use crate::op::{EventRow, SignalId};
 use crate::sample_format::SampleFormat;
 use crate::selection::Selection;
-use crate::span::{Overlap, Resolved, Span};
+use crate::span::{Overlap, ResolvedSpan, Span};
 use crate::state::{GapTable, SignalState};
 use crate::store::{Shared, parse_attributes};
 
@@ -89,7 +89,7 @@ impl Signal {
     /// [`StoreError::SignalRemoved`], [`StoreError::Io`].
     pub fn refresh(&mut self) -> Result<bool, StoreError> {
         self.shared.backend.refresh()?;
-        self.take_in()
+        self.show_newest()
     }
 
     /// As [`refresh`](Self::refresh), but costs only a check of the log if nothing was committed: for thousands of
@@ -99,7 +99,7 @@ impl Signal {
     /// As [`refresh`](Self::refresh).
     pub fn refresh_if_moved(&mut self) -> Result<bool, StoreError> {
         self.shared.backend.refresh_if_moved()?;
-        self.take_in()
+        self.show_newest()
     }
 
     /// As [`refresh`](Self::refresh), but shows only committed data of a store open for writing: pending appends may be
@@ -113,7 +113,7 @@ impl Signal {
         state.map(|state| self.show(state)).transpose()
     }
 
-    fn take_in(&mut self) -> Result<bool, StoreError> {
+    fn show_newest(&mut self) -> Result<bool, StoreError> {
         let state = self.shared.backend.state(self.state.id)?;
         self.show(state)
     }
@@ -284,8 +284,8 @@ impl Signal {
     /// [`StoreError::InvalidRange`], [`StoreError::NoCivilTime`], [`StoreError::Time`].
     pub fn contiguous<'a>(&self, span: impl Into<Span<'a>>) -> Result<bool, StoreError> {
         match span.into().resolve(self)? {
-            Resolved::Index(range) => Ok(self.is_contiguous(range)),
-            Resolved::Civil(range) => {
+            ResolvedSpan::Index(range) => Ok(self.is_contiguous(range)),
+            ResolvedSpan::Civil(range) => {
                 // In civil time one run must have samples from end to end.
                 let parts = self.civil_parts(&range)?;
                 let [(_, part)] = parts.as_slice() else {
@@ -309,8 +309,8 @@ impl Signal {
     /// [`StoreError::InvalidRange`], [`StoreError::NoCivilTime`], [`StoreError::Time`].
     pub fn in_bounds<'a>(&self, span: impl Into<Span<'a>>) -> Result<bool, StoreError> {
         match span.into().resolve(self)? {
-            Resolved::Index(range) => Ok(self.has_indices(&range)),
-            Resolved::Civil(range) => {
+            ResolvedSpan::Index(range) => Ok(self.has_indices(&range)),
+            ResolvedSpan::Civil(range) => {
                 let civil = self.civil()?;
                 // An open run has no samples yet.
                 let runs = || civil.runs().iter().filter(|run| run.end.is_some());
@@ -354,8 +354,8 @@ impl Signal {
     /// Not checked against the ends.
     fn parts_unbounded(&self, span: Span<'_>) -> Result<Vec<Range<i64>>, StoreError> {
         Ok(match span.resolve(self)? {
-            Resolved::Index(range) => vec![range],
-            Resolved::Civil(range) => {
+            ResolvedSpan::Index(range) => vec![range],
+            ResolvedSpan::Civil(range) => {
                 let parts = self.civil_parts(&range)?;
                 parts.into_iter().map(|(_, part)| part).collect()
             }

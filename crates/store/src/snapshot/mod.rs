@@ -81,7 +81,7 @@ impl StoreCommit {
             }
             .into());
         }
-        backend.take_in_commits()?;
+        backend.read_commits()?;
         let got = backend.newest_sequence()?;
         if got < self.sequence {
             return Err(SnapshotError::OlderCommit {
@@ -265,6 +265,7 @@ impl SignalSnapshot {
     }
 
     #[must_use]
+    /// Name of the signal.
     pub fn name(&self) -> &str {
         &self.shown.name
     }

@@ -10,7 +10,7 @@ use crate::options::Mode;
 use crate::store::Store;
 
 /// Name in messages.
-const WHAT: &str = "a store";
+const SUBJECT: &str = "a store";
 
 /// Snapshot of a store open for reading, for another process: the snapshots of all its signals.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,8 +48,8 @@ impl StoreSnapshot {
     /// # Errors
     /// As [`Store::open`], [`SnapshotError::OtherStore`], [`SnapshotError::OlderCommit`].
     pub fn open(self) -> Result<Store, StoreError> {
-        let store = self.origin.open(|| WHAT.into())?;
-        self.origin.check(&store, || WHAT.into())?;
+        let store = self.origin.open(|| SUBJECT.into())?;
+        self.origin.check(&store, || SUBJECT.into())?;
         let Self { origin, signals } = self;
         let pinned = PinnedStore::new(origin.sequence, signals);
         store.shared().backend.pin(pinned);

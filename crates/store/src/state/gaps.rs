@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    const AXIS: usize = 160;
+    const AXIS_LEN: usize = 160;
 
     #[derive(Debug, Clone)]
     enum Change {
@@ -239,8 +239,8 @@ mod tests {
     }
 
     fn change() -> impl Strategy<Value = Change> {
-        (any::<bool>(), 0..AXIS as i64, 0i64..24).prop_map(|(is_gap, start, length)| {
-            let end = (start + length).min(AXIS as i64);
+        (any::<bool>(), 0..AXIS_LEN as i64, 0i64..24).prop_map(|(is_gap, start, length)| {
+            let end = (start + length).min(AXIS_LEN as i64);
             if is_gap {
                 Change::Gap(start, end)
             } else {
@@ -271,10 +271,10 @@ mod tests {
         #[test]
         fn agrees_with_one_flag_per_sample(
             changes in proptest::collection::vec(change(), 0..60),
-            a in 0..AXIS as i64, b in 0..AXIS as i64,
+            a in 0..AXIS_LEN as i64, b in 0..AXIS_LEN as i64,
         ) {
             let mut table = GapTable::default();
-            let mut missing = vec![false; AXIS];
+            let mut missing = vec![false; AXIS_LEN];
             for change in &changes {
                 let (flag, range) = match *change {
                     Change::Gap(start, end) => (true, start..end),
@@ -292,10 +292,10 @@ mod tests {
             prop_assert_eq!(table.missing_within(range.clone()), part.iter().filter(|x| **x).count() as i64);
             prop_assert_eq!(table.first_within(range.clone()).is_none(), part.iter().all(|x| !x));
             prop_assert_eq!(table.within(range).map(|gap| gap.length).sum::<i64>(), part.iter().filter(|x| **x).count() as i64);
-            for index in 0..AXIS as i64 {
+            for index in 0..AXIS_LEN as i64 {
                 prop_assert_eq!(table.at(index).is_some(), missing[index as usize]);
             }
-            let again = GapTable::from_rows(&table.rows(), AXIS as i64).map_err(|e| TestCaseError::fail(format!("{e:?}")))?;
+            let again = GapTable::from_rows(&table.rows(), AXIS_LEN as i64).map_err(|e| TestCaseError::fail(format!("{e:?}")))?;
             prop_assert_eq!(again.rows(), table.rows());
         }
     }

@@ -25,7 +25,7 @@ use crate::version::DataVersion;
 
 /// Tables changed since [`SignalState::mark_saved`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Changed {
+struct ChangedTables {
     gaps: bool,
     runs: bool,
     points: bool,
@@ -61,7 +61,7 @@ pub struct SignalState {
     pub data: Arc<DataVersion>,
     /// Counts changes: states of one signal with equal numbers are equal.
     pub seq: u64,
-    changed: Changed,
+    changed: ChangedTables,
 }
 
 impl SignalState {
@@ -81,7 +81,7 @@ impl SignalState {
             corrections: CorrectionTable::default(),
             data: Arc::default(),
             seq: 0,
-            changed: Changed::default(),
+            changed: ChangedTables::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::corrections::{self, CorrectionTable};
 use super::rows::{EventTable, FitTable, PointTable, RunTable};
-use super::{Changed, GapTable, SignalState};
+use super::{ChangedTables, GapTable, SignalState};
 use crate::error::StoreError;
 use crate::meta::SignalMeta;
 use crate::op::{EventRow, PieceRow, PointRow, RunReason, RunRow, SignalId};
@@ -71,7 +71,7 @@ impl SignalState {
     /// All tables.
     #[must_use]
     pub fn tables(&self) -> Vec<Table> {
-        let all = Changed {
+        let all = ChangedTables {
             gaps: true,
             runs: true,
             points: true,
@@ -84,7 +84,7 @@ impl SignalState {
 
     #[must_use]
     pub(crate) fn tables_but_gaps(&self) -> Vec<Table> {
-        self.tables_of(Changed {
+        self.tables_of(ChangedTables {
             gaps: false,
             runs: true,
             points: true,
@@ -97,12 +97,12 @@ impl SignalState {
     /// Tables that relate samples to time: gaps, runs, the fit and its corrections.
     #[must_use]
     pub(crate) fn tables_of_clock(&self) -> Vec<Table> {
-        let mut tables = self.tables_of(Changed {
+        let mut tables = self.tables_of(ChangedTables {
             gaps: true,
             runs: true,
             fit: true,
             corrections: true,
-            ..Changed::default()
+            ..ChangedTables::default()
         });
         // Absent if empty, as in earlier versions.
         tables.retain(|table| table.name != CORRECTIONS || !table.rows.is_empty());
@@ -117,12 +117,12 @@ impl SignalState {
 
     /// Marks all tables as saved.
     pub fn mark_saved(&mut self) {
-        self.changed = Changed::default();
+        self.changed = ChangedTables::default();
     }
 
     /// Marks all tables as changed.
     pub fn mark_unsaved(&mut self) {
-        self.changed = Changed {
+        self.changed = ChangedTables {
             gaps: true,
             runs: true,
             points: true,
@@ -132,7 +132,7 @@ impl SignalState {
         };
     }
 
-    fn tables_of(&self, which: Changed) -> Vec<Table> {
+    fn tables_of(&self, which: ChangedTables) -> Vec<Table> {
         let mut tables = Vec::new();
         if which.gaps {
             tables.push(Table::new(GAPS, self.gaps.rows()));

@@ -179,7 +179,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn tables_hold_all_of_it(ops in ops()) {
+    fn tables_hold_the_whole_state(ops in ops()) {
         let state = after(&ops);
         let again = SignalState::from_tables(ID, "x", meta(), state.end, &state.tables());
         same(&state, &again.map_err(|error| TestCaseError::fail(error.to_string()))?)?;
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn look_ups_agree_with_maps(ops in ops(), a in 0i64..500, b in 0i64..500) {
+    fn lookups_agree_with_maps(ops in ops(), a in 0i64..500, b in 0i64..500) {
         let state = after(&ops);
         let mut events: BTreeMap<u64, EventRow> = BTreeMap::new();
         let mut points: BTreeMap<(u32, i64), PointRow> = BTreeMap::new();

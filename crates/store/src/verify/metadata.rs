@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Finding, Report, Subject};
-use crate::engine::evidence::Writer;
+use crate::engine::compact;
 use crate::engine::io::IoContext;
-use crate::engine::small;
+use crate::engine::lost_commits::WriterStatus;
 use crate::engine::tables::{self, TEXT_ARRAY};
 use crate::error::StoreError;
 use crate::layout::{self, zarr};
@@ -22,9 +22,10 @@ const EVENT_BYTES: u64 = 40;
 
 const REBUILD: &str = "other programs may misread the data; `--repair` writes it anew";
 
-const READ_AGAIN: &str = "mend what keeps it from being read; nothing is written over it before";
+const FIX_UNREADABLE: &str =
+    "mend what keeps it from being read; nothing is written over it before";
 
-const LOSE_ATTRIBUTES: &str = "restore it from a copy; or let `--repair` write one without them, which keeps the damaged \
+const FIX_ATTRIBUTES: &str = "restore it from a copy; or let `--repair` write one without them, which keeps the damaged \
                                file in .isochrony and says that they are lost";
 
 /// Code for a store's own `zarr.json` that may have held attributes and is unreadable.
@@ -132,7 +133,11 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
     let meta = &state.meta;
     let chunk = meta.chunk_samples.max(1).cast_signed();
     let group = || zarr::group(serde_json::Map::new());
-    let own = zarr::signal_group(state.id, meta, is_compact.then(|| small::described(state)));
+    let own = zarr::signal_group(
+        state.id,
+        meta,
+        is_compact.then(|| compact::described(state)),
+    );
     let mut files = vec![ExpectedMetadata::new("", own, PublishLag::Attributes)];
     if !is_compact {
         files.push(ExpectedMetadata::new(
@@ -246,7 +251,7 @@ pub(super) fn judge(
     description: &ExpectedMetadata,
 ) -> Result<(), StoreError> {
     let path = description.path(subject);
-    let settled = subject.round.writer == Writer::Closed;
+    let settled = subject.round.writer == WriterStatus::Closed;
     let read = match subject.media.read(&path, limits::METADATA) {
         Err(error) if cannot_be_metadata(&error, &path) => {
             let what = format!("{} cannot be read: {error}", path.display());
@@ -258,9 +263,9 @@ pub(super) fn judge(
     let Some(bytes) = read else {
         // Changes since the last checkpoint may be unpublished.
         let due = match subject.round.writer {
-            Writer::Closed => true,
-            Writer::Alive => subject.round.base.contains_key(&subject.state.id),
-            Writer::Crashed => false,
+            WriterStatus::Closed => true,
+            WriterStatus::Alive => subject.round.base.contains_key(&subject.state.id),
+            WriterStatus::Crashed => false,
         };
         if due {
             let what = format!("{} is missing", path.display());
@@ -317,11 +322,11 @@ fn is_explained(
         (PublishLag::Samples(_, samples), Some(rows)) => {
             let rows = i64::try_from(rows).unwrap_or(i64::MAX);
             let least = match subject.round.writer {
-                Writer::Alive => subject.round.base.get(&id).map_or(0, |end| end / samples),
+                WriterStatus::Alive => subject.round.base.get(&id).map_or(0, |end| end / samples),
                 _ => 0,
             };
             let mut end = subject.state.end;
-            if rows > end / samples && subject.round.writer == Writer::Alive {
+            if rows > end / samples && subject.round.writer == WriterStatus::Alive {
                 subject.backend.refresh()?;
                 end = subject.backend.state(id)?.end;
             }
@@ -345,10 +350,12 @@ fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let what = match read(&format!("{EVENTS}/c/0/0"), EVENTS) {
         Some(rows) if rows.rows == text.attachment => return Ok(()),
         // The two are written one after the other.
-        Some(rows) if rows.sequence != text.sequence && subject.round.writer != Writer::Closed => {
+        Some(rows)
+            if rows.sequence != text.sequence && subject.round.writer != WriterStatus::Closed =>
+        {
             return Ok(());
         }
-        None if text.attachment.is_empty() || subject.round.writer != Writer::Closed => {
+        None if text.attachment.is_empty() || subject.round.writer != WriterStatus::Closed => {
             return Ok(());
         }
         Some(rows) => format!(
@@ -369,14 +376,14 @@ pub(super) fn groups(
     store: &Store,
     media: &dyn Media,
     folders: &[PathBuf],
-    writer: Writer,
+    writer: WriterStatus,
     report: &mut Report,
 ) -> Result<(), StoreError> {
     let root = store.path();
     let group = |path: &Path, expected: &Value| {
         let found = group(media, path, expected);
         // A killed writer may not have written it; the next opening for writing does.
-        found.filter(|_| writer != Writer::Crashed || !matches!(media.stat(path), Ok(None)))
+        found.filter(|_| writer != WriterStatus::Crashed || !matches!(media.stat(path), Ok(None)))
     };
     let uuid = store.uuid()?;
     let own = zarr::store_group(&uuid, serde_json::Map::new());
@@ -418,7 +425,7 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
             let repairable = cannot_be_metadata(&error, path);
             let found = of_group("missing_metadata", path, what);
             return Some(Finding {
-                mend: if repairable { REBUILD } else { READ_AGAIN }.into(),
+                mend: if repairable { REBUILD } else { FIX_UNREADABLE }.into(),
                 repairable,
                 ..found
             });
@@ -461,7 +468,7 @@ fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
         path.display()
     );
     Some(Finding {
-        mend: LOSE_ATTRIBUTES.into(),
+        mend: FIX_ATTRIBUTES.into(),
         ..of_group(ATTRIBUTES_LOST, path, what)
     })
 }

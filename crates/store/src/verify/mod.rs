@@ -7,11 +7,11 @@
 //! [`Store::repair`] rebuilds what other files determine (metadata, views, missing checksums, a shard's index) and
 //! turns lost samples into gaps, with an event. It never changes a sample: a wrong checksum needs a copy of the file.
 
-mod kept_metadata;
-mod lost;
+mod losses;
 pub(crate) mod metadata;
-mod note;
 mod repair;
+mod repair_notes;
+mod replaced_metadata;
 mod rounds;
 mod samples;
 pub(crate) mod tables;
@@ -33,7 +33,7 @@ use crate::signal::Signal;
 use crate::state::SignalState;
 use crate::store::Store;
 
-pub use lost::Loss;
+pub use losses::Loss;
 pub use repair::{repair, repair_on};
 use rounds::VerifyPass;
 
@@ -161,9 +161,9 @@ fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Findin
             "restore the file from a copy; nothing else holds what it said",
         ),
         StoreError::MissingTable { path, .. } | StoreError::WrongTable { path, .. } => {
-            (path.clone(), tables::MEND)
+            (path.clone(), tables::REMEDY)
         }
-        StoreError::LostCommit { path, .. } => (path.clone(), lost::MEND),
+        StoreError::LostCommit { path, .. } => (path.clone(), losses::REMEDY),
         StoreError::MissingFolder { path, .. } => (
             path.clone(),
             "copy it back from another copy of the store; nothing else holds what was in it",

@@ -9,12 +9,13 @@ use serde_json::{Map, Value, json};
 
 use super::metadata::ExpectedMetadata;
 use super::rounds::VerifyPass;
-use super::samples::{self, Sum, check, check_tail};
+use super::samples::{self, ChecksumResult, check, check_tail};
 use super::{
-    Finding, Report, Subject, VerifyOptions, kept_metadata, lost, manifest, metadata, note,
+    Finding, Report, Subject, VerifyOptions, losses, manifest, metadata, repair_notes,
+    replaced_metadata,
 };
-use crate::engine::evidence::{self, Writer};
 use crate::engine::io::{IoContext, replace_file};
+use crate::engine::lost_commits::{self, WriterStatus};
 use crate::engine::{SAMPLES_LOST, rebuild};
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
@@ -61,8 +62,8 @@ pub fn repair_on(
         rebuild::rebuild(&*media, path)?;
     }
     // Opening for writing repairs some damage, so look for it before.
-    let seen = match evidence::writer(&*media, path) {
-        Ok(Writer::Closed | Writer::Crashed) => look(path, options, &around),
+    let seen = match lost_commits::writer(&*media, path) {
+        Ok(WriterStatus::Closed | WriterStatus::Crashed) => reader_findings(path, options, &around),
         _ => Vec::new(),
     };
     let (mut before, after) = match Store::open_on(path, Mode::ReadWrite, Arc::clone(&around)) {
@@ -98,7 +99,7 @@ pub fn repair_on(
 
 /// Findings of a reader; empty if it cannot open the store, which is then not repairable or is repaired by another way
 /// of opening.
-fn look(path: &Path, options: &VerifyOptions, around: &Arc<dyn Media>) -> Vec<Finding> {
+fn reader_findings(path: &Path, options: &VerifyOptions, around: &Arc<dyn Media>) -> Vec<Finding> {
     let quick = VerifyOptions {
         signals: options.signals.clone(),
         deep: false,
@@ -117,20 +118,20 @@ fn give_up_lost(
     let reader = Store::open_on(path, Mode::Read, Arc::clone(&around))?;
     let before = reader.verify(options)?;
     let media = around.rooted(path);
-    let mut known = lost::reported(&reader)?;
-    known.lacks_commit |= before.findings.iter().any(lost::is_unnamed);
+    let mut known = losses::reported(&reader)?;
+    known.lacks_commit |= before.findings.iter().any(losses::is_unnamed);
     let changed = (before.findings.iter())
         .filter(|finding| {
             let code = finding.code;
             matches!(code, "lost_commit" | "missing_shard" | "truncated_shard")
         })
         .filter_map(|finding| reader.id_of(finding.signal.as_deref()?).ok());
-    note::add_stale_sums(&*media, path, changed.map(|id| id.0).collect())?;
+    repair_notes::add_stale_sums(&*media, path, changed.map(|id| id.0).collect())?;
     drop(reader);
-    note::replace(&*media, path, &known)?;
+    repair_notes::replace(&*media, path, &known)?;
     // On a full disk nothing becomes a gap, and the next repair starts over.
     let store = Store::open_giving_up_lost(path, around)?;
-    let (lost, reported) = (lost::since(&store, &known)?, lost::known(&store)?);
+    let (lost, reported) = (losses::since(&store, &known)?, losses::known(&store)?);
     let mut after = match rest_of_repair(&store, &before, options) {
         Ok(after) => after,
         Err(error) => {
@@ -144,8 +145,8 @@ fn give_up_lost(
             let rolled_back = store.shared().rollback();
             let closed = store.close();
             let noted = match rolled_back {
-                Ok(()) => note::remove(&*media, path),
-                Err(_) => note::replace(&*media, path, &reported),
+                Ok(()) => repair_notes::remove(&*media, path),
+                Err(_) => repair_notes::replace(&*media, path, &reported),
             };
             for done in [closed, noted] {
                 let failure = done.err();
@@ -190,7 +191,7 @@ fn is_given_up(store: &Store, name: &str, finding: &Finding) -> Result<bool, Sto
 fn finish(store: &Store, path: &Path, after: &mut Report) {
     let media = store.shared().backend.media();
     // The note goes last: if the process is killed before, the next repair reports the losses.
-    for done in [store.close(), note::remove(&*media, path)] {
+    for done in [store.close(), repair_notes::remove(&*media, path)] {
         if let Err(error) = done {
             after.findings.push(unfinished(&error, path));
         }
@@ -242,7 +243,7 @@ impl Store {
     pub fn repair(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
         let (before, mut after) = self.repair_unfinished(options)?;
         let media = self.shared().backend.media();
-        if let Err(error) = note::remove(&*media, self.path()) {
+        if let Err(error) = repair_notes::remove(&*media, self.path()) {
             after.findings.push(unfinished(&error, self.path()));
         }
         Ok((before, after))
@@ -253,24 +254,24 @@ impl Store {
         let engine = self.shared().backend.engine_in_place("repair")?;
         self.commit(true)?;
         engine.publish();
-        let known = lost::reported(self)?;
-        for id in note::read_stale_sums(&**engine.media(), self.path())? {
+        let known = losses::reported(self)?;
+        for id in repair_notes::read_stale_sums(&**engine.media(), self.path())? {
             self.renew_sums_at_gaps(SignalId(id))?;
         }
         // Before anything is checked against them.
         self.commit(true)?;
-        note::remove_stale_sums(&**engine.media(), self.path())?;
+        repair_notes::remove_stale_sums(&**engine.media(), self.path())?;
         let before = self.verify_settled(options)?;
         if before.findings.iter().any(gives_up) {
             let media = self.shared().backend.media();
-            note::write(&*media, self.path(), &known)?;
+            repair_notes::write(&*media, self.path(), &known)?;
         }
         for finding in before.findings.iter().filter(|finding| finding.repairable) {
             self.mend(finding)?;
         }
         self.commit(true)?;
         // From here on lost samples are gaps and are reported in any case.
-        let lost = lost::since(self, &known)?;
+        let lost = losses::since(self, &known)?;
         let mut after = match self.complete(&before, options) {
             Ok(report) => report,
             Err(error) if lost.is_empty() => return Err(error),
@@ -324,7 +325,7 @@ impl Store {
         let Some(name) = &finding.signal else {
             let media = shared.backend.media();
             if finding.code == metadata::ATTRIBUTES_LOST {
-                kept_metadata::keep(&*media, self.path(), &finding.path)?;
+                replaced_metadata::keep(&*media, self.path(), &finding.path)?;
             }
             let group = metadata::mended_group(self, &*media, &finding.path)?;
             return self.write_metadata(&finding.path, &group);
@@ -381,7 +382,7 @@ impl Store {
         }
         let found = media.read(path, limits::METADATA);
         if found.is_err_and(|error| metadata::cannot_be_metadata(&error, path)) {
-            kept_metadata::keep(&*media, self.path(), path)?;
+            replaced_metadata::keep(&*media, self.path(), path)?;
         }
         let tmp = tmp_folder(self.path()).join("zarr-repair");
         // The store's attributes exist nowhere else, so they must survive a power cut.
@@ -459,10 +460,10 @@ impl Store {
             part.fill(0);
             file.read_at(offset, part).at("read", &finding.path)?;
             match check_any(subject, first, part)? {
-                Sum::Right => proved += 1,
-                Sum::Wrong(..) => return Ok(()),
-                Sum::Missing(_) => unproved += 1,
-                Sum::Empty => {}
+                ChecksumResult::Right => proved += 1,
+                ChecksumResult::Wrong(..) => return Ok(()),
+                ChecksumResult::Missing(_) => unproved += 1,
+                ChecksumResult::Empty => {}
             }
         }
         // Without checksums the rest of the head decides: its identity, and zeros up to the payload.
@@ -509,7 +510,7 @@ impl Store {
             let offset = flat.payload_start + (at - range.start).cast_unsigned() * size as u64;
             file.write_at(offset, &bytes).at("write", &path)?;
             let part_bytes = (part.end - part.start).cast_unsigned() as usize * size;
-            if let Sum::Wrong(..) = check_any(subject, at, &mut bytes[..part_bytes])? {
+            if let ChecksumResult::Wrong(..) = check_any(subject, at, &mut bytes[..part_bytes])? {
                 // Samples changed by the other program stay readable for the user to decide.
                 let _ = subject.media.remove_file(&path);
                 return Ok(());
@@ -545,7 +546,11 @@ fn head(state: &SignalState, index: i64) -> (ShardHeader, Option<WriteMark>) {
 }
 
 /// For full and truncated chunks.
-fn check_any(subject: &Subject<'_>, first: i64, bytes: &mut [u8]) -> Result<Sum, StoreError> {
+fn check_any(
+    subject: &Subject<'_>,
+    first: i64,
+    bytes: &mut [u8],
+) -> Result<ChecksumResult, StoreError> {
     let meta = &subject.state.meta;
     let length = meta.chunk_samples;
     if bytes.len() as u64 == length * meta.format.size() as u64 {
@@ -567,7 +572,7 @@ fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op
     for chunk in range.start / length..range.end / length {
         bytes.fill(0);
         samples::read_valid(subject, chunk * length..(chunk + 1) * length, &mut bytes)?;
-        if let Sum::Missing(crc) = check(subject, chunk.cast_unsigned(), &mut bytes)? {
+        if let ChecksumResult::Missing(crc) = check(subject, chunk.cast_unsigned(), &mut bytes)? {
             ops.push(Op::Crc {
                 id: state.id,
                 chunk: chunk.cast_unsigned(),
@@ -592,7 +597,7 @@ fn checksums_at_gaps(subject: &Subject<'_>) -> Result<Vec<Op>, StoreError> {
         bytes.fill(0);
         samples::read_valid(subject, chunk * length..(chunk + 1) * length, &mut bytes)?;
         let chunk = chunk.cast_unsigned();
-        if let Sum::Wrong(_, crc) = check(subject, chunk, &mut bytes)? {
+        if let ChecksumResult::Wrong(_, crc) = check(subject, chunk, &mut bytes)? {
             let id = state.id;
             ops.push(Op::Crc { id, chunk, crc });
         }

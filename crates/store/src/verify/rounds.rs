@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
-    Finding, Report, Subject, VerifyOptions, from_error, lost, metadata, samples, table_path,
+    Finding, Report, Subject, VerifyOptions, from_error, losses, metadata, samples, table_path,
     tables, views,
 };
-use crate::engine::evidence::{LogState, LostCommit, PendingReplay, Writer};
 use crate::engine::identity::{self, is_of};
 use crate::engine::io::IoContext;
+use crate::engine::lost_commits::{LogState, LostCommit, PendingReplay, WriterStatus};
 use crate::engine::open::is_store;
 use crate::engine::vanished;
 use crate::error::StoreError;
@@ -30,22 +30,22 @@ use crate::state::SignalState;
 use crate::store::Store;
 
 /// How long a finding must persist beside an idle writer: longer than publishing a commit takes.
-const STANDSTILL: Duration = Duration::from_secs(3);
+const CONFIRM_TIME: Duration = Duration::from_secs(3);
 
-const MOST_ROUNDS: usize = 12;
+const MAX_ROUNDS: usize = 12;
 
-const PAUSE: Duration = Duration::from_millis(250);
+const ROUND_INTERVAL: Duration = Duration::from_millis(250);
 
 /// What a round compares files with.
 #[derive(Debug)]
 pub(crate) struct VerifyPass {
-    pub(super) writer: Writer,
+    pub(super) writer: WriterStatus,
     /// Lengths of the signals at the last checkpoint.
     pub(super) base: BTreeMap<SignalId, i64>,
     /// Signals in the log: a killed writer may have left their folders anywhere.
     named: BTreeMap<SignalId, Vec<String>>,
     /// What files may lack until the log is replayed.
-    held: BTreeMap<SignalId, PendingReplay>,
+    pending_replay: BTreeMap<SignalId, PendingReplay>,
     lost: Vec<LostCommit>,
 }
 
@@ -53,20 +53,20 @@ impl VerifyPass {
     /// Every file must match the last commit.
     pub(super) const fn settled() -> Self {
         Self {
-            writer: Writer::Closed,
+            writer: WriterStatus::Closed,
             base: BTreeMap::new(),
             named: BTreeMap::new(),
-            held: BTreeMap::new(),
+            pending_replay: BTreeMap::new(),
             lost: Vec::new(),
         }
     }
 
     const fn unknown() -> Self {
         Self {
-            writer: Writer::Alive,
+            writer: WriterStatus::Alive,
             base: BTreeMap::new(),
             named: BTreeMap::new(),
-            held: BTreeMap::new(),
+            pending_replay: BTreeMap::new(),
             lost: Vec::new(),
         }
     }
@@ -85,13 +85,13 @@ impl VerifyPass {
                         writer: log.writer,
                         base: log.base,
                         named: log.named,
-                        held: log.held,
+                        pending_replay: log.pending_replay,
                         lost: log.lost,
                     });
                 }
                 // A checkpoint replaced the log during the read.
-                Err(_) if began.elapsed() < STANDSTILL && store.is_written()? => {
-                    std::thread::sleep(PAUSE / 10);
+                Err(_) if began.elapsed() < CONFIRM_TIME && store.is_written()? => {
+                    std::thread::sleep(ROUND_INTERVAL / 10);
                 }
                 Err(error) => return Err(error),
             }
@@ -106,12 +106,13 @@ impl Store {
     /// [`StoreError::InvalidPattern`], [`StoreError::Closed`], [`StoreError::StoreVanished`]. Damage is in the report.
     pub fn verify(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
         let report = if self.is_writable() {
-            self.look(options, None)
+            self.verify_as(options, None)
         } else {
             self.uuid()?;
             // Its own handle, so that refreshing does not change what this one shows.
             let media = self.shared().backend.media();
-            Self::open_on(self.path(), Mode::Read, media).and_then(|own| own.look(options, None))
+            Self::open_on(self.path(), Mode::Read, media)
+                .and_then(|own| own.verify_as(options, None))
         };
         // If the store itself is gone, missing files are not damage to repair.
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
@@ -120,12 +121,12 @@ impl Store {
 
     /// Of a store open for writing, after everything was published.
     pub(super) fn verify_settled(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
-        let report = self.look(options, Some(&VerifyPass::settled()))?;
+        let report = self.verify_as(options, Some(&VerifyPass::settled()))?;
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
         Ok(report)
     }
 
-    fn look(
+    fn verify_as(
         &self,
         options: &VerifyOptions,
         settled: Option<&VerifyPass>,
@@ -152,23 +153,23 @@ impl Store {
             }
             report.signals += 1;
             if let Some(commit) = first.lost.iter().find(|lost| lost.id == id) {
-                lost::add(self, commit, &mut report);
+                losses::add(self, commit, &mut report);
                 continue;
             }
             let whole = |earlier: Option<&Report>, round: &VerifyPass| {
                 let mut part = Report::default();
-                self.look_at_signal(id, &name, options, earlier, round, &mut part)?;
+                self.verify_signal_or_report(id, &name, options, earlier, round, &mut part)?;
                 Ok(part)
             };
             self.confirm(settled, &first, Some(id), &mut report, whole)?;
         }
         if pattern.is_none() {
             for commit in first.lost.iter().filter(|lost| lost.signal.is_empty()) {
-                lost::add(self, commit, &mut report);
+                losses::add(self, commit, &mut report);
             }
             self.confirm(settled, &first, None, &mut report, |_, round| {
                 let mut part = Report::default();
-                self.look_around(round, &mut part)?;
+                self.verify_unowned(round, &mut part)?;
                 Ok(part)
             })?;
         }
@@ -191,7 +192,7 @@ impl Store {
         let backend = &self.shared().backend;
         let mut found: Option<Report> = None;
         let mut still_since = Instant::now();
-        for count in 0..MOST_ROUNDS {
+        for count in 0..MAX_ROUNDS {
             let fresh = match count {
                 0 => None,
                 _ => Some(VerifyPass::now(self).unwrap_or_else(|_| VerifyPass::unknown())),
@@ -218,17 +219,17 @@ impl Store {
                 _ => true,
             };
             // From the second round on it is known whether a writer came since the first.
-            if still && round.writer != Writer::Alive && count > 0 {
+            if still && round.writer != WriterStatus::Alive && count > 0 {
                 break;
             }
             if !still {
                 still_since = Instant::now();
-            } else if still_since.elapsed() > STANDSTILL || backend.is_writable() {
+            } else if still_since.elapsed() > CONFIRM_TIME || backend.is_writable() {
                 break;
             }
-            crate::interrupt::look("verify")?;
-            if round.writer == Writer::Alive {
-                std::thread::sleep(PAUSE);
+            crate::interrupt::check("verify")?;
+            if round.writer == WriterStatus::Alive {
+                std::thread::sleep(ROUND_INTERVAL);
             }
         }
         if let Some(found) = found {
@@ -251,7 +252,7 @@ impl Store {
         }
     }
 
-    fn look_at_signal(
+    fn verify_signal_or_report(
         &self,
         id: SignalId,
         name: &str,
@@ -295,7 +296,7 @@ impl Store {
         let (media, root) = (self.shared().backend.media(), self.path());
         let is_at = |folder: &Path| is_of(&*media, folder, id);
         let place = self.shared().backend.signal_path(id);
-        if round.writer != Writer::Crashed {
+        if round.writer != WriterStatus::Crashed {
             return false;
         }
         if place.is_ok_and(|place| is_at(&place)) {
@@ -327,7 +328,7 @@ impl Store {
         };
         // A reader finds the folder by its identity; a writer, by its name.
         let damaged = identity::damaged(&*subject.media, &subject.folder, id);
-        if let Some(path) = damaged.filter(|_| round.writer == Writer::Closed) {
+        if let Some(path) = damaged.filter(|_| round.writer == WriterStatus::Closed) {
             let finding = damaged_identity(path, &subject.state.name);
             subject.report.findings.push(finding);
         }
@@ -336,7 +337,10 @@ impl Store {
             return Ok(());
         }
         // The files of the array are in `tmp/` until the next opening for writing; readers find them there.
-        let waits = round.held.get(&id).is_some_and(|held| held.data);
+        let waits = round
+            .pending_replay
+            .get(&id)
+            .is_some_and(|pending_replay| pending_replay.data);
         if !waits {
             metadata::signal(&mut subject)?;
             samples::shards(&mut subject)?;
@@ -345,8 +349,8 @@ impl Store {
         if options.deep && only.as_ref().is_none_or(|only| !only.is_empty()) {
             samples::checksums(&mut subject, only.as_deref())?;
         }
-        if let Some(held) = round.held.get(&id) {
-            forget_held(&mut subject, held, before);
+        if let Some(pending_replay) = round.pending_replay.get(&id) {
+            drop_findings_in_log(&mut subject, pending_replay, before);
         }
         // Views differ from lost or changed samples too; rebuilding them would hide that.
         let sound = !subject.report.findings[before..]
@@ -365,7 +369,7 @@ impl Store {
     }
 
     /// Groups, and folders that look like signals but are in no commit.
-    fn look_around(&self, round: &VerifyPass, report: &mut Report) -> Result<(), StoreError> {
+    fn verify_unowned(&self, round: &VerifyPass, report: &mut Report) -> Result<(), StoreError> {
         let backend = &self.shared().backend;
         let media = &*backend.media();
         let mut folders = Vec::new();
@@ -410,7 +414,7 @@ impl Store {
                     continue;
                 }
                 let identity = identity::read(media, &path).ok().flatten();
-                if round.writer == Writer::Crashed
+                if round.writer == WriterStatus::Crashed
                     && identity.is_some_and(|id| round.named.contains_key(&id))
                 {
                     // Left by a killed writer; the next opening for writing moves it.
@@ -467,7 +471,7 @@ impl Store {
 }
 
 /// The next opening for writing writes samples in the log to their files.
-fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
+fn drop_findings_in_log(subject: &mut Subject<'_>, pending_replay: &PendingReplay, before: usize) {
     let state = Arc::clone(&subject.state);
     let per_shard = subject.backend.shard_samples(state.id).unwrap_or(1).max(1);
     let found = subject.report.findings.split_off(before);
@@ -479,19 +483,19 @@ fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
         match finding.code {
             // Samples are read from the replacement, so findings on their bytes apply to that.
             "missing_shard" | "truncated_shard" | "damaged_index"
-                if shards.all(|shard| held.shards.contains(&shard.cast_unsigned())) =>
+                if shards.all(|shard| pending_replay.shards.contains(&shard.cast_unsigned())) =>
             {
                 true
             }
             "missing_shard" | "truncated_shard" | "damaged_index" => {
                 // Only gaps and samples in the log.
-                let mut elsewhere = held.samples.clone();
+                let mut elsewhere = pending_replay.samples.clone();
                 let gaps = state.gaps.within(range.clone());
                 gaps.for_each(|gap| elsewhere.set_gap(gap.range()));
                 elsewhere.missing_within(range.clone()) == range.end - range.start
             }
             "unreadable_chunk" | "flipped_bits" | "missing_checksum" => {
-                held.samples.missing_within(range.clone()) > 0
+                pending_replay.samples.missing_within(range.clone()) > 0
             }
             _ => false,
         }

@@ -184,7 +184,7 @@ fn mismatch(error: &StoreError) -> Option<&'static str> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sum {
+pub(super) enum ChecksumResult {
     Right,
     /// None stored; the computed one.
     Missing(u32),
@@ -198,11 +198,11 @@ pub(super) fn check(
     subject: &Subject<'_>,
     chunk: u64,
     bytes: &mut [u8],
-) -> Result<Sum, StoreError> {
+) -> Result<ChecksumResult, StoreError> {
     let state = &subject.state;
     let first = (chunk * state.meta.chunk_samples).cast_signed();
     let Some(computed) = crc::masked(bytes, first, state.meta.format.size(), &state.gaps) else {
-        return Ok(Sum::Empty);
+        return Ok(ChecksumResult::Empty);
     };
     // A hole in the file of checksums reads as zero.
     Ok(
@@ -211,10 +211,10 @@ pub(super) fn check(
             .chunk_crc(state.id, chunk)?
             .filter(|crc| *crc != 0)
         {
-            Some(stored) if stored == computed => Sum::Right,
-            Some(stored) => Sum::Wrong(stored, computed),
-            None if computed == 0 => Sum::Right,
-            None => Sum::Missing(computed),
+            Some(stored) if stored == computed => ChecksumResult::Right,
+            Some(stored) => ChecksumResult::Wrong(stored, computed),
+            None if computed == 0 => ChecksumResult::Right,
+            None => ChecksumResult::Missing(computed),
         },
     )
 }
@@ -224,18 +224,18 @@ pub(super) fn check_tail(
     subject: &Subject<'_>,
     first: i64,
     bytes: &mut [u8],
-) -> Result<(Sum, i64), StoreError> {
+) -> Result<(ChecksumResult, i64), StoreError> {
     let state = &subject.state;
     let size = state.meta.format.size();
     let tail = subject.backend.tail_crc(state.id)?;
     let Some((end, stored)) = tail.filter(|(end, _)| first < *end && *end <= state.end) else {
-        return Ok((Sum::Empty, first));
+        return Ok((ChecksumResult::Empty, first));
     };
     let summed = &mut bytes[..(end - first).cast_unsigned() as usize * size];
     let sum = match crc::masked(summed, first, size, &state.gaps) {
-        None => Sum::Empty,
-        Some(computed) if computed == stored => Sum::Right,
-        Some(computed) => Sum::Wrong(stored, computed),
+        None => ChecksumResult::Empty,
+        Some(computed) if computed == stored => ChecksumResult::Right,
+        Some(computed) => ChecksumResult::Wrong(stored, computed),
     };
     Ok((sum, end))
 }
@@ -271,7 +271,7 @@ pub(super) fn checksums(
     let mut unreadable: Option<Finding> = None;
     let mut at = 0;
     while at < state.end {
-        crate::interrupt::look("compare checksums")?;
+        crate::interrupt::check("compare checksums")?;
         if let Some(gap) = state
             .gaps
             .at(at)
@@ -332,11 +332,11 @@ pub(super) fn checksums(
             (sum, range.start..end)
         };
         match sum {
-            Sum::Right => {
+            ChecksumResult::Right => {
                 subject.report.bytes += (known.end - known.start).cast_unsigned() * size as u64;
             }
-            Sum::Empty => {}
-            Sum::Missing(_) => {
+            ChecksumResult::Empty => {}
+            ChecksumResult::Missing(_) => {
                 subject.report.unchecked += valid(known.clone());
                 match &mut missing {
                     Some(missing) if missing.end == known.start => missing.end = known.end,
@@ -346,7 +346,7 @@ pub(super) fn checksums(
                     }
                 }
             }
-            Sum::Wrong(stored, computed) => {
+            ChecksumResult::Wrong(stored, computed) => {
                 let range = known;
                 subject.report.bytes += (range.end - range.start).cast_unsigned() * size as u64;
                 let what = format!(

@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use super::Subject;
 use crate::consistency::{self, Contradiction};
-use crate::engine::evidence::Writer;
+use crate::engine::lost_commits::WriterStatus;
 use crate::engine::table_files;
 use crate::error::StoreError;
 use crate::media::limits;
 use crate::state::{CORRECTIONS, EVENTS};
 
-pub(super) const MEND: &str = "copy it back from another copy of the store; until then what it held is unknown, so the \
+pub(super) const REMEDY: &str = "copy it back from another copy of the store; until then what it held is unknown, so the \
                                signal is neither read, written nor repaired";
 
-const IMPOSSIBLE: &str = "restore the table's file from a copy; which samples are valid, or when they were taken, cannot \
+const RESTORE_TABLE: &str = "restore the table's file from a copy; which samples are valid, or when they were taken, cannot \
                           be told without it";
 
 /// Gives whether all tables exist, so that samples can be verified.
@@ -48,9 +48,9 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
         let stamps = subject.backend.table_stamps(subject.state.id)?;
         let empty =
             stamps.is_some_and(|stamps| stamps.get(table).is_none_or(|file| file.rows == 0));
-        if !described && !known && !empty && subject.round.writer == Writer::Closed {
+        if !described && !known && !empty && subject.round.writer == WriterStatus::Closed {
             let what = format!("the table of {table} is missing: {}", path.display());
-            subject.add("missing_table", path, None, what, MEND, false);
+            subject.add("missing_table", path, None, what, REMEDY, false);
             whole = false;
         }
     }
@@ -70,6 +70,6 @@ pub(super) fn contents(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     let path = super::table_path(&subject.folder, table);
     let what = format!("table {table:?} is impossible: {what}");
     // Without times, which come from these tables.
-    subject.add_untimed("impossible_table", (path, Some(range)), what, IMPOSSIBLE);
+    subject.add_untimed("impossible_table", (path, Some(range)), what, RESTORE_TABLE);
     Ok(false)
 }

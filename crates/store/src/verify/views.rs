@@ -1,26 +1,26 @@
 //! Verifies views against samples.
 
 use super::{Subject, from_error, metadata};
-use crate::engine::evidence::Writer;
+use crate::engine::lost_commits::WriterStatus;
 use crate::error::StoreError;
 use crate::views::files::FOLDER;
-use crate::views::keeper::Keeper;
+use crate::views::maintainer::ViewMaintainer;
 
 const REBUILD: &str = "plots may show something else than the samples; `--repair` builds them anew";
 
 /// Rows are compared with samples only if `deep`.
 pub(super) fn views(
     subject: &mut Subject<'_>,
-    keeper: &Keeper,
+    maintainer: &ViewMaintainer,
     deep: bool,
 ) -> Result<(), StoreError> {
-    for (folder, expected) in keeper.descriptions(subject.backend, subject.state.id)? {
+    for (folder, expected) in maintainer.descriptions(subject.backend, subject.state.id)? {
         metadata::judge(subject, &metadata::ExpectedMetadata::view(folder, expected))?;
     }
     let backend = subject.backend;
-    let settled = subject.round.writer == Writer::Closed;
+    let settled = subject.round.writer == WriterStatus::Closed;
     let folder = subject.folder.join(FOLDER);
-    match keeper.examine(backend, subject.state.id, deep, settled) {
+    match maintainer.examine(backend, subject.state.id, deep, settled) {
         Ok(None) => {}
         Ok(Some(what)) => subject.add("stale_views", folder, None, what, REBUILD, true),
         // Always of the views' folder, so that later rounds are as deep.

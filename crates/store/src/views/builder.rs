@@ -7,7 +7,7 @@ use isochrony_segment::{DType, dispatch};
 
 use super::cells::Cells;
 use super::levels::Levels;
-use super::row::{Viewed, to_row};
+use super::row::{ViewSample, to_row};
 use super::{RowsMut, Samples, bucket};
 use crate::StoreError;
 
@@ -22,7 +22,7 @@ const BATCH: i64 = 1024;
 ///
 /// After an error, stored rows may be older than the samples: drop the builder and reopen it from the last known
 /// [`built`](Self::built).
-pub struct Builder(Box<dyn Build>);
+pub struct Builder(Box<dyn BuildRows>);
 
 impl Builder {
     /// Continues from stored rows up to `built`, and computes those of samples up to `end`. `built` = 0 rebuilds all.
@@ -36,7 +36,7 @@ impl Builder {
         store: &mut dyn RowsMut,
         samples: &dyn Samples,
     ) -> Result<Self, StoreError> {
-        let mut build: Box<dyn Build> = dispatch!(dtype, T => Box::new(Pyramid::<T>::new()));
+        let mut build: Box<dyn BuildRows> = dispatch!(dtype, T => Box::new(Pyramid::<T>::new()));
         build.resume(built.clamp(0, end.max(0)), store)?;
         build.catch_up(end, store, samples)?;
         Ok(Self(build))
@@ -123,7 +123,7 @@ impl std::fmt::Debug for Builder {
 }
 
 /// [`Builder`] of one sample type: one virtual call per block.
-trait Build: Send {
+trait BuildRows: Send {
     fn resume(&mut self, built: i64, store: &mut dyn RowsMut) -> Result<(), StoreError>;
     fn catch_up(
         &mut self,
@@ -143,13 +143,13 @@ trait Build: Send {
 }
 
 /// `cells` covers `levels.row()` to `cells.next()`; `dirty` lies before that.
-struct Pyramid<T: Viewed> {
+struct Pyramid<T: ViewSample> {
     cells: Cells<T>,
     levels: Levels<T::Extreme>,
     dirty: Vec<Range<i64>>,
 }
 
-impl<T: Viewed> Pyramid<T> {
+impl<T: ViewSample> Pyramid<T> {
     fn new() -> Self {
         Self {
             cells: Cells::new(bucket(T::DTYPE, 0)),
@@ -191,7 +191,7 @@ impl<T: Viewed> Pyramid<T> {
     }
 }
 
-impl<T: Viewed> Build for Pyramid<T> {
+impl<T: ViewSample> BuildRows for Pyramid<T> {
     fn resume(&mut self, built: i64, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         self.levels.resume(built, store)?;
         self.cells.restart(self.levels.built());

@@ -2,7 +2,7 @@
 
 use isochrony_dsp::stats::{Accumulator, Summary, summaries};
 
-use super::row::Viewed;
+use super::row::ViewSample;
 use crate::StoreError;
 
 /// Whole buckets summarised per call.
@@ -13,7 +13,7 @@ const BLOCK: usize = 32;
 /// A row summarises all samples of its bucket across gaps, and an [`Accumulator`] is independent of how they were
 /// split: rows do not depend on how samples arrived, to the last bit.
 #[derive(Debug)]
-pub(crate) struct Cells<T: Viewed> {
+pub(crate) struct Cells<T: ViewSample> {
     bucket: usize,
     /// Bucket of the sample `next - 1`, or of `next` if nothing was collected since its start.
     row: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Cells<T: Viewed> {
     block: [Summary<T::Extreme>; BLOCK],
 }
 
-impl<T: Viewed> Cells<T> {
+impl<T: ViewSample> Cells<T> {
     pub(crate) fn new(bucket: i64) -> Self {
         Self {
             bucket: bucket as usize,

@@ -6,7 +6,7 @@ use isochrony_dsp::stats::{Extreme, Summary};
 use isochrony_segment::{Buffer, DType, dispatch};
 
 use super::render::{Renderer, Source};
-use super::row::{Viewed, from_row};
+use super::row::{ViewSample, from_row};
 use super::{bucket, extreme_dtype};
 use crate::StoreError;
 
@@ -73,7 +73,7 @@ pub fn decimate(
     })
 }
 
-fn summaries<T: Viewed>(
+fn summaries<T: ViewSample>(
     source: &Source<'_>,
     level: usize,
     range: Range<i64>,

@@ -16,7 +16,7 @@ use crate::StoreError;
 use crate::interrupt;
 use crate::selection::Selection;
 use crate::signal::{Signal, overflow};
-use crate::span::{Overlap, Resolved, Span};
+use crate::span::{Overlap, ResolvedSpan, Span};
 use crate::state::Gap;
 
 /// Buckets per read.
@@ -133,7 +133,7 @@ impl Decimated {
                 if range.start < 0 || range.start > range.end || range.end > end {
                     return Err(self.outside(&range));
                 }
-                Resolved::Index(range.start * bucket..range.end * bucket)
+                ResolvedSpan::Index(range.start * bucket..range.end * bucket)
             }
             other => other.resolve(&self.signal)?,
         };
@@ -222,7 +222,7 @@ impl Decimated {
             })?;
         let mut at = range.start;
         while at < range.end {
-            interrupt::look("read a level")?;
+            interrupt::check("read a level")?;
             let stop = range.end.min(at + PIECE);
             for segment in self.read(measure, at..stop)? {
                 values.resize((segment.start() - range.start) as usize, empty);

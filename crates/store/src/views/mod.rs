@@ -17,13 +17,12 @@
 mod builder;
 mod cells;
 mod decimated;
-mod entry;
 mod extremes;
 pub(crate) mod files;
-pub(crate) mod keeper;
 mod leftovers;
 mod level;
 mod levels;
+pub(crate) mod maintainer;
 mod reading;
 pub(crate) mod record;
 mod render;
@@ -33,6 +32,7 @@ mod signal;
 pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
+mod view_state;
 
 use std::ops::Range;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Source;
 use super::files::FOLDER;
-use super::keeper::{Keeper, lock};
+use super::maintainer::{ViewMaintainer, lock};
 use super::record::Record;
 use super::stored::{StoredSamples, difference};
 use crate::StoreError;
@@ -15,9 +15,9 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 
 /// Attempts of a reader while a writer moves or replaces rows; then it uses samples only.
-const MOST_ATTEMPTS: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
-impl Keeper {
+impl ViewMaintainer {
     /// By folder relative to the signal's; empty if no rows were ever stored.
     pub(crate) fn descriptions(
         &self,
@@ -129,7 +129,7 @@ impl Keeper {
             };
             // Finally from samples alone, which a reader always finds.
             let built = match attempts {
-                MOST_ATTEMPTS => 0,
+                MAX_ATTEMPTS => 0,
                 _ => reach()?.min(state.end),
             };
             let source = Source {
@@ -144,7 +144,7 @@ impl Keeper {
             }
             attempts += 1;
             // A shown snapshot does not change.
-            backend.take_in_commits()?;
+            backend.read_commits()?;
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::state::SignalState;
 /// rebuild.
 const VERSION: u64 = 2;
 /// Above this number, ranges are merged into one.
-const MOST_STALE: usize = 64;
+const MAX_STALE: usize = 64;
 
 /// Which rows of a signal are valid.
 ///
@@ -208,7 +208,7 @@ pub(crate) fn add(ranges: &mut Vec<(i64, i64)>, range: (i64, i64)) {
         Some(last) if last.0 <= range.0 && range.0 <= last.1 => last.1 = last.1.max(range.1),
         _ => ranges.push(range),
     }
-    if ranges.len() > MOST_STALE {
+    if ranges.len() > MAX_STALE {
         let start = ranges.iter().map(|range| range.0).min().unwrap_or_default();
         let end = ranges.iter().map(|range| range.1).max().unwrap_or_default();
         *ranges = vec![(start, end)];
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn survives_being_written_and_read() {
+    fn round_trips() {
         let mut record = Record {
             built: 1024,
             synced: 512,
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn is_believed_of_its_own_signal_and_samples_only() {
+    fn a_record_is_valid_only_for_its_own_signal_and_samples() {
         use crate::op::{Op, SignalId};
         let meta = crate::options::CreateOptions::new(
             isochrony_segment::DType::I16,
@@ -273,14 +273,14 @@ mod tests {
     #[test]
     fn many_stale_ranges_become_one() {
         let mut record = Record::default();
-        for i in 0..=MOST_STALE as i64 {
+        for i in 0..=MAX_STALE as i64 {
             record.add_stale((i * 10, i * 10 + 1));
         }
-        assert_eq!(record.stale, [(0, MOST_STALE as i64 * 10 + 1)]);
+        assert_eq!(record.stale, [(0, MAX_STALE as i64 * 10 + 1)]);
     }
 
     #[test]
-    fn trusts_nothing_that_it_does_not_understand() {
+    fn ignores_unknown_records() {
         for text in [
             "",
             "{}",

@@ -5,7 +5,7 @@ use std::ops::Range;
 use isochrony_dsp::stats::{Accumulator, Summary};
 use isochrony_segment::{Buffer, DType, dispatch};
 
-use super::row::{Viewed, merge_rows};
+use super::row::{ViewSample, merge_rows};
 use super::{EXTREMA, LEVELS, MOMENTS, Rows, Samples, bucket, extreme_dtype, rows_stored};
 use crate::StoreError;
 
@@ -89,12 +89,12 @@ pub fn render(
     dispatch!(source.dtype, T => Renderer::<T>::new(*source).render(parts, pixels))
 }
 
-pub(super) struct Renderer<'a, T: Viewed> {
+pub(super) struct Renderer<'a, T: ViewSample> {
     source: Source<'a>,
     columns: Vec<Summary<T::Extreme>>,
 }
 
-impl<'a, T: Viewed> Renderer<'a, T> {
+impl<'a, T: ViewSample> Renderer<'a, T> {
     pub(super) fn new(source: Source<'a>) -> Self {
         Self {
             source,

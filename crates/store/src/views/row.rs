@@ -3,8 +3,8 @@
 use isochrony_dsp::stats::{Extreme, Statistic, Summary};
 
 /// A sample type with view rows: all types.
-pub(crate) trait Viewed: Statistic<Extreme: bytemuck::Pod> {}
-impl<T: Statistic<Extreme: bytemuck::Pod>> Viewed for T {}
+pub(crate) trait ViewSample: Statistic<Extreme: bytemuck::Pod> {}
+impl<T: Statistic<Extreme: bytemuck::Pod>> ViewSample for T {}
 
 /// Without finite samples all zero, like a hole.
 pub(crate) fn to_row<E: Extreme>(summary: &Summary<E>) -> ([E; 2], [f64; 3]) {

@@ -51,7 +51,7 @@ impl Samples for StoredSamples<'_> {
                 Some(gap) => gap.start,
                 None => end,
             };
-            interrupt::look("read samples")?;
+            interrupt::check("read samples")?;
             let most = interrupt::PIECE / self.state.meta.format.size() as i64;
             let border = (at / self.shard + 1).saturating_mul(self.shard);
             let stop = stop.min(border).min((at / most + 1).saturating_mul(most));
@@ -73,7 +73,7 @@ impl Samples for StoredSamples<'_> {
 
 /// Describes the first row that differs from a recomputed one.
 pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreError> {
-    let mut compare = Compare {
+    let mut compare = RowComparison {
         source,
         different: None,
     };
@@ -87,13 +87,13 @@ pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreErr
     }))
 }
 
-struct Compare<'a> {
+struct RowComparison<'a> {
     source: &'a Source<'a>,
     /// Level and index of the first different row.
     different: Option<(usize, u64)>,
 }
 
-impl Rows for Compare<'_> {
+impl Rows for RowComparison<'_> {
     fn read(
         &self,
         level: usize,
@@ -109,7 +109,7 @@ impl Rows for Compare<'_> {
     }
 }
 
-impl RowsMut for Compare<'_> {
+impl RowsMut for RowComparison<'_> {
     fn write(
         &mut self,
         level: usize,

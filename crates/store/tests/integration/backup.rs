@@ -148,7 +148,7 @@ fn a_backup_shows_what_its_source_shows_and_copies_only_what_it_lacks() {
 }
 
 #[test]
-fn beside_a_writer_a_backup_is_one_of_its_commits() {
+fn a_backup_beside_a_writer_is_one_of_its_commits() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, to) = (folder.path().join("a.iso"), folder.path().join("b.iso"));
     let store = store_at(&path);

@@ -131,7 +131,7 @@ fn a_signal_that_is_overwritten_while_it_is_copied_is_copied_anew() {
 }
 
 #[test]
-fn a_signal_that_is_overwritten_all_the_time_is_told_and_stays_as_it_was() {
+fn reports_a_signal_that_is_overwritten_all_the_time_and_keeps_its_backup() {
     let fixture = fixture();
     fixture.backup(|_| ());
     fixture.overwrite("a", 1);
@@ -197,7 +197,7 @@ fn a_signal_that_cannot_be_compared_keeps_no_other_out_of_an_update() {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_shard_keeps_no_other_signal_out() {
+fn a_link_instead_of_a_shard_affects_no_other_signal() {
     let fixture = fixture();
     fixture.store.close().expect("closed");
     let shard = fixture.path.join("a/data/c/0");
@@ -210,7 +210,7 @@ fn a_link_in_the_place_of_a_shard_keeps_no_other_signal_out() {
 }
 
 #[test]
-fn a_name_that_a_failed_signal_still_has_in_the_backup_keeps_no_other_out() {
+fn a_name_kept_by_a_failed_signal_affects_no_other() {
     let fixture = fixture();
     fixture.backup(|_| ());
     fixture.append("a", LARGE);

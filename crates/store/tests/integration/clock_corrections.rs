@@ -77,7 +77,7 @@ fn findings(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_skew_is_corrected_kept_and_taken_back() {
+fn corrects_keeps_and_removes_a_skew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sea.iso");
     // Small, with tables in the log; and large, with tables as arrays.
@@ -159,7 +159,7 @@ fn a_skew_is_corrected_kept_and_taken_back() {
 }
 
 #[test]
-fn what_is_not_committed_is_rolled_back() {
+fn uncommitted_changes_are_rolled_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sea.iso");
     let store = made(&path, 5_000);
@@ -303,7 +303,7 @@ fn each_clock_is_corrected_by_itself() {
 }
 
 #[test]
-fn refuses_what_is_no_correction_and_changes_nothing() {
+fn rejects_invalid_corrections_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = made(&folder.path().join("sea.iso"), 5_000);
     let writer = store.writer("obs").unwrap();

@@ -159,7 +159,7 @@ fn short_recordings_take_few_files_and_little_room() {
 
 /// About one chunk, the first level of views, and the largest size without arrays.
 #[test]
-fn what_is_a_little_longer_takes_little_room_too() {
+fn slightly_longer_signals_take_little_space_too() {
     for count in [
         CHUNK - 1,
         CHUNK,

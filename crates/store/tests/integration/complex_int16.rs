@@ -177,7 +177,7 @@ fn views_and_metadata_lost_are_made_anew() {
 }
 
 #[test]
-fn what_is_no_pair_of_int16_is_refused_and_changes_nothing() {
+fn rejects_other_types_for_pairs_of_int16_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = made(&folder.path().join("a.iso"));
     let writer = store.writer("radio/iq").unwrap();

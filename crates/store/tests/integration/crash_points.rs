@@ -102,7 +102,7 @@ fn a_life_that_ends_at_any_change_leaves_a_sound_store() {
 }
 
 #[test]
-fn so_does_one_of_signals_whose_shards_lie_beside_their_metadata() {
+fn a_life_with_shards_beside_metadata_leaves_a_sound_store() {
     use_format(SampleFormat::ComplexInt16);
     end_lives_everywhere(2);
 }

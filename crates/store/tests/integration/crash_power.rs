@@ -16,7 +16,7 @@ const CASES: u64 = 1000;
 const ROOT: &str = "/disk/store.iso";
 
 #[derive(Debug)]
-enum Trouble {
+enum CaseFailure {
     /// Committed data is missing, or part of a commit is present: what syncs prevent.
     Lost(String),
     /// Samples are unchanged, but their checksums are not.
@@ -25,7 +25,7 @@ enum Trouble {
     Refused(String),
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for CaseFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Lost(say) => write!(f, "lost: {say}"),
@@ -36,17 +36,17 @@ impl std::fmt::Display for Trouble {
 }
 
 /// Without acknowledged commits, nothing can be lost.
-fn unreadable(work: &Work, what: &str, error: impl std::fmt::Display) -> Trouble {
+fn unreadable(work: &Work, what: &str, error: impl std::fmt::Display) -> CaseFailure {
     let say = format!("{what}: {error}");
     if work.acknowledged.is_empty() {
-        Trouble::Refused(say)
+        CaseFailure::Refused(say)
     } else {
-        Trouble::Lost(say)
+        CaseFailure::Lost(say)
     }
 }
 
-fn refused(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Refused(error.to_string())
+fn refused(error: impl std::fmt::Display) -> CaseFailure {
+    CaseFailure::Refused(error.to_string())
 }
 
 /// Through any number of power cuts during recovery.
@@ -56,7 +56,7 @@ fn open_through_cuts(
     ignore: Option<Site>,
     cuts: u64,
     work: &Work,
-) -> Result<Engine, Trouble> {
+) -> Result<Engine, CaseFailure> {
     for left in (0..=cuts).rev() {
         let cut_at = (left > 0).then(|| media.changes() + dice.below(60));
         media.set_faults(Faults {
@@ -74,30 +74,30 @@ fn open_through_cuts(
     Err(refused("unreachable: the last attempt has no cut"))
 }
 
-fn settle(engine: &Engine, work: &mut Work) -> Result<(), Trouble> {
+fn settle(engine: &Engine, work: &mut Work) -> Result<(), CaseFailure> {
     let have = read_back(engine)
         .map_err(|error| unreadable(work, &format!("after {:?}", work.steps), error))?;
     let Some(against) = difference(&have, &work.acknowledged) else {
         work.model.clone_from(&work.acknowledged);
         work.in_doubt = false;
-        return check_crcs(engine, &have).map_err(Trouble::LostChecksum);
+        return check_crcs(engine, &have).map_err(CaseFailure::LostChecksum);
     };
     if !work.in_doubt {
-        return Err(Trouble::Lost(format!(
+        return Err(CaseFailure::Lost(format!(
             "against what was acknowledged: {against}"
         )));
     }
     if let Some(pending) = difference(&have, &work.model) {
-        return Err(Trouble::Lost(format!(
+        return Err(CaseFailure::Lost(format!(
             "against what was acknowledged: {against}; against the commit in doubt: {pending}"
         )));
     }
     work.acknowledged.clone_from(&work.model);
     work.in_doubt = false;
-    check_crcs(engine, &have).map_err(Trouble::LostChecksum)
+    check_crcs(engine, &have).map_err(CaseFailure::LostChecksum)
 }
 
-fn live(seed: u64, ignore: Option<Site>) -> Result<(), Trouble> {
+fn live(seed: u64, ignore: Option<Site>) -> Result<(), CaseFailure> {
     live_and_tell(seed, ignore, None)
 }
 
@@ -106,7 +106,7 @@ fn live_and_tell(
     seed: u64,
     ignore: Option<Site>,
     mut tell: Option<&mut dyn FnMut(String)>,
-) -> Result<(), Trouble> {
+) -> Result<(), CaseFailure> {
     let mut dice = Dice(seed ^ 0x5eed);
     let mut media = SimMedia::new(seed);
     let disk = media.media();
@@ -180,7 +180,7 @@ fn live_and_tell(
                 let whole = work.in_doubt && difference(&have, &work.model).is_none();
                 if !known && !whole {
                     let say = "the first reader sees something else";
-                    return Err(Trouble::Lost(say.into()));
+                    return Err(CaseFailure::Lost(say.into()));
                 }
             }
         }
@@ -196,7 +196,7 @@ fn live_and_tell(
     let have: Model =
         read_by_reader(&reader).map_err(|error| unreadable(&work, "by a reader", error))?;
     match difference(&have, &work.acknowledged) {
-        Some(different) => Err(Trouble::Lost(format!("by a reader: {different}"))),
+        Some(different) => Err(CaseFailure::Lost(format!("by a reader: {different}"))),
         None => Ok(()),
     }
 }
@@ -230,12 +230,12 @@ fn no_power_cut_loses_a_sample_of_signals_whose_shards_lie_beside_their_metadata
 }
 
 /// The first case that loses data without these syncs.
-fn loss_without(site: Site) -> Option<(u64, Trouble)> {
+fn loss_without(site: Site) -> Option<(u64, CaseFailure)> {
     (0..8 * CASES).find_map(|seed| match live(seed, Some(site)) {
-        Err(Trouble::LostChecksum(say)) if site == Site::CheckpointCrc => {
-            Some((seed, Trouble::LostChecksum(say)))
+        Err(CaseFailure::LostChecksum(say)) if site == Site::CheckpointCrc => {
+            Some((seed, CaseFailure::LostChecksum(say)))
         }
-        Err(Trouble::Lost(say)) => Some((seed, Trouble::Lost(say))),
+        Err(CaseFailure::Lost(say)) => Some((seed, CaseFailure::Lost(say))),
         // An error without loss is no evidence.
         Err(_) | Ok(()) => None,
     })
@@ -263,7 +263,7 @@ fn without_any_single_sync_a_case_that_passes_with_it_finds_loss() {
 
 /// The trace of `ISOCHRONY_CRASH_SEED` works in every case, even if the power fails during opening.
 #[test]
-fn a_case_can_be_told_whenever_the_power_goes() {
+fn traces_a_case_with_a_power_cut_at_any_time() {
     for seed in 0..CASES / 5 {
         let mut told = Vec::new();
         let life = live_and_tell(seed, None, Some(&mut |line| told.push(line)));

@@ -49,7 +49,7 @@ fn the_run_of_another_signal_is_ignored() {
 }
 
 #[test]
-fn a_signals_own_run_goes_before_what_is_preferred() {
+fn the_run_of_a_time_takes_precedence_over_a_preference() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let signal = stepped(&store, "a", 10);

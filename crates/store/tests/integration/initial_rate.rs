@@ -89,7 +89,7 @@ fn places_stamps_right_although_the_nominal_rate_is_wrong() {
 }
 
 #[test]
-fn without_it_a_wrong_nominal_rate_looks_like_clock_steps() {
+fn a_wrong_nominal_rate_alone_looks_like_clock_steps() {
     let (_folder, signal) = recorded(None);
     assert!(signal.runs().unwrap().len() > 1);
 }

@@ -109,7 +109,7 @@ fn a_manifest_is_rebuilt_from_the_redo_log() {
 }
 
 #[test]
-fn of_two_logs_the_one_that_went_on_is_live() {
+fn the_growing_one_of_two_logs_is_live() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), false);
     let (old, generation) = log(&path);
@@ -129,7 +129,7 @@ fn of_two_logs_the_one_that_went_on_is_live() {
 }
 
 #[test]
-fn what_the_logs_leave_in_doubt_is_not_guessed() {
+fn ambiguous_logs_are_not_guessed() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), true);
     let (log, _) = log(&path);
@@ -184,7 +184,7 @@ fn a_damaged_table_is_reported_with_the_way_to_mend_it_also_by_repair() {
 }
 
 #[test]
-fn a_folder_without_logs_is_no_store() {
+fn a_folder_without_logs_is_not_a_store() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(
         verify(folder.path(), &DEEP).unwrap_err().code(),

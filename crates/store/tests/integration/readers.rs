@@ -106,7 +106,7 @@ fn readers_of_tasks_in_turn_give_the_same_samples_by_every_strategy() {
 }
 
 #[test]
-fn tasks_that_are_given_up_done_again_left_out_or_in_another_order_give_the_same_samples() {
+fn tasks_in_any_order_dropped_or_repeated_give_the_same_samples() {
     let folder = tempfile::tempdir().unwrap();
     let (_store, signal) = made(&folder);
     for strategy in Strategy::ALL {
@@ -137,7 +137,7 @@ fn tasks_that_are_given_up_done_again_left_out_or_in_another_order_give_the_same
 }
 
 #[test]
-fn readers_may_go_with_pieces_on_their_way() {
+fn readers_can_be_dropped_with_requests_in_flight() {
     let folder = tempfile::tempdir().unwrap();
     let (_store, signal) = made(&folder);
     for strategy in Strategy::ALL {

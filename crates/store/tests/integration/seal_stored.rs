@@ -174,7 +174,7 @@ fn sealing_survives_reopening_and_random_reads_hit_chunks() {
 }
 
 #[test]
-fn refuses_codecs_that_there_are_not() {
+fn rejects_unknown_codecs() {
     for text in [
         "",
         "gzip",

@@ -49,7 +49,7 @@ enum Fault {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
+enum StoreMethod {
     /// Each with the stamp of the next, as importers do.
     Knowing,
     /// Each by itself, as live feeds do.
@@ -62,7 +62,7 @@ struct History {
     /// Longer gaps take one chunk of indices; in recordings.
     max_gap: i64,
     recordings: Vec<Recording>,
-    way: Way,
+    way: StoreMethod,
     /// Stamps earlier than the latest are backfilled.
     backfills: bool,
     /// After so many recordings.
@@ -108,7 +108,7 @@ fn history() -> impl Strategy<Value = History> {
     let blocks = prop::collection::vec((0i64..40, jitter()), 10..130);
     let faults = prop::collection::vec((0usize..200, fault()), 0..40);
     let ways = (
-        prop::sample::select(&[Way::Knowing, Way::Alone][..]),
+        prop::sample::select(&[StoreMethod::Knowing, StoreMethod::Alone][..]),
         prop::bool::ANY,
         prop::sample::select(&[7usize, 40, 1000][..]),
     );
@@ -199,7 +199,7 @@ fn stored(root: &Path, history: &History) -> Signal {
             .collect();
         let stamp = recording.stamp();
         let next = history.recordings.get(count + 1).map(Recording::stamp);
-        let next = next.filter(|_| history.way == Way::Knowing);
+        let next = next.filter(|_| history.way == StoreMethod::Knowing);
         if history.backfills && latest.is_some_and(|latest| stamp.civil < latest) {
             writer.backfill(&bytes, &stamp).unwrap();
         } else {

@@ -146,7 +146,7 @@ fn a_reader_of_the_store_and_what_is_not_committed_read_the_same() {
 }
 
 #[test]
-fn ranges_out_of_turn_are_read_as_well() {
+fn reads_ranges_out_of_order() {
     let folder = tempfile::tempdir().unwrap();
     let (_store, signal) = gappy(&folder);
     for strategy in Strategy::ALL {
@@ -161,7 +161,7 @@ fn ranges_out_of_turn_are_read_as_well() {
 }
 
 #[test]
-fn a_sealed_signal_is_decoded_whatever_was_asked_for() {
+fn reads_a_sealed_signal_by_decoding_with_any_strategy() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = gappy(&folder);
     store.seal("p", Codec::Zstd { level: 1 }).unwrap();
@@ -256,7 +256,7 @@ fn a_reader_goes_on_in_another_thread_when_its_own_has_ended() {
 }
 
 #[test]
-fn a_reader_may_be_dropped_with_pieces_on_their_way() {
+fn a_reader_can_be_dropped_with_requests_in_flight() {
     let folder = tempfile::tempdir().unwrap();
     let (_store, signal) = gappy(&folder);
     for strategy in Strategy::ALL {
@@ -273,7 +273,7 @@ fn a_reader_may_be_dropped_with_pieces_on_their_way() {
 }
 
 #[test]
-fn a_closed_store_is_an_error_also_where_its_files_are_open() {
+fn rejects_reads_of_a_closed_store_with_open_files() {
     let folder = tempfile::tempdir().unwrap();
     let (store, signal) = gappy(&folder);
     for strategy in Strategy::ALL {
@@ -298,7 +298,7 @@ fn an_unknown_strategy_names_those_that_there_are() {
 }
 
 #[test]
-fn a_gap_of_whole_shards_is_no_place_to_look_for_files() {
+fn opens_no_files_of_shards_in_a_gap() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());

@@ -126,7 +126,7 @@ fn a_writer_whose_store_vanished_says_so_and_changes_nothing() {
 }
 
 #[test]
-fn changes_that_wait_are_committed_once_the_store_is_back() {
+fn commits_pending_changes_once_the_store_is_back() {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).unwrap();
     store.writer("a").unwrap().append(&[1i16, 2, 3]).unwrap();

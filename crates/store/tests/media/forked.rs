@@ -74,14 +74,14 @@ fn read_in_a_fork_beside_a_read(mode: Mode, is_committed: bool) {
 }
 
 #[test]
-fn a_process_that_is_forked_off_in_the_middle_of_a_read_reads_by_itself() {
+fn a_process_forked_during_a_read_reads_by_itself() {
     read_in_a_fork_beside_a_read(Mode::Create, true);
     read_in_a_fork_beside_a_read(Mode::Create, false);
     read_in_a_fork_beside_a_read(Mode::Read, true);
 }
 
 #[test]
-fn a_process_that_is_forked_off_refuses_what_was_overwritten_and_not_committed() {
+fn a_forked_process_refuses_uncommitted_overwrites() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());

@@ -72,7 +72,7 @@ fn assert_full<T>(result: Result<T, StoreError>) {
 }
 
 #[test]
-fn a_signal_that_could_not_be_created_waits_for_nothing() {
+fn a_failed_creation_leaves_nothing_pending() {
     let case = case();
     case.medium.fill_after(0);
     for name in ["b", "group/c"] {
@@ -130,7 +130,7 @@ fn a_signal_with_an_impossible_start_leaves_nothing_and_replaces_nothing() {
 }
 
 #[test]
-fn a_new_signal_whose_commit_finds_no_room_can_be_given_up() {
+fn a_new_signal_can_be_dropped_if_its_commit_finds_no_space() {
     let case = case();
     // Its own folder fits, its parents do not.
     let created = case.store.create("group/b", &options()).unwrap();

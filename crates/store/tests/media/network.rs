@@ -50,7 +50,7 @@ fn read(store: &Store, start: i64, end: i64) -> (Vec<i16>, bool) {
 }
 
 #[test]
-fn what_lies_on_a_network_file_system_is_read_without_mappings() {
+fn reads_network_file_systems_without_mappings() {
     let (_folder, path) = written();
     let (near, far) = (
         on(None, &path, Mode::Read),

@@ -46,7 +46,7 @@ fn verify(path: &Path, medium: &Arc<Medium>) -> Report {
 }
 
 #[test]
-fn what_a_writer_publishes_after_the_log_was_read_is_no_lost_commit() {
+fn a_publication_after_the_log_was_read_is_not_a_lost_commit() {
     let folder = tempfile::tempdir().unwrap();
     let (path, killed) = (folder.path().join("a.iso"), folder.path().join("b.iso"));
     let medium = Arc::new(Medium::new());

@@ -16,9 +16,9 @@ use crate::op::SignalId;
 
 const HEAD: usize = RECORD_HEAD + 8;
 /// Most signals listed; with more, the count is `UNNAMED`.
-const MOST_SIGNALS: usize = 64;
+const MAX_SIGNALS: usize = 64;
 const UNNAMED: u32 = u32::MAX;
-pub(super) const MOST_BYTES: u64 = (HEAD + 8 * MOST_SIGNALS) as u64;
+pub(super) const MAX_BYTES: u64 = (HEAD + 8 * MAX_SIGNALS) as u64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Acknowledgement {
@@ -30,11 +30,11 @@ pub(super) struct Acknowledgement {
 
 impl Acknowledgement {
     pub(super) fn encode(sequence: u64, signals: &[SignalId]) -> Vec<u8> {
-        let named = match signals.len() <= MOST_SIGNALS {
+        let named = match signals.len() <= MAX_SIGNALS {
             true => signals,
             false => &[],
         };
-        let count = match signals.len() <= MOST_SIGNALS {
+        let count = match signals.len() <= MAX_SIGNALS {
             true => signals.len() as u32,
             false => UNNAMED,
         };
@@ -65,7 +65,7 @@ impl Acknowledgement {
 fn signals(bytes: &[u8], at: usize) -> Option<Vec<SignalId>> {
     let count = u32_at(bytes, at)?;
     let crc = u32_at(bytes, at + 4)?;
-    if count as usize > MOST_SIGNALS {
+    if count as usize > MAX_SIGNALS {
         return None;
     }
     let ids = bytes.get(at + 8..at + 8 + 8 * count as usize)?;
@@ -85,15 +85,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
-        for count in [0, 1, MOST_SIGNALS, MOST_SIGNALS + 1] {
+    fn reads_what_was_written() {
+        for count in [0, 1, MAX_SIGNALS, MAX_SIGNALS + 1] {
             let signals: Vec<_> = (1..=count as u64).map(SignalId).collect();
             let mut bytes = vec![7; 8];
             bytes.extend(Acknowledgement::encode(9, &signals));
-            assert!(bytes.len() as u64 <= 8 + MOST_BYTES);
+            assert!(bytes.len() as u64 <= 8 + MAX_BYTES);
             let found = Acknowledgement::decode(&bytes, 8).unwrap();
             assert_eq!(found.sequence, 9);
-            assert_eq!(found.signals, (count <= MOST_SIGNALS).then_some(signals));
+            assert_eq!(found.signals, (count <= MAX_SIGNALS).then_some(signals));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use crate::engine::small::SmallTables;
+use crate::engine::compact::CompactTables;
 use crate::names::check_name;
 use crate::op::Op;
 
@@ -26,7 +26,7 @@ pub(super) fn check(ops: &[Op]) -> Result<(), &'static str> {
             matches!(first, Some(Component::Normal(_))) && components.next().is_none()
         };
         if let Op::SmallTables { tables, .. } = op
-            && !SmallTables::are_plausible(tables)
+            && !CompactTables::are_plausible(tables)
         {
             return Err("a record holds rows of a table that cannot have them");
         }

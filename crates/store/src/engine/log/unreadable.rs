@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_is_not_known_was_written_by_a_newer_version() {
+    fn reports_an_unknown_operation_as_newer() {
         let record = of_the_future();
         let read = Records::new(&record, 0, 0).next().unwrap();
         let Err(Unreadable::Newer {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_is_not_known_was_written_by_a_newer_version() {
+    fn reports_an_unknown_format_as_newer() {
         let mut log = opening_bytes(&header(), 0, std::iter::empty()).unwrap();
         log[8] = 9;
         let error = parse_opening(&log).unwrap_err();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_is_cut_off_is_damage() {
+    fn reports_a_truncated_operation_as_damage() {
         let mut record = Vec::new();
         begin(&mut record, 2);
         let (id, end) = (SignalId(1), 5);

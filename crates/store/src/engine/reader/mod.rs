@@ -17,17 +17,17 @@ use crate::engine::manifest::Manifest;
 use crate::engine::open::{is_store, not_a_store};
 use crate::engine::slot::Base;
 use crate::engine::source::Sources;
-use crate::engine::tail::Tail;
+use crate::engine::tail::TailChecksum;
 use crate::engine::{Engine, OpenMode, identity, lock, log, vanished};
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Media, absolute};
 use crate::op::{Op, SignalId};
 
-use view::{Known, View};
+use view::{KnownSignal, View};
 
 /// How long to wait while a writer is changing files.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WRITER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A store open for reading.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Reader {
                     Err(_) => {}
                 }
             }
-            if held && began.elapsed() < PATIENCE {
+            if held && began.elapsed() < WRITER_TIMEOUT {
                 std::thread::sleep(Duration::from_millis(20));
                 continue;
             }
@@ -152,14 +152,16 @@ impl Reader {
             if self.media.is_remote() {
                 // The old log may never be published to its end.
                 self.media.forget_known();
-                view.signals.keys().for_each(|id| self.sources.forget(*id));
+                view.signals
+                    .keys()
+                    .for_each(|id| self.sources.remove_signal(*id));
             }
             // The old log is complete now, and still open here.
             self.follow(view)?;
             if !view.next_generation(&*self.media, &self.root, &manifest)? {
                 let (fresh, _, _) = View::open(&*self.media, &self.root)?;
                 for id in view.signals.keys() {
-                    self.sources.forget(*id);
+                    self.sources.remove_signal(*id);
                 }
                 *view = fresh;
             }
@@ -173,24 +175,24 @@ impl Reader {
                 self.media.forget_known();
             }
             for op in ops {
-                self.take_in(view, op);
+                self.apply(view, op);
             }
         }
         Ok(())
     }
 
-    fn take_in(&self, view: &mut View, op: Op) {
+    fn apply(&self, view: &mut View, op: Op) {
         let id = op.signal();
         match &op {
             Op::Create { name, meta, .. } => {
                 view.names.insert(id, name);
-                let known = || Known::new(Base::new(name, meta));
+                let known = || KnownSignal::new(Base::new(name, meta));
                 view.signals.entry(id).or_insert_with(known);
             }
             Op::Remove { .. } => {
                 view.names.remove(id);
                 view.signals.remove(&id);
-                self.sources.forget(id);
+                self.sources.remove_signal(id);
             }
             Op::Rename { to, .. } => {
                 let old = view.names.by_id.get(&id).cloned();
@@ -204,12 +206,12 @@ impl Reader {
         let Some(known) = view.signals.get_mut(&id) else {
             return;
         };
-        known.base.outlive(&op);
-        known.take_in_proof(&op);
+        known.base.drop_stale_tail(&op);
+        known.note_proof(&op);
         match &op {
             Op::Samples { .. } => return,
             Op::Crc { chunk, crc, .. } => {
-                match Tail::said(*chunk, *crc, known.end, &known.base.meta) {
+                match TailChecksum::from_crc(*chunk, *crc, known.end, &known.base.meta) {
                     Some(tail) => known.base.tail = Some(tail),
                     None => _ = known.crcs.insert(*chunk, *crc),
                 }
@@ -219,18 +221,18 @@ impl Reader {
                 known.end = *end;
                 // A remote file stays as opened, even if its length does not change.
                 if self.media.is_remote() {
-                    self.sources.forget(id);
+                    self.sources.remove_signal(id);
                 }
             }
             Op::ReplaceShard { shard, tmp, .. } => {
                 known.replaced.insert(*shard, tmp.clone());
-                self.sources.forget(id);
+                self.sources.remove_signal(id);
             }
             Op::ReplaceData { tmp, codec, .. } => {
                 known.replaced.clear();
                 known.replaced_data = Some(tmp.clone());
                 Arc::make_mut(&mut known.base.meta).codec.clone_from(codec);
-                self.sources.forget(id);
+                self.sources.remove_signal(id);
             }
             _ => {}
         }
@@ -292,7 +294,7 @@ impl Reader {
     /// # Errors
     /// [`StoreError::SignalRemoved`].
     pub fn is_compact(&self, id: SignalId) -> Result<bool, StoreError> {
-        Ok(self.lock().known(id)?.base.small.is_some())
+        Ok(self.lock().known(id)?.base.compact.is_some())
     }
 
     /// As of the last checkpoint seen.

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use isochrony_segment::Buffer;
 
 use super::view::View;
-use super::{PATIENCE, Reader, removed};
+use super::{Reader, WRITER_TIMEOUT, removed};
 use crate::decode::cached::SealedCaching;
 use crate::engine::cached::CachedRequest;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::proofs::Proofs;
 use crate::engine::read::{Files, explain, shown, stored_crcs};
 use crate::engine::source::Sources;
-use crate::engine::stamps::Stamps;
+use crate::engine::table_stamps::TableStamps;
 use crate::engine::{Bounds, shard_samples, stored_crc, vanished};
 use crate::error::StoreError;
 use crate::layout::{self, flat::Flat};
@@ -97,7 +97,7 @@ impl Reader {
                 | StoreError::DamagedFile { .. } => attempts < 3,
                 error => vanished::is_missing(error),
             };
-            if self.stale || !again || began.elapsed() > PATIENCE / 10 {
+            if self.stale || !again || began.elapsed() > WRITER_TIMEOUT / 10 {
                 return Err(error);
             }
             match self.refresh_view(&mut view)? {
@@ -231,7 +231,7 @@ impl Reader {
             let folder = self.place(&view, id)?;
             let crc = stored_crc(&*self.media, &folder, chunk);
             // Otherwise the folder was moved or replaced before the file was opened.
-            if self.is_of(&folder, id) || self.stale || began.elapsed() > PATIENCE / 10 {
+            if self.is_of(&folder, id) || self.stale || began.elapsed() > WRITER_TIMEOUT / 10 {
                 return crc;
             }
             if !self.refresh_view(&mut view)? {
@@ -250,7 +250,7 @@ impl Reader {
     }
 
     /// # Errors
-    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
+    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<TableStamps>, StoreError> {
         Ok(self.lock().known(id)?.base.tables)
     }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::view::View;
-use super::{PATIENCE, Reader};
+use super::{Reader, WRITER_TIMEOUT};
 use crate::consistency;
 use crate::engine::io::IoContext;
-use crate::engine::stamps::ExpectedTables;
+use crate::engine::table_stamps::ExpectedTables;
 use crate::engine::{identity, tables};
 use crate::error::StoreError;
 use crate::layout;
@@ -45,7 +45,7 @@ impl Reader {
                     Ok(None) => {}
                     // Damage, unless the folder was moved away and back during the read.
                     Err(error) => {
-                        let is_late = self.stale || began.elapsed() > PATIENCE;
+                        let is_late = self.stale || began.elapsed() > WRITER_TIMEOUT;
                         if is_late || !self.refresh_view(view)? {
                             return Err(error);
                         }
@@ -53,7 +53,7 @@ impl Reader {
                     }
                 }
             }
-            if self.stale || idle || began.elapsed() > PATIENCE {
+            if self.stale || idle || began.elapsed() > WRITER_TIMEOUT {
                 identity::read(&*self.media, &place).at("read", &place)?;
                 if folder.is_none()
                     && let Some(path) = identity::damaged(&*self.media, &place, id)

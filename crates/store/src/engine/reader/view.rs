@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use isochrony_segment::{free_memory, has_free_memory};
 use uuid::Uuid;
 
-use super::{PATIENCE, removed};
+use super::{WRITER_TIMEOUT, removed};
 use crate::engine::io::{IoContext, failed};
 use crate::engine::log::{self, Records};
 use crate::engine::manifest::Manifest;
@@ -23,7 +23,7 @@ use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownSignal {
     pub(super) base: Base,
     /// Length after the last record read.
     pub(super) end: i64,
@@ -40,7 +40,7 @@ pub(super) struct Known {
     pub(super) former: Vec<String>,
 }
 
-impl Known {
+impl KnownSignal {
     pub(super) fn new(base: Base) -> Self {
         Self {
             end: base.end,
@@ -66,12 +66,12 @@ pub(super) struct View {
     pub(super) sequence: u64,
     pub(super) base_sequence: u64,
     pub(super) names: Names,
-    pub(super) signals: HashMap<SignalId, Known>,
+    pub(super) signals: HashMap<SignalId, KnownSignal>,
 }
 
-impl Known {
+impl KnownSignal {
     /// Records what proves that files hold the newest samples.
-    pub(super) fn take_in_proof(&mut self, op: &Op) {
+    pub(super) fn note_proof(&mut self, op: &Op) {
         match op {
             Op::Samples { index, bytes, .. } => {
                 let size = self.base.meta.format.size();
@@ -130,7 +130,7 @@ impl View {
             let path = layout::log_file(root, manifest.generation);
             let bytes = match read_log(media, root, &manifest) {
                 // The generation changed between the two reads.
-                Err(StoreError::DamagedFile { .. }) if began.elapsed() < PATIENCE => {
+                Err(StoreError::DamagedFile { .. }) if began.elapsed() < WRITER_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(1));
                     continue;
                 }
@@ -147,7 +147,7 @@ impl View {
             let mut signals = HashMap::new();
             for (id, base) in bases(&opening.base) {
                 names.insert(id, &base.name);
-                signals.insert(id, Known::new(base));
+                signals.insert(id, KnownSignal::new(base));
             }
             let view = Self {
                 generation: manifest.generation,
@@ -261,7 +261,7 @@ impl View {
         Ok(bytes.is_some_and(|bytes| Records::new(&bytes, 0, self.sequence).next().is_some()))
     }
 
-    pub(super) fn known(&mut self, id: SignalId) -> Result<&mut Known, StoreError> {
+    pub(super) fn known(&mut self, id: SignalId) -> Result<&mut KnownSignal, StoreError> {
         self.signals.get_mut(&id).ok_or_else(|| removed(id))
     }
 }

@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::consistency;
-use crate::engine::evidence::LostCommit;
+use crate::engine::compact;
 use crate::engine::identity;
 use crate::engine::io::{IoContext, fresh_file, unique};
-use crate::engine::log::Opening;
+use crate::engine::log::ParsedLog;
+use crate::engine::lost_commits::LostCommit;
 use crate::engine::shared::{Core, Shared};
-use crate::engine::slot::held::{GivenUp, Held, filled_since};
+use crate::engine::slot::file_samples::{FileSamples, LostSamples, filled_since};
 use crate::engine::slot::{Slot, SlotInner};
-use crate::engine::small;
-use crate::engine::stamps::ExpectedTables;
+use crate::engine::table_stamps::ExpectedTables;
 use crate::engine::tables;
-use crate::engine::tail::Tail;
+use crate::engine::tail::TailChecksum;
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::Kind;
@@ -35,13 +35,13 @@ use plan::Plan;
 
 /// Plus more for each signal in the log's base.
 const RESERVED_BYTES: usize = 256 << 10;
-const RESERVED_PER_SIGNAL: usize = (2 << 10) + small::MOST_BYTES;
+const RESERVED_PER_SIGNAL: usize = (2 << 10) + compact::MAX_BYTES;
 
 impl Shared {
     /// Replays `ops` and checkpoints. Missing samples are an error or become gaps, as those of `lost` commits do.
     pub(crate) fn recover(
         &self,
-        opening: &Opening,
+        opening: &ParsedLog,
         ops: Vec<Op>,
         give_up_lost: bool,
         lost: Vec<LostCommit>,
@@ -208,14 +208,14 @@ impl Shared {
             let kept = kept_samples(ops, &positions, slot.base.meta.format.size());
             let in_log = kept.values().flatten().cloned();
             let own = positions.iter().map(|position| &ops[*position]);
-            slot.held = Some(Held::new(&state, own, in_log));
+            slot.in_files = Some(FileSamples::new(&state, own, in_log));
             let mut given_up = match give_up_lost {
                 true => slot.give_up(&*self.media, &self.root)?,
                 false => Vec::new(),
             };
             for position in positions {
                 let kept = kept.get(&position).map_or(&[][..], Vec::as_slice);
-                let at = Redo {
+                let at = RedoSamples {
                     plan,
                     position,
                     kept,
@@ -223,14 +223,14 @@ impl Shared {
                 self.redo(core, &mut slot, &mut state, &at, &ops[position])?;
                 raw.watch(&state);
             }
-            slot.held = None;
+            slot.in_files = None;
             for commit in lost.iter().filter(|lost| lost.id == id) {
                 // Replaying the log removes what the lost commit filled.
                 let filled = newest
                     .iter()
                     .flat_map(|gaps| filled_since(gaps, &state.gaps));
-                given_up.extend(filled.map(GivenUp::lost_commit));
-                given_up.push(GivenUp::lost_commit(commit.range.clone()));
+                given_up.extend(filled.map(LostSamples::lost_commit));
+                given_up.push(LostSamples::lost_commit(commit.range.clone()));
             }
             if !given_up.is_empty() && reserve.is_none() {
                 reserve = Some(self.reserve_room()?);
@@ -255,12 +255,12 @@ impl Shared {
                 let end = slot.base.end;
                 slot.cover(&*self.media, &self.handles, &self.root, shards, end)?;
             }
-            slot.pending = super::slot::Pending::default();
+            slot.pending = super::slot::PendingSamples::default();
             slot.sums = super::crc::Checksums::default();
             // Existing files may be only in the page cache if the writer was just killed.
             slot.write_identity(&*self.media)?;
             slot.dirty.folders.extend(tables::folders());
-            self.mark_way(&mut slot);
+            self.mark_parents_dirty(&mut slot);
             core.folders.insert(layout::tmp_folder(&self.root));
             core.folders.insert(layout::staging_folder(&self.root));
             core.dirty.insert(id);
@@ -286,18 +286,18 @@ impl Shared {
         core: &mut Core,
         slot: &mut SlotInner,
         state: &mut SignalState,
-        at: &Redo<'_>,
+        at: &RedoSamples<'_>,
         op: &Op,
     ) -> Result<(), StoreError> {
         let media = &*self.media;
-        let Redo { plan, position, .. } = *at;
+        let RedoSamples { plan, position, .. } = *at;
         state.apply(op);
-        slot.base.outlive(op);
+        slot.base.drop_stale_tail(op);
         slot.base.data = state.data.clone();
         match op {
             Op::Samples { index, bytes, .. } => self.redo_samples(slot, at, *index, bytes)?,
             Op::Crc { chunk, crc, .. } => {
-                match Tail::said(*chunk, *crc, state.end, &slot.base.meta) {
+                match TailChecksum::from_crc(*chunk, *crc, state.end, &slot.base.meta) {
                     Some(tail) => slot.base.tail = Some(tail),
                     None => _ = slot.crcs.insert(*chunk, *crc),
                 }
@@ -309,7 +309,7 @@ impl Shared {
                     slot.subfolder(media, &layout::data_shards(Path::new("data"), format))?;
                     let to = layout::data_shard_file(&slot.folder.join("data"), format, *shard);
                     media.rename(&from, &to).at("replace", &to)?;
-                    self.handles.forget(*id);
+                    self.handles.remove_signal(*id);
                 }
             }
             Op::ReplaceData { id, tmp, .. }
@@ -318,7 +318,7 @@ impl Shared {
                 let from = layout::tmp_folder(&self.root).join(tmp);
                 if media.stat(&from).at("look at", &from)?.is_some() {
                     core.trash.extend(self.replace_data(slot, tmp)?);
-                    self.handles.forget(*id);
+                    self.handles.remove_signal(*id);
                 }
             }
             _ => {}
@@ -331,7 +331,7 @@ impl Shared {
     fn redo_samples(
         &self,
         slot: &mut SlotInner,
-        at: &Redo<'_>,
+        at: &RedoSamples<'_>,
         index: i64,
         bytes: &[u8],
     ) -> Result<(), StoreError> {
@@ -444,7 +444,7 @@ impl Shared {
 }
 
 /// Position of an operation in the log, and which of its samples remain.
-struct Redo<'a> {
+struct RedoSamples<'a> {
     plan: &'a Plan,
     position: usize,
     kept: &'a [Range<i64>],

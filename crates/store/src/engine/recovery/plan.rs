@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::kept::kept_samples;
-use crate::engine::log::Opening;
-use crate::engine::slot::held::Held;
+use crate::engine::log::ParsedLog;
+use crate::engine::slot::file_samples::FileSamples;
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
@@ -27,7 +27,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(opening: &Opening, ops: &[Op]) -> Self {
+    pub(super) fn new(opening: &ParsedLog, ops: &[Op]) -> Self {
         let mut plan = Self {
             base_sequence: opening.sequence,
             ..Self::default()
@@ -104,6 +104,6 @@ impl Plan {
         let kept = kept_samples(ops, &own, meta.format.size());
         let state = SignalState::new(id, name, (**meta).clone());
         let own = own.iter().map(|position| &ops[*position]);
-        Held::new(&state, own, kept.into_values().flatten()).any()
+        FileSamples::new(&state, own, kept.into_values().flatten()).any()
     }
 }

@@ -34,21 +34,21 @@ impl Shared {
             };
             let path = chunks.join(&name);
             if shard > last || (shard == last && within == 0) {
-                self.handles.forget(slot.id);
+                self.handles.remove_signal(slot.id);
                 media.remove_file(&path).at("remove", &path)?;
-                slot.uproot(&data_shard_file(Path::new("data"), format, shard));
+                slot.forget_name(&data_shard_file(Path::new("data"), format, shard));
                 slot.dirty.shards.remove(&shard);
             } else if !is_sound(media, &path, flat, used - shard * flat.shard_bytes())?
                 && self.lies_in_a_gap(slot, shard)?
             {
                 // From an uncommitted fill or append, torn by a power cut.
-                self.handles.forget(slot.id);
+                self.handles.remove_signal(slot.id);
                 media.remove_file(&path).at("remove", &path)?;
-                slot.uproot(&data_shard_file(Path::new("data"), format, shard));
+                slot.forget_name(&data_shard_file(Path::new("data"), format, shard));
                 slot.dirty.shards.remove(&shard);
             } else if shard == last {
                 trim(media, &path, flat, within)?;
-                self.handles.forget(slot.id);
+                self.handles.remove_signal(slot.id);
             }
         }
         Ok(())

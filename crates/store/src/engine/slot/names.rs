@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::SlotInner;
-use crate::engine::due::Due;
 use crate::engine::io::IoContext;
+use crate::engine::sync_batch::SyncBatch;
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
@@ -94,7 +94,7 @@ impl SlotInner {
         let mut above: Vec<&Path> = inside.ancestors().collect();
         above.reverse();
         for folder in above.into_iter().skip(1) {
-            self.root_name(folder);
+            self.require_name(folder);
             let path = self.folder.join(folder);
             if media.stat(&path).at("look at", &path)?.is_none() {
                 // Note it first: if the disk is full halfway, the next attempt finds it made.
@@ -109,31 +109,33 @@ impl SlotInner {
 
     /// Marks a name as needed. Every writer syncs its folder once, since the last one may have been killed right after
     /// creating it.
-    pub(crate) fn root_name(&mut self, inside: &Path) {
-        if !self.rooted.contains(inside) {
+    pub(crate) fn require_name(&mut self, inside: &Path) {
+        if !self.durable_names.contains(inside) {
             self.dirty
                 .folders
                 .extend(inside.parent().map(Path::to_path_buf));
-            self.dirty.rooting.insert(inside.to_path_buf());
+            self.dirty.pending_names.insert(inside.to_path_buf());
         }
     }
 
-    /// Undoes `root_name` for the array `data`, or for a part `inside` of it.
-    pub(crate) fn uproot(&mut self, inside: &Path) {
-        self.rooted.retain(|name| !name.starts_with(inside));
-        self.dirty.rooting.retain(|name| !name.starts_with(inside));
+    /// Undoes `require_name` for the array `data`, or for a part `inside` of it.
+    pub(crate) fn forget_name(&mut self, inside: &Path) {
+        self.durable_names.retain(|name| !name.starts_with(inside));
+        self.dirty
+            .pending_names
+            .retain(|name| !name.starts_with(inside));
     }
 
     /// The identity file and all folders with new names.
-    pub(crate) fn names_due(&self, due: &mut Due, identity: Site, folder: Site) {
+    pub(crate) fn names_due(&self, syncs: &mut SyncBatch, identity: Site, folder: Site) {
         for inside in &self.dirty.identity {
-            due.file(self.folder.join(inside), identity);
+            syncs.file(self.folder.join(inside), identity);
         }
         for inside in &self.dirty.folders {
-            due.folder(self.folder.join(inside), folder);
+            syncs.folder(self.folder.join(inside), folder);
         }
         for path in &self.dirty.parents {
-            due.folder(path.clone(), folder);
+            syncs.folder(path.clone(), folder);
         }
     }
 
@@ -141,11 +143,11 @@ impl SlotInner {
         self.dirty.identity.clear();
         self.dirty.folders.clear();
         self.dirty.parents.clear();
-        let rooting = std::mem::take(&mut self.dirty.rooting);
-        self.rooted.extend(rooting);
+        let pending_names = std::mem::take(&mut self.dirty.pending_names);
+        self.durable_names.extend(pending_names);
     }
 
-    pub(crate) fn root(&mut self, names: BTreeSet<PathBuf>) {
-        self.rooted.extend(names);
+    pub(crate) fn mark_durable(&mut self, names: BTreeSet<PathBuf>) {
+        self.durable_names.extend(names);
     }
 }

@@ -182,7 +182,7 @@ fn a_view_costs_columns_whatever_it_spans() {
 }
 
 #[test]
-fn zooming_beyond_samples_gives_one_column_each() {
+fn zooming_beyond_samples_gives_one_column_per_sample() {
     let mut bench = Bench::<i32>::new();
     bench.write(0, &[5, -3, 7, 1]);
     let view = render(&bench.source(), std::slice::from_ref(&(1..4)), 2000).expect("memory");

@@ -15,7 +15,7 @@ const NAMES: [&str; 3] = ["a", "b/c", "d"];
 const LENGTHS: [usize; 6] = [1, 500, 3000, 20_000, 40_000, 100_000];
 /// Stores for which every version of the shards is combined with the last log.
 const SHARD_ROUNDS: usize = 8;
-const MOST: usize = 400_000;
+const MAX_SAMPLES: usize = 400_000;
 
 /// In order of name, leaving out files that vanish.
 pub(super) fn copy(from: &Path, to: &Path) {
@@ -155,11 +155,11 @@ fn change_samples(store: &Store, name: &str, dice: &mut Dice) {
     let fill = |range: std::ops::Range<i64>| writer.fill(range.start, &right(&range)).unwrap();
     let gaps: Vec<_> = signal.gaps().iter().map(|gap| gap.range()).collect();
     match dice.below(10) {
-        0..4 if end < MOST => writer
+        0..4 if end < MAX_SAMPLES => writer
             .append(&right(&(end as i64..(end + count) as i64)))
             .map(drop)
             .unwrap(),
-        4 if end < MOST => writer.append_gap(count as i64).map(drop).unwrap(),
+        4 if end < MAX_SAMPLES => writer.append_gap(count as i64).map(drop).unwrap(),
         0..8 if !gaps.is_empty() => {
             let gap = gaps[dice.below(gaps.len() as u64) as usize].clone();
             let length = (gap.end - gap.start) as usize;

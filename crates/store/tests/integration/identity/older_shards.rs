@@ -13,7 +13,7 @@ const DEEP: isochrony_store::VerifyOptions = isochrony_store::VerifyOptions {
 };
 
 #[test]
-fn the_other_signals_go_on() {
+fn other_signals_stay_usable() {
     let (folder, store) = on_disk();
     let x = store.create("x", &options(1)).unwrap();
     x.append(&samples(1, 1000)).unwrap();

@@ -51,7 +51,7 @@ fn recorded(store: &Store) -> isochrony_store::SignalWriter {
 }
 
 #[test]
-fn what_is_appended_behind_the_end_never_matters() {
+fn later_appends_do_not_affect_a_snapshot() {
     let (_folder, store) = on_disk();
     let writer = recorded(&store);
     let before = store.signal("x").unwrap();
@@ -86,7 +86,7 @@ fn what_is_appended_behind_the_end_never_matters() {
 }
 
 #[test]
-fn the_same_samples_in_other_files_are_shown() {
+fn shows_the_same_samples_in_other_files() {
     let (_folder, store) = on_disk();
     recorded(&store);
     let before = store.signal("x").unwrap();
@@ -239,7 +239,7 @@ fn a_view_of_a_store_that_was_sent_leaves_it_as_it_was() {
 }
 
 #[test]
-fn a_store_that_is_not_there_or_another_one_is_told() {
+fn reports_a_missing_or_different_store() {
     let (folder, store) = on_disk();
     let writer = recorded(&store);
     let path = store.path().to_path_buf();

@@ -106,7 +106,7 @@ fn a_gap_that_never_held_samples_is_filled_where_it_lies() {
 }
 
 #[test]
-fn a_handle_goes_on_through_seal_and_unseal_also_after_samples_were_marked_invalid() {
+fn a_handle_survives_seal_and_unseal_after_invalidation() {
     let (_folder, store) = on_disk();
     let writer = store.create("x", &options(1)).unwrap();
     writer.append(&samples(1, 5000)).unwrap();

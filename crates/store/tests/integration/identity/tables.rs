@@ -240,7 +240,7 @@ fn forged_as_new(table: &str, change: impl FnOnce(&mut Vec<i64>)) -> &'static st
 }
 
 #[test]
-fn impossible_contents_are_an_error_also_where_the_log_does_not_know_the_table() {
+fn rejects_impossible_contents_unknown_to_the_log() {
     assert_eq!(forged_as_new("runs", |_| ()), "none");
     assert_eq!(forged_as_new("runs", |rows| rows[2] -= 50), "damaged_table");
     assert_eq!(forged_as_new("runs", |rows| rows[0] = 7), "damaged_table");

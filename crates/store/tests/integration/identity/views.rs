@@ -267,7 +267,7 @@ fn a_damaged_index_of_synced_rows_is_found_and_written_anew() {
 }
 
 #[test]
-fn a_gap_that_waits_for_a_commit_costs_no_durable_rows() {
+fn a_pending_gap_removes_no_durable_rows() {
     let (_folder, path) = two_long_signals();
     let record = path.join("x/views/zarr.json");
     let text = fs::read_to_string(&record).unwrap();

@@ -108,7 +108,7 @@ fn compare_window(plain: &Plain, signal: &Signal, a: i64, b: i64) {
 
 /// Cases mostly wait for syncs, so this many run in parallel, all but the first on a file system in memory if there is
 /// one, since durability is not tested here.
-const SIDE_BY_SIDE: u32 = 16;
+const PARALLEL_CASES: u32 = 16;
 
 /// More at night: `PROPTEST_CASES`.
 fn cases() -> u32 {
@@ -146,7 +146,7 @@ fn live(on_disk: bool, steps: &[(usize, Step)], windows: &[(i64, i64)]) {
 fn the_store_does_what_the_model_says() {
     let run = |on_disk: bool| {
         let config = ProptestConfig {
-            cases: cases().div_ceil(SIDE_BY_SIDE),
+            cases: cases().div_ceil(PARALLEL_CASES),
             max_shrink_iters: 2_000,
             failure_persistence: None,
             ..ProptestConfig::default()
@@ -160,7 +160,7 @@ fn the_store_does_what_the_model_says() {
         result.unwrap_or_else(|failure| panic!("{failure}"));
     };
     std::thread::scope(|threads| {
-        for number in 0..SIDE_BY_SIDE {
+        for number in 0..PARALLEL_CASES {
             threads.spawn(move || run(number == 0));
         }
     });

@@ -50,7 +50,7 @@ fn refuses_to_fill_what_is_there_or_what_is_nowhere() {
 }
 
 #[test]
-fn what_threads_fill_side_by_side_is_what_one_would_have_appended() {
+fn parallel_fills_equal_one_append() {
     const PART: usize = 40_000;
     let (_folder, store) = new_store();
     let writer = store.create("x", &options(1000)).unwrap();

@@ -41,7 +41,7 @@ fn ranges_may_be_given_in_any_timebase() {
 }
 
 #[test]
-fn a_run_of_one_signal_is_no_run_of_another_of_whatever_store() {
+fn runs_of_different_signals_are_never_confused() {
     let stepped = |store: &Store, name: &str| {
         let writer = store.create(name, &options(100)).unwrap();
         writer.append(&[0i16; 1000]).unwrap();

@@ -83,7 +83,7 @@ fn refuses_gaps_that_nothing_fills_and_arrays_that_do_not_fit() {
 }
 
 #[test]
-fn what_waits_for_a_commit_is_counted() {
+fn counts_pending_samples() {
     let (_folder, store) = new_store();
     assert_eq!(store.pending_signals(), []);
     let (writer, _) = gappy(&store);

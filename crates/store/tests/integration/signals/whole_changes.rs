@@ -14,9 +14,9 @@ const READERS: usize = 2;
 const SAMPLE: i64 = SECOND / 1000;
 
 /// Ends the readers when dropped by the writer.
-struct Ends<'a>(&'a AtomicBool);
+struct EndReaders<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for EndReaders<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
@@ -146,7 +146,7 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
     let done = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
         let reader = || {
-            let _ends = Ends(&done);
+            let _ends = EndReaders(&done);
             let mut seen: Vec<Signal> = Vec::new();
             while !done.load(Ordering::Acquire) {
                 // Checked later, so that short-lived states are not missed.
@@ -160,13 +160,13 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
         };
         let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(reader)).collect();
         scope.spawn(|| {
-            let _ends = Ends(&done);
+            let _ends = EndReaders(&done);
             while !done.load(Ordering::Acquire) {
                 check_samples(&writer.signal().unwrap(), &samples);
             }
         });
         {
-            let _ends = Ends(&done);
+            let _ends = EndReaders(&done);
             let mut changes = Changes::new();
             for step in 1..=STEPS {
                 changes.make(&writer);
@@ -233,7 +233,7 @@ fn readers_beside_a_writer_see_an_overwrite_of_two_shards_in_both_or_in_none() {
     std::thread::scope(|scope| {
         for _ in 0..READERS {
             scope.spawn(|| {
-                let _ends = Ends(&done);
+                let _ends = EndReaders(&done);
                 while !done.load(Ordering::Acquire) {
                     let signal = writer.signal().unwrap();
                     let shown = signal.select(range.clone()).unwrap();
@@ -248,7 +248,7 @@ fn readers_beside_a_writer_see_an_overwrite_of_two_shards_in_both_or_in_none() {
                 }
             });
         }
-        let _ends = Ends(&done);
+        let _ends = EndReaders(&done);
         for round in 1..=200i16 {
             if done.load(Ordering::Acquire) {
                 break;
@@ -289,7 +289,7 @@ fn an_overwrite_of_two_shards_that_fails_on_the_way_is_in_none() {
 }
 
 #[test]
-fn late_samples_that_threads_backfill_side_by_side_fill_a_gap_once() {
+fn parallel_backfills_fill_a_gap_once() {
     for round in 0..100 {
         let (_folder, store) = new_store();
         let writer = store.create("x", &options(1000)).unwrap();

@@ -183,7 +183,7 @@ fn a_whole_record_is_no_lost_commit_with_or_without_its_acknowledgement() {
 }
 
 #[test]
-fn what_was_published_proves_a_commit_without_its_acknowledgement() {
+fn published_files_prove_a_commit_without_acknowledgement() {
     for (kind, change) in CHANGES
         .into_iter()
         .filter(|(kind, _)| matches!(*kind, "append" | "mark"))
@@ -215,7 +215,7 @@ fn several_damaged_records_are_lost_commits_of_any_signal() {
 }
 
 #[test]
-fn a_loss_that_no_event_tells_of_is_reported_by_the_repair_after_an_interrupted_one() {
+fn a_loss_without_an_event_is_reported_by_the_next_repair() {
     let case = killed(false, CHANGES[6].1);
     flip(&case.log(), case.last_record().start + 20);
     let interrupted = case.path.with_extension("interrupted");
@@ -298,7 +298,7 @@ fn samples_of_a_lost_commit_are_named_and_become_a_gap_with_an_event() {
 }
 
 #[test]
-fn a_lost_commit_that_took_no_sample_is_told_too() {
+fn reports_a_lost_commit_without_samples() {
     let case = flipped(|_, writer| writer.mark_invalid(100..200).expect("marked"));
     let finding = case.only();
     assert_eq!((finding.code, finding.range), ("lost_commit", None));

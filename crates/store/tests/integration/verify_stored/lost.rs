@@ -94,7 +94,7 @@ fn recovery_does_not_make_a_lost_shard_anew_and_repair_keeps_what_the_log_has() 
 }
 
 #[test]
-fn a_lost_folder_is_named_also_if_the_log_speaks_of_the_signal() {
+fn reports_a_lost_folder_of_a_signal_in_the_log() {
     let case = killed();
     fs::remove_dir_all(case.path.join("n/s")).expect("removed");
     let report = case.verify();

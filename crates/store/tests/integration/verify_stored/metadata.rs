@@ -150,7 +150,7 @@ fn events_as_other_programs_see_them_are_those_that_we_see() {
 
 /// A copy of a store whose last commits were not published, as after a kill.
 #[test]
-fn what_a_killed_writer_did_not_publish_is_no_damage() {
+fn unpublished_changes_of_a_killed_writer_are_not_damage() {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
     let writer = store.writer("n/s").expect("the signal");
@@ -196,7 +196,7 @@ fn the_group_of_events_is_described_also_once_every_event_was_removed() {
 }
 
 #[test]
-fn what_a_repair_replaces_since_it_cannot_be_metadata_is_kept() {
+fn a_repair_keeps_what_it_replaces_by_metadata() {
     const LIMIT: u64 = 64 << 20;
     let case = case();
     let outside = case.path.with_extension("elsewhere");

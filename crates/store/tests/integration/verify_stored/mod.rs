@@ -186,7 +186,7 @@ fn stale_views_are_built_anew() {
 }
 
 #[test]
-fn orphans_and_newer_versions_are_named() {
+fn reports_orphans_and_newer_versions() {
     let case = case();
     let copy = case.path.join("n/copy");
     fs::create_dir_all(copy.join("crc")).expect("made");
@@ -214,14 +214,14 @@ fn orphans_and_newer_versions_are_named() {
 }
 
 #[test]
-fn what_is_not_a_store_is_an_error_not_a_report() {
+fn verifying_something_else_than_a_store_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let error = verify(folder.path(), &VerifyOptions::default()).expect_err("no store");
     assert_eq!(error.code(), "not_a_store");
 }
 
 #[test]
-fn looks_only_at_the_signals_asked_for() {
+fn verifies_only_the_requested_signals() {
     let case = case();
     flip(&case.file("data/c/0"), HEAD + 17);
     let options = VerifyOptions {

@@ -120,7 +120,7 @@ fn checksums_behind_a_link_hide_no_flipped_bit_of_another_signal() {
 }
 
 #[test]
-fn a_link_that_looks_like_another_store_keeps_no_damage_from_being_told() {
+fn reports_damage_despite_a_link_that_looks_like_another_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");
     store_at(&path);

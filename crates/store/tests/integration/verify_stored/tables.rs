@@ -66,7 +66,7 @@ fn is_missing<T>(result: Result<T, StoreError>, lost: &str) {
 }
 
 #[test]
-fn a_lost_table_is_named_and_no_sample_is_judged_without_it() {
+fn reports_a_lost_table_and_verifies_no_samples_without_it() {
     for lost in LOST {
         let case = told();
         fs::remove_dir_all(case.file(lost)).expect("removed");

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::identity::is_of;
 use super::io::IoContext;
-use super::log::{self, LogEnd, LostRecords, Opening, Records, Unreadable};
+use super::log::{self, LogEnd, LostRecords, ParsedLog, Records, Unreadable};
 use super::manifest::Manifest;
 use super::open::{bases, check_identity, not_a_store, read_log};
 use super::tables;
@@ -26,7 +26,7 @@ use crate::state::GapTable;
 
 /// State of the store's writer: whether files may still be updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Writer {
+pub(crate) enum WriterStatus {
     /// The last one closed: every file shows the last commit.
     Closed,
     /// One is active, or that is unknown; it publishes within about a second.
@@ -39,10 +39,10 @@ pub(crate) enum Writer {
 pub(crate) struct LogState {
     /// Lengths of the signals at the last checkpoint.
     pub(crate) base: BTreeMap<SignalId, i64>,
-    pub(crate) writer: Writer,
+    pub(crate) writer: WriterStatus,
     pub(crate) named: BTreeMap<SignalId, Vec<String>>,
     /// Data that only the log holds.
-    pub(crate) held: BTreeMap<SignalId, PendingReplay>,
+    pub(crate) pending_replay: BTreeMap<SignalId, PendingReplay>,
     pub(crate) lost: Vec<LostCommit>,
 }
 
@@ -61,7 +61,7 @@ impl PendingReplay {
     fn of(
         media: &dyn Media,
         root: &Path,
-        opening: &Opening,
+        opening: &ParsedLog,
         ops: &[Op],
     ) -> BTreeMap<SignalId, Self> {
         let sizes: BTreeMap<SignalId, i64> = signals(opening, ops)
@@ -72,9 +72,9 @@ impl PendingReplay {
             let path = layout::tmp_folder(root).join(tmp);
             matches!(media.stat(&path), Ok(Some(_)))
         };
-        let mut held: BTreeMap<SignalId, Self> = BTreeMap::new();
+        let mut pending_replay: BTreeMap<SignalId, Self> = BTreeMap::new();
         for op in ops {
-            let own = held.entry(op.signal()).or_default();
+            let own = pending_replay.entry(op.signal()).or_default();
             match op {
                 Op::Samples { id, index, bytes } => {
                     let size = sizes.get(id).copied().unwrap_or(1);
@@ -88,7 +88,7 @@ impl PendingReplay {
                 _ => {}
             }
         }
-        held
+        pending_replay
     }
 }
 
@@ -141,9 +141,9 @@ impl LogState {
                 return Ok(state);
             }
         }
-        state.writer = Writer::Alive;
+        state.writer = WriterStatus::Alive;
         state.lost.clear();
-        state.held.clear();
+        state.pending_replay.clear();
         Ok(state)
     }
 
@@ -161,11 +161,11 @@ impl LogState {
             ops.extend(record.map_err(unreadable)?.1);
         }
         let damaged = match writer {
-            Writer::Alive => None,
+            WriterStatus::Alive => None,
             _ => lost_records(&records).map_err(unreadable)?,
         };
         let writer = match writer {
-            Writer::Closed if !ops.is_empty() || damaged.is_some() => Writer::Crashed,
+            WriterStatus::Closed if !ops.is_empty() || damaged.is_some() => WriterStatus::Crashed,
             other => other,
         };
         let told = LogContent {
@@ -175,7 +175,7 @@ impl LogState {
             damaged: damaged.as_ref(),
         };
         let lost = match writer {
-            Writer::Crashed => lost_commits(media, root, &path, &told)?,
+            WriterStatus::Crashed => lost_commits(media, root, &path, &told)?,
             _ => Vec::new(),
         };
         let bases = bases(&opening.base);
@@ -189,13 +189,13 @@ impl LogState {
                 names.push(name.clone());
             }
         }
-        let held = match writer {
-            Writer::Crashed => PendingReplay::of(media, root, &opening, &ops),
+        let pending_replay = match writer {
+            WriterStatus::Crashed => PendingReplay::of(media, root, &opening, &ops),
             _ => BTreeMap::new(),
         };
         Ok(Self {
             named,
-            held,
+            pending_replay,
             base: bases.iter().map(|(id, base)| (*id, base.end)).collect(),
             writer,
             lost,
@@ -211,26 +211,26 @@ fn fingerprint(media: &dyn Media, root: &Path) -> Result<(u64, u32), StoreError>
 }
 
 /// As far as it can be determined.
-pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<Writer, StoreError> {
+pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<WriterStatus, StoreError> {
     let path = layout::lock_file(root);
     let left = match media.lock(&path) {
-        Ok(None) => return Ok(Writer::Alive),
+        Ok(None) => return Ok(WriterStatus::Alive),
         Ok(Some((_, left))) => left,
         // Without permission to lock, an active writer and a killed one look the same.
         Err(_) => match media.read(&path, limits::LINE).at("read", &path)? {
-            Some(text) if !text.trim_ascii().is_empty() => return Ok(Writer::Alive),
+            Some(text) if !text.trim_ascii().is_empty() => return Ok(WriterStatus::Alive),
             _ => String::new(),
         },
     };
     match left.trim().is_empty() {
-        true => Ok(Writer::Closed),
-        false => Ok(Writer::Crashed),
+        true => Ok(WriterStatus::Closed),
+        false => Ok(WriterStatus::Crashed),
     }
 }
 
 /// The valid records of a log, and what is known of unreadable ones.
 pub(crate) struct LogContent<'a> {
-    pub(crate) opening: &'a Opening,
+    pub(crate) opening: &'a ParsedLog,
     pub(crate) ops: &'a [Op],
     /// Of the last readable record.
     pub(crate) sequence: u64,
@@ -241,7 +241,7 @@ pub(crate) struct LogContent<'a> {
 /// Valid records after damaged ones are an error: their changes depend on those before.
 pub(crate) fn lost_records(records: &Records<'_>) -> Result<Option<LostRecords>, Unreadable> {
     match records.end() {
-        LogEnd::Whole => Ok(None),
+        LogEnd::Clean => Ok(None),
         LogEnd::LostCommits(lost) => Ok(Some(lost)),
         LogEnd::Damaged(offset) => {
             let reason = "a record is damaged and whole ones follow it";
@@ -262,7 +262,7 @@ pub(crate) fn lost_commits(
     for (id, told) in &signals {
         let (id, end) = (*id, told.end);
         // An interrupted repair may have written newer tables of other signals.
-        if log.damaged.is_some_and(|records| !records.concern(id)) {
+        if log.damaged.is_some_and(|records| !records.may_change(id)) {
             continue;
         }
         let (path, range) = match published(media, root, id, told, log.sequence)? {
@@ -315,7 +315,7 @@ fn published(
     Ok(newer.map(|path| (path, told.end..told.end)))
 }
 
-fn signals(opening: &Opening, ops: &[Op]) -> BTreeMap<SignalId, SignalAtLogEnd> {
+fn signals(opening: &ParsedLog, ops: &[Op]) -> BTreeMap<SignalId, SignalAtLogEnd> {
     let based = bases(&opening.base).into_iter().map(|(id, base)| {
         let told = SignalAtLogEnd {
             names: vec![base.name.to_string()],
@@ -339,7 +339,7 @@ fn signals(opening: &Opening, ops: &[Op]) -> BTreeMap<SignalId, SignalAtLogEnd> 
             Op::Remove { .. } => _ = signals.remove(&id),
             _ => {
                 if let Some(told) = signals.get_mut(&id) {
-                    told.take_in(op);
+                    told.apply(op);
                 }
             }
         }
@@ -348,7 +348,7 @@ fn signals(opening: &Opening, ops: &[Op]) -> BTreeMap<SignalId, SignalAtLogEnd> 
 }
 
 impl SignalAtLogEnd {
-    fn take_in(&mut self, op: &Op) {
+    fn apply(&mut self, op: &Op) {
         match op {
             Op::Rename { to, .. } => self.names.push(to.clone()),
             Op::Meta { meta, .. } => self.meta = (**meta).clone(),

@@ -3,7 +3,7 @@
 //! A short recording has one run, few stamps and an event: as arrays some twenty files and folders, many times the size
 //! of its samples. So a new signal is *compact*: the base of each log holds the rows of its tables, and its `zarr.json`
 //! shows them to other programs. Only the table of gaps is always an array, since other programs need it to read
-//! samples. At [`MOST_SAMPLE_BYTES`] of samples or [`MOST_BYTES`] of tables the next checkpoint writes all arrays, for
+//! samples. At [`MAX_SAMPLE_BYTES`] of samples or [`MAX_BYTES`] of tables the next checkpoint writes all arrays, for
 //! good, to keep the base of the log short.
 
 use std::sync::Arc;
@@ -18,31 +18,31 @@ use crate::op::{Op, SignalId, TableRows};
 use crate::state::{EVENTS, GAPS, RUNS, SignalState, TABLES, Table};
 
 /// Limit for the tables of a compact signal: int64 numbers and text.
-pub(crate) const MOST_BYTES: usize = 2 << 10;
+pub(crate) const MAX_BYTES: usize = 2 << 10;
 
 /// Sample bytes from which a signal is not compact. Arrays take 0.2 MB of files: a fifth of so many samples, but half
 /// of 0.4 MB.
-const MOST_SAMPLE_BYTES: u64 = 1 << 20;
+const MAX_SAMPLE_BYTES: u64 = 1 << 20;
 
 /// Likewise full chunks. Below 1 MiB only with chunks shorter than those of new signals.
-const MOST_CHUNKS: u64 = 16;
+const MAX_CHUNKS: u64 = 16;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SmallTables(Arc<[Table]>);
+pub(crate) struct CompactTables(Arc<[Table]>);
 
-impl SmallTables {
+impl CompactTables {
     /// Tables of a state; `None` if too large.
     pub(crate) fn of(state: &SignalState) -> Option<Self> {
         // Check the size before collecting what may be many rows.
         let rows = state.runs.len() + state.points.len() + state.fit.len() + state.events.len();
         let rows = rows + state.corrections.point_count();
-        if rows > MOST_BYTES / 8 {
+        if rows > MAX_BYTES / 8 {
             return None;
         }
         let mut tables = state.tables_but_gaps();
         tables.retain(|table| !table.rows.is_empty());
-        let small = Self(tables.into());
-        (small.bytes() <= MOST_BYTES).then_some(small)
+        let compact = Self(tables.into());
+        (compact.bytes() <= MAX_BYTES).then_some(compact)
     }
 
     pub(crate) fn new(tables: Vec<TableRows>) -> Self {
@@ -97,10 +97,10 @@ impl SmallTables {
 /// as objects. Leaves out tables too large for a compact signal.
 pub(crate) fn described(state: &SignalState) -> Value {
     let mut shown = Map::new();
-    let Some(small) = SmallTables::of(state) else {
+    let Some(compact) = CompactTables::of(state) else {
         return Value::Object(shown);
     };
-    for table in small.0.iter().filter(|table| table.name != EVENTS) {
+    for table in compact.0.iter().filter(|table| table.name != EVENTS) {
         let rows: Vec<&[i64]> = table.rows.chunks(table.columns).collect();
         shown.insert(table.name.into(), json!(rows));
     }
@@ -118,42 +118,45 @@ pub(crate) fn described(state: &SignalState) -> Value {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct TablesDue {
+pub(crate) struct CheckpointTables {
     /// To files.
     pub(crate) arrays: Vec<Table>,
     /// To the base of the next log: the signal stays compact.
-    pub(crate) small: Option<SmallTables>,
+    pub(crate) compact: Option<CompactTables>,
 }
 
 impl SlotInner {
     /// As of the last commit.
     ///
     /// # Errors
-    pub(crate) fn tables_due(&mut self, media: &dyn Media) -> Result<TablesDue, StoreError> {
-        let was = self.base.small.clone();
+    pub(crate) fn checkpoint_tables(
+        &mut self,
+        media: &dyn Media,
+    ) -> Result<CheckpointTables, StoreError> {
+        let was = self.base.compact.clone();
         let runs = self.folder.join(RUNS);
         // An interrupted checkpoint may have written arrays, which must not stay.
-        let is_short = self.full_chunks() < MOST_CHUNKS
-            && self.sample_bytes() < MOST_SAMPLE_BYTES
+        let is_short = self.full_chunks() < MAX_CHUNKS
+            && self.sample_bytes() < MAX_SAMPLE_BYTES
             && media.stat(&runs).at("look at", &runs)?.is_none();
         let Some(state) = self.committed_mut() else {
             // Never loaded, so unchanged.
-            return Ok(TablesDue {
-                small: was,
-                ..TablesDue::default()
+            return Ok(CheckpointTables {
+                compact: was,
+                ..CheckpointTables::default()
             });
         };
-        let small = match was {
-            Some(_) if is_short => SmallTables::of(state),
+        let compact = match was {
+            Some(_) if is_short => CompactTables::of(state),
             _ => None,
         };
-        let mut arrays = match (&was, &small) {
+        let mut arrays = match (&was, &compact) {
             // Unchanged tables are not in files either.
             (Some(_), None) => state.tables(),
             _ => state.changed_tables(),
         };
-        arrays.retain(|table| small.is_none() || table.name == GAPS);
-        Ok(TablesDue { arrays, small })
+        arrays.retain(|table| compact.is_none() || table.name == GAPS);
+        Ok(CheckpointTables { arrays, compact })
     }
 }
 
@@ -170,16 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn a_log_says_what_the_tables_were() {
+    fn a_log_states_the_tables() {
         let said = vec![
             rows(1, &[0, 0, 100, 0], b""),
             rows(4, &[0, 1, 2, 0, 2], b"{}"),
         ];
-        assert!(SmallTables::are_plausible(&said));
-        let small = SmallTables::new(said.clone());
-        assert_eq!(small.bytes(), 9 * 8 + 2);
+        assert!(CompactTables::are_plausible(&said));
+        let compact = CompactTables::new(said.clone());
+        assert_eq!(compact.bytes(), 9 * 8 + 2);
         let id = SignalId(3);
-        assert_eq!(small.op(id), Op::SmallTables { id, tables: said });
+        assert_eq!(compact.op(id), Op::SmallTables { id, tables: said });
     }
 
     #[test]
@@ -193,7 +196,7 @@ mod tests {
             vec![rows(4, &[], b""), rows(1, &[], b"")],
             vec![rows(1, &[], b""), rows(1, &[], b"")],
         ] {
-            assert!(!SmallTables::are_plausible(&said), "{said:?}");
+            assert!(!CompactTables::are_plausible(&said), "{said:?}");
         }
     }
 }

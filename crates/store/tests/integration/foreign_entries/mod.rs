@@ -234,7 +234,7 @@ fn a_folder_in_the_place_of_a_file_is_no_crash() {
 }
 
 #[test]
-fn what_temporary_folders_link_to_outlives_recovery() {
+fn recovery_keeps_targets_of_links_in_temporary_folders() {
     let folder = tempfile::tempdir().unwrap();
     let (path, left) = (folder.path().join("a.iso"), folder.path().join("left.iso"));
     make_store(&path);

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::Builder;
-use super::entry::Entry;
 use super::files::{FOLDER, Files};
 use super::record::{Record, add};
 use super::shard_identity::ViewOwner;
+use super::view_state::ViewState;
 use crate::StoreError;
 use crate::backend::Backend;
 use crate::engine::Engine;
@@ -21,10 +21,10 @@ use crate::op::{Op, SignalId};
 use crate::sample_format::SampleFormat;
 use crate::state::SignalState;
 
-pub(crate) struct Keeper {
+pub(crate) struct ViewMaintainer {
     pub(super) media: Arc<dyn Media>,
     pub(super) boot: String,
-    entries: Mutex<HashMap<SignalId, Arc<Mutex<Entry>>>>,
+    entries: Mutex<HashMap<SignalId, Arc<Mutex<ViewState>>>>,
     /// Signals changed since the last commit, or with an outdated record: commits process these.
     active: Mutex<Vec<SignalId>>,
 }
@@ -33,7 +33,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Keeper {
+impl ViewMaintainer {
     pub(crate) fn new(media: Arc<dyn Media>) -> Self {
         Self {
             boot: media.boot_id(),
@@ -66,10 +66,10 @@ impl Keeper {
         Ok(Files::new(Arc::clone(&self.media), owner, folder, format))
     }
 
-    fn load(&self, backend: &Backend, state: &SignalState) -> Result<Entry, StoreError> {
+    fn load(&self, backend: &Backend, state: &SignalState) -> Result<ViewState, StoreError> {
         let files = self.files(backend, state.id, state.meta.format)?;
         let record = Record::load(&files, state)?;
-        Ok(Entry {
+        Ok(ViewState {
             files,
             record,
             builder: None,
@@ -86,7 +86,7 @@ impl Keeper {
         &self,
         backend: &Backend,
         id: SignalId,
-    ) -> Result<Arc<Mutex<Entry>>, StoreError> {
+    ) -> Result<Arc<Mutex<ViewState>>, StoreError> {
         if let Some(entry) = lock(&self.entries).get(&id) {
             return Ok(Arc::clone(entry));
         }
@@ -94,11 +94,11 @@ impl Keeper {
         Ok(Arc::clone(lock(&self.entries).entry(id).or_insert(entry)))
     }
 
-    pub(crate) fn forget(&self, id: SignalId) {
+    pub(crate) fn remove_signal(&self, id: SignalId) {
         lock(&self.entries).remove(&id);
     }
 
-    fn activate(&self, backend: &Backend, id: SignalId, entry: &mut Entry) {
+    fn activate(&self, backend: &Backend, id: SignalId, entry: &mut ViewState) {
         if !entry.active {
             entry.active = true;
             // It may have been renamed while inactive.
@@ -109,7 +109,7 @@ impl Keeper {
         }
     }
 
-    fn all(&self) -> Vec<(SignalId, Arc<Mutex<Entry>>)> {
+    fn all(&self) -> Vec<(SignalId, Arc<Mutex<ViewState>>)> {
         lock(&self.entries)
             .iter()
             .map(|(id, entry)| (*id, Arc::clone(entry)))

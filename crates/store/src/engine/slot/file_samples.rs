@@ -16,16 +16,16 @@ use crate::media::{Kind, Media};
 use crate::op::{EventRow, Op, RunRow, SignalId};
 use crate::state::{GapTable, SignalState};
 
-/// Samples that need not be in files during replay.
+/// The samples that files must have during replay.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct FileSamples {
     /// Gaps at the log's end, and samples in the log itself.
     elsewhere: GapTable,
     /// At the log's end.
     end: i64,
 }
 
-impl Held {
+impl FileSamples {
     /// For a signal whose last durable state was `state` and is followed by `ops`; of their samples, those in `kept`
     /// still count at the end.
     pub(crate) fn new<'a>(
@@ -33,20 +33,22 @@ impl Held {
         ops: impl Iterator<Item = &'a Op>,
         kept: impl Iterator<Item = Range<i64>>,
     ) -> Self {
-        let mut held = Self {
+        let mut in_files = Self {
             elsewhere: state.gaps.clone(),
             end: state.end,
         };
         for op in ops {
             match op {
-                Op::End { end, .. } => held.end = (*end).max(0),
-                Op::Gap { start, end, .. } if *start >= 0 => held.elsewhere.set_gap(*start..*end),
-                Op::Valid { start, end, .. } => held.elsewhere.set_valid(*start..*end),
+                Op::End { end, .. } => in_files.end = (*end).max(0),
+                Op::Gap { start, end, .. } if *start >= 0 => {
+                    in_files.elsewhere.set_gap(*start..*end)
+                }
+                Op::Valid { start, end, .. } => in_files.elsewhere.set_valid(*start..*end),
                 _ => {}
             }
         }
-        kept.for_each(|range| held.elsewhere.set_gap(range));
-        held
+        kept.for_each(|range| in_files.elsewhere.set_gap(range));
+        in_files
     }
 
     pub(crate) fn any(&self) -> bool {
@@ -67,14 +69,14 @@ impl Held {
 
 /// Lost samples of one shard, to become gaps and an event.
 #[derive(Debug)]
-pub(crate) struct GivenUp {
+pub(crate) struct LostSamples {
     range: Range<i64>,
     parts: Vec<Range<i64>>,
     file: String,
     reason: &'static str,
 }
 
-impl GivenUp {
+impl LostSamples {
     pub(crate) fn lost_commit(range: Range<i64>) -> Self {
         Self {
             parts: Vec::from_iter((!range.is_empty()).then(|| range.clone())),
@@ -169,8 +171,8 @@ impl SlotInner {
         );
         let payload_start = self.flat().payload_start;
         let state;
-        let (elsewhere, end) = if let Some(held) = &self.held {
-            (&held.elsewhere, held.end)
+        let (elsewhere, end) = if let Some(in_files) = &self.in_files {
+            (&in_files.elsewhere, in_files.end)
         } else {
             state = self.state(media)?.clone();
             (&state.gaps, state.end)
@@ -192,9 +194,9 @@ impl SlotInner {
         &mut self,
         media: &dyn Media,
         root: &Path,
-    ) -> Result<Vec<GivenUp>, StoreError> {
-        let Some(held) = self
-            .held
+    ) -> Result<Vec<LostSamples>, StoreError> {
+        let Some(in_files) = self
+            .in_files
             .clone()
             .filter(|_| self.base.meta.codec.is_empty())
         else {
@@ -207,16 +209,16 @@ impl SlotInner {
         let payload_start = self.flat().payload_start;
         let mut given_up = Vec::new();
         let mut at = 0;
-        while at < held.end {
+        while at < in_files.end {
             // Skip shards without samples in files; there may be millions.
-            if let Some(gap) = held.elsewhere.at(at)
+            if let Some(gap) = in_files.elsewhere.at(at)
                 && gap.end() / per_shard * per_shard > at
             {
                 at = gap.end() / per_shard * per_shard;
                 continue;
             }
             let shard = (at / per_shard).cast_unsigned();
-            let end = (at + per_shard).min(held.end);
+            let end = (at + per_shard).min(in_files.end);
             let path = self.data_shard(root, shard);
             let (have, reason) = match media.stat(&path).at("look at", &path)? {
                 Some(Kind::File(length)) => (length, "truncated_shard"),
@@ -225,7 +227,7 @@ impl SlotInner {
             let need = self.held_bytes(media, shard)?;
             let whole = (have.saturating_sub(payload_start)).cast_signed() / size;
             let parts = match need > have {
-                true => held.within((at + whole).min(end)..end),
+                true => in_files.within((at + whole).min(end)..end),
                 false => Vec::new(),
             };
             at = end;
@@ -233,12 +235,12 @@ impl SlotInner {
                 continue;
             };
             let range = first.start..last.end;
-            if let Some(held) = &mut self.held {
+            if let Some(in_files) = &mut self.in_files {
                 parts
                     .iter()
-                    .for_each(|part| held.elsewhere.set_gap(part.clone()));
+                    .for_each(|part| in_files.elsewhere.set_gap(part.clone()));
             }
-            given_up.push(GivenUp {
+            given_up.push(LostSamples {
                 range,
                 parts,
                 file: shard.to_string(),

@@ -6,9 +6,9 @@
 
 use std::path::Path;
 
+use super::compact::CompactTables;
 use super::parts::Base;
 use super::slot::SlotInner;
-use super::small::SmallTables;
 use crate::error::StoreError;
 use crate::layout::table::TableFile;
 use crate::op::{Op, SignalId, TableStamp};
@@ -16,13 +16,13 @@ use crate::state::TABLES;
 
 /// `None`: no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Stamps([Option<TableStamp>; TABLES.len()]);
+pub(crate) struct TableStamps([Option<TableStamp>; TABLES.len()]);
 
 fn number(table: &str) -> Option<usize> {
     TABLES.iter().position(|name| *name == table)
 }
 
-impl Stamps {
+impl TableStamps {
     pub(crate) fn new(stamps: &[TableStamp]) -> Self {
         let mut all = Self::default();
         for stamp in stamps {
@@ -76,8 +76,8 @@ pub(crate) struct ExpectedTables<'a> {
     /// For messages.
     pub(crate) signal: &'a str,
     /// In the log's base; `None` in an earlier version.
-    pub(crate) stamps: Option<&'a Stamps>,
-    pub(crate) small: Option<&'a SmallTables>,
+    pub(crate) stamps: Option<&'a TableStamps>,
+    pub(crate) compact: Option<&'a CompactTables>,
     pub(crate) base: u64,
     /// Sequence of the last known record.
     pub(crate) last: u64,
@@ -94,7 +94,7 @@ impl<'a> ExpectedTables<'a> {
         Self {
             signal: &signal.name,
             stamps: signal.tables.as_ref(),
-            small: signal.small.as_ref(),
+            compact: signal.compact.as_ref(),
             base,
             last,
         }

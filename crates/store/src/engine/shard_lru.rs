@@ -20,50 +20,50 @@ pub(crate) fn open_file_limit() -> usize {
 
 /// A thread-safe LRU cache of one value per shard.
 #[derive(Debug)]
-pub(crate) struct Recent<T> {
+pub(crate) struct ShardLru<T> {
     limit: usize,
-    held: Mutex<Held<T>>,
+    entries: Mutex<Entries<T>>,
 }
 
 #[derive(Debug)]
-struct Held<T> {
+struct Entries<T> {
     /// Counts uses.
     now: u64,
     by_key: HashMap<ShardKey, (u64, Arc<T>)>,
 }
 
-impl<T> Recent<T> {
+impl<T> ShardLru<T> {
     pub(crate) fn new(limit: usize) -> Self {
-        let held = Held {
+        let entries = Entries {
             now: 0,
             by_key: HashMap::new(),
         };
         Self {
             limit,
-            held: Mutex::new(held),
+            entries: Mutex::new(entries),
         }
     }
 
     pub(crate) fn get(&self, key: ShardKey) -> Option<Arc<T>> {
-        let mut held = self.lock();
-        held.now += 1;
-        let now = held.now;
-        let (used, item) = held.by_key.get_mut(&key)?;
+        let mut entries = self.lock();
+        entries.now += 1;
+        let now = entries.now;
+        let (used, item) = entries.by_key.get_mut(&key)?;
         *used = now;
         Some(item.clone())
     }
 
     /// Evicts the least recently used item if full.
     pub(crate) fn put(&self, key: ShardKey, item: &Arc<T>) {
-        let mut held = self.lock();
-        if held.by_key.len() >= self.limit {
-            let oldest = held.by_key.iter().min_by_key(|(_, (used, _))| *used);
+        let mut entries = self.lock();
+        if entries.by_key.len() >= self.limit {
+            let oldest = entries.by_key.iter().min_by_key(|(_, (used, _))| *used);
             if let Some(key) = oldest.map(|(key, _)| *key) {
-                held.by_key.remove(&key);
+                entries.by_key.remove(&key);
             }
         }
-        let now = held.now;
-        held.by_key.insert(key, (now, item.clone()));
+        let now = entries.now;
+        entries.by_key.insert(key, (now, item.clone()));
     }
 
     pub(crate) fn remove(&self, key: ShardKey) {
@@ -75,11 +75,11 @@ impl<T> Recent<T> {
     }
 
     /// Removes a signal's shards.
-    pub(crate) fn forget(&self, id: SignalId) {
+    pub(crate) fn remove_signal(&self, id: SignalId) {
         self.lock().by_key.retain(|(signal, ..), _| *signal != id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held<T>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Entries<T>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

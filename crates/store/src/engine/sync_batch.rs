@@ -13,12 +13,12 @@ use crate::error::StoreError;
 use crate::media::{Access, Media, Site};
 
 #[derive(Debug, Default)]
-pub(crate) struct Due {
+pub(crate) struct SyncBatch {
     files: BTreeMap<PathBuf, Site>,
     folders: BTreeMap<PathBuf, Site>,
 }
 
-impl Due {
+impl SyncBatch {
     pub(crate) fn file(&mut self, path: PathBuf, site: Site) {
         self.files.insert(path, site);
     }
@@ -30,7 +30,7 @@ impl Due {
 
     /// Makes everything durable; by one sync of the volume, for the site `together`, if that is cheaper. A failed sync
     /// poisons.
-    pub(crate) fn settle(mut self, shared: &Shared, together: Site) -> Result<(), StoreError> {
+    pub(crate) fn sync(mut self, shared: &Shared, together: Site) -> Result<(), StoreError> {
         let media = &*shared.media;
         let count = self.files.len() + self.folders.len();
         if let Some(volume) = &shared.volume

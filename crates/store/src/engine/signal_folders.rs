@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
-use super::due::Due;
 use super::io::IoContext;
 use super::shared::{Core, Shared};
 use super::slot::SlotInner;
+use super::sync_batch::SyncBatch;
 use crate::error::StoreError;
 use crate::layout::{self, zarr};
 use crate::media::{Kind, Site, limits};
@@ -19,7 +19,7 @@ use crate::op::SignalId;
 impl Shared {
     /// Makes the folders above a signal's, as plain groups. Even after an error, those made must be durable before
     /// anything is moved into them.
-    pub(crate) fn make_parents(&self, name: &str, due: &mut Due) -> Result<(), StoreError> {
+    pub(crate) fn make_parents(&self, name: &str, syncs: &mut SyncBatch) -> Result<(), StoreError> {
         let media = &*self.media;
         let path = layout::signal_folder(&self.root, name);
         let parent = path.parent().unwrap_or(&self.root);
@@ -34,7 +34,7 @@ impl Shared {
             media.make_folder(folder).at("create", folder)?;
             // A lost folder loses its content, however durable that is.
             let parent = folder.parent().unwrap_or(&self.root);
-            due.folder(parent.to_path_buf(), Site::ParentFolder);
+            syncs.folder(parent.to_path_buf(), Site::ParentFolder);
             // A projection, like all metadata: recovery rewrites it.
             self.write_group(folder);
         }
@@ -82,7 +82,7 @@ impl Shared {
     pub(crate) fn move_folders(
         &self,
         core: &mut Core,
-        held: &mut [MutexGuard<'_, SlotInner>],
+        locked: &mut [MutexGuard<'_, SlotInner>],
         removed: &mut Vec<SignalId>,
     ) -> Result<(), StoreError> {
         if core.structural.is_empty() {
@@ -91,10 +91,10 @@ impl Shared {
         let moved: BTreeSet<SignalId> = (core.structural.iter())
             .map(|change| change.op.signal())
             .collect();
-        for slot in held.iter_mut().filter(|slot| moved.contains(&slot.id)) {
+        for slot in locked.iter_mut().filter(|slot| moved.contains(&slot.id)) {
             self.stage(core, slot)?;
         }
-        for slot in held.iter_mut().filter(|slot| moved.contains(&slot.id)) {
+        for slot in locked.iter_mut().filter(|slot| moved.contains(&slot.id)) {
             if slot.removed {
                 core.trash.push(slot.folder.clone());
                 removed.push(slot.id);
@@ -119,31 +119,31 @@ impl Shared {
         core.emptied.extend(parent);
         slot.folder = staged;
         slot.dirty.parents.clear();
-        self.handles.forget(slot.id);
-        self.sources.forget(slot.id);
+        self.handles.remove_signal(slot.id);
+        self.sources.remove_signal(slot.id);
         Ok(())
     }
 
     /// Moves a signal's folder from staging to its place.
     pub(crate) fn unstage(&self, slot: &mut SlotInner, name: &str) -> Result<(), StoreError> {
         let path = layout::signal_folder(&self.root, name);
-        let mut due = Due::default();
-        let made = self.make_parents(name, &mut due);
-        due.settle(self, Site::BulkVolume)?;
+        let mut syncs = SyncBatch::default();
+        let made = self.make_parents(name, &mut syncs);
+        syncs.sync(self, Site::BulkVolume)?;
         made?;
         self.media.rename(&slot.folder, &path).at("move", &path)?;
         slot.folder = path;
-        self.mark_way(slot);
+        self.mark_parents_dirty(slot);
         slot.dirty
             .parents
             .insert(layout::staging_folder(&self.root));
-        self.handles.forget(slot.id);
-        self.sources.forget(slot.id);
+        self.handles.remove_signal(slot.id);
+        self.sources.remove_signal(slot.id);
         Ok(())
     }
 
     /// Marks all folders above the signal's as not known to be durable.
-    pub(crate) fn mark_way(&self, slot: &mut SlotInner) {
+    pub(crate) fn mark_parents_dirty(&self, slot: &mut SlotInner) {
         let above = slot.folder.ancestors().skip(1);
         let above = above.take_while(|folder| folder.starts_with(&self.root));
         let above: Vec<PathBuf> = above.map(Path::to_path_buf).collect();

@@ -50,8 +50,8 @@ impl Shared {
             let mut slot = slot.lock();
             self.discard_replacements(slot.ops.iter().filter_map(Op::replacement));
             slot.rollback();
-            self.handles.forget(id);
-            self.sources.forget(id);
+            self.handles.remove_signal(id);
+            self.sources.remove_signal(id);
             if slot.created {
                 let _ = self.media.remove_all(&slot.folder);
                 slot.removed = true;

@@ -4,7 +4,7 @@
 //! file, shows how many rows the file had. The redo log still has rows that were only published, so rows are lost only
 //! if no state since the log's base had as many. A checkpoint gives every table except events a folder, so a missing
 //! folder of a published signal that the log does not mention was removed. Newer logs state the rows in their base
-//! ([`Stamps`](super::stamps::Stamps)).
+//! ([`TableStamps`](super::table_stamps::TableStamps)).
 //!
 //! A signal without its gaps would show samples that nobody recorded, and a writer would store an empty table. So
 //! reading and writing fail without it.
@@ -21,7 +21,7 @@ use crate::state::{CORRECTIONS, EVENTS, FIT, GAPS, POINTS, RUNS, SignalState};
 
 /// A table without a file that may have had rows.
 #[derive(Debug)]
-pub(super) struct Missing {
+pub(super) struct MissingTable {
     table: &'static str,
     path: PathBuf,
     /// By the log or its description, if known.
@@ -32,9 +32,9 @@ pub(super) struct Missing {
     seen: u64,
 }
 
-impl Missing {
+impl MissingTable {
     /// Evidence for rows in the table at `path`; `None` if there is none. `known`: rows by the log.
-    pub(super) fn look(
+    pub(super) fn find(
         media: &dyn Media,
         folder: &Path,
         table: &'static str,

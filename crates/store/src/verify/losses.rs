@@ -6,16 +6,16 @@ use isochrony_time::Fixed;
 use serde_json::Value;
 
 use super::metadata::ATTRIBUTES_LOST;
-use super::note::{self, Reported};
-use super::{Finding, Report, kept_metadata};
+use super::repair_notes::{self, ReportedLosses};
+use super::{Finding, Report, replaced_metadata};
 use crate::engine::SAMPLES_LOST;
-use crate::engine::evidence::{self, LogState, LostCommit, Writer};
+use crate::engine::lost_commits::{self, LogState, LostCommit, WriterStatus};
 use crate::error::StoreError;
 use crate::layout::log_file;
 use crate::signal::Signal;
 use crate::store::Store;
 
-pub(super) const MEND: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
+pub(super) const REMEDY: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
                                appended becomes a gap, with an event";
 
 /// A loss that a repair accepted: samples, or without samples a commit that changed something else, or the attributes
@@ -43,7 +43,8 @@ impl Store {
     pub fn lost_commits(&self) -> Result<Vec<Finding>, StoreError> {
         let media = self.shared().backend.media();
         let mut report = Report::default();
-        if !self.is_writable() && evidence::writer(&*media, self.path())? != Writer::Alive {
+        if !self.is_writable() && lost_commits::writer(&*media, self.path())? != WriterStatus::Alive
+        {
             for commit in LogState::read(&*media, self.path())?.lost {
                 add(self, &commit, &mut report);
             }
@@ -74,7 +75,7 @@ pub(super) fn add(store: &Store, commit: &LostCommit, report: &mut Report) {
         range: (!range.is_empty()).then(|| range.clone()),
         civil: signal.and_then(|signal| civil(&signal, range)),
         what: format!("the redo log lost a commit that was acknowledged: {what}"),
-        mend: MEND.into(),
+        mend: REMEDY.into(),
         repairable: true,
     });
 }
@@ -96,9 +97,9 @@ fn civil(signal: &Signal, range: &Range<i64>) -> Option<(Fixed, Fixed)> {
 }
 
 /// All in events or, after an unfinished repair, those it began with.
-pub(super) fn reported(store: &Store) -> Result<Reported, StoreError> {
+pub(super) fn reported(store: &Store) -> Result<ReportedLosses, StoreError> {
     let media = store.shared().backend.media();
-    match note::read(&*media, store.path())? {
+    match repair_notes::read(&*media, store.path())? {
         Some(noted) => Ok(noted),
         None => known(store),
     }
@@ -112,11 +113,11 @@ pub(super) fn is_unnamed(finding: &Finding) -> bool {
 /// Losses recorded in events.
 ///
 /// # Errors
-pub(super) fn known(store: &Store) -> Result<Reported, StoreError> {
+pub(super) fn known(store: &Store) -> Result<ReportedLosses, StoreError> {
     let media = store.shared().backend.media();
-    let mut known = Reported {
-        kept_metadata: kept_metadata::count(&*media, store.path())?,
-        ..Reported::default()
+    let mut known = ReportedLosses {
+        kept_metadata: replaced_metadata::count(&*media, store.path())?,
+        ..ReportedLosses::default()
     };
     for signal in signals(store) {
         let id = signal.state().id.0;
@@ -133,7 +134,7 @@ pub(super) fn known(store: &Store) -> Result<Reported, StoreError> {
 /// Losses in events that are not in `known`.
 ///
 /// # Errors
-pub(super) fn since(store: &Store, known: &Reported) -> Result<Vec<Loss>, StoreError> {
+pub(super) fn since(store: &Store, known: &ReportedLosses) -> Result<Vec<Loss>, StoreError> {
     let mut losses = Vec::new();
     if known.lacks_commit {
         losses.push(Loss {
@@ -145,7 +146,7 @@ pub(super) fn since(store: &Store, known: &Reported) -> Result<Vec<Loss>, StoreE
         });
     }
     let media = store.shared().backend.media();
-    if kept_metadata::count(&*media, store.path())? > known.kept_metadata {
+    if replaced_metadata::count(&*media, store.path())? > known.kept_metadata {
         losses.push(Loss {
             signal: String::new(),
             range: 0..0,

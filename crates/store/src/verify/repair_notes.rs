@@ -19,7 +19,7 @@ use crate::layout::{engine_folder, tmp_folder};
 use crate::media::{Media, Site, limits};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Reported {
+pub(super) struct ReportedLosses {
     /// As signal and event.
     pub(super) events: HashSet<(u64, u64)>,
     /// A loss without an event must be reported: a lost commit that changed an unnamed signal.
@@ -36,7 +36,7 @@ const REPORTED: &str = "REPAIR";
 const STALE_SUMS: &str = "REPAIR_SUMS";
 
 /// `None` without a note. An invalid one counts as empty: reporting a loss twice is better than never.
-pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<Reported>, StoreError> {
+pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<ReportedLosses>, StoreError> {
     read_file(media, root, REPORTED)
 }
 
@@ -45,7 +45,11 @@ pub(super) fn read_stale_sums(media: &dyn Media, root: &Path) -> Result<StaleSum
 }
 
 /// Durably, before anything is given up; keeps an existing note.
-pub(super) fn write(media: &dyn Media, root: &Path, known: &Reported) -> Result<(), StoreError> {
+pub(super) fn write(
+    media: &dyn Media,
+    root: &Path,
+    known: &ReportedLosses,
+) -> Result<(), StoreError> {
     let path = engine_folder(root).join(REPORTED);
     match media.stat(&path).at("look at", &path)? {
         Some(_) => Ok(()),
@@ -53,7 +57,11 @@ pub(super) fn write(media: &dyn Media, root: &Path, known: &Reported) -> Result<
     }
 }
 
-pub(super) fn replace(media: &dyn Media, root: &Path, known: &Reported) -> Result<(), StoreError> {
+pub(super) fn replace(
+    media: &dyn Media,
+    root: &Path,
+    known: &ReportedLosses,
+) -> Result<(), StoreError> {
     replace_with(media, root, REPORTED, known)
 }
 

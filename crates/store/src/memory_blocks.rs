@@ -11,13 +11,13 @@ use isochrony_segment::{Buffer, SegmentError};
 
 /// Non-overlapping blocks by the index of their first sample.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct MemoryBlocks {
     blocks: Mutex<BTreeMap<i64, (i64, Buffer)>>,
 }
 
 type Blocks<'a> = MutexGuard<'a, BTreeMap<i64, (i64, Buffer)>>;
 
-impl Held {
+impl MemoryBlocks {
     fn lock(&self) -> Blocks<'_> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,7 +130,7 @@ mod tests {
             steps in prop::collection::vec((0i64..60, 1i64..20, any::<bool>()), 1..30),
         ) {
             const END: i64 = 80;
-            let held = Held::default();
+            let blocks = MemoryBlocks::default();
             // The held value per index; others read as 0xffff.
             let mut model = vec![None; END as usize];
             let mut next = 0u16;
@@ -139,12 +139,12 @@ mod tests {
                 let own = start as usize..(start + len) as usize;
                 if keeps && model[own.clone()].iter().all(Option::is_none) {
                     let samples: Vec<u16> = own.clone().map(|_| { next += 1; next }).collect();
-                    held.keep(&range, Buffer::copy_of(&samples).unwrap());
+                    blocks.keep(&range, Buffer::copy_of(&samples).unwrap());
                     for (at, value) in own.zip(samples) {
                         model[at] = Some(value);
                     }
                 } else {
-                    held.cut(&range);
+                    blocks.cut(&range);
                     model[own].fill(None);
                 }
                 for from in 0..END {
@@ -153,7 +153,7 @@ mod tests {
                             let count = (part.end - part.start) as usize;
                             Buffer::copy_of(&vec![0xffffu16; count])
                         };
-                        let found = held.read(&(from..until), absent).unwrap();
+                        let found = blocks.read(&(from..until), absent).unwrap();
                         let expected = &model[from as usize..until as usize];
                         let any = expected.iter().any(Option::is_some);
                         prop_assert_eq!(found.is_some(), any);
@@ -163,7 +163,7 @@ mod tests {
                         }
                     }
                 }
-                prop_assert_eq!(held.is_empty(), model.iter().all(Option::is_none));
+                prop_assert_eq!(blocks.is_empty(), model.iter().all(Option::is_none));
             }
         }
     }

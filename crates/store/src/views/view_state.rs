@@ -18,7 +18,7 @@ const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// Rows of so many bytes of samples are synced at once.
 const SYNC_EVERY: usize = 1 << 30;
 
-pub(super) struct Entry {
+pub(super) struct ViewState {
     pub(super) files: Files,
     /// As on disk.
     pub(super) record: Record,
@@ -34,11 +34,11 @@ pub(super) struct Entry {
     pub(super) published: Instant,
     /// Rows could not be written: no retry before the next commit.
     pub(super) failed: bool,
-    /// Whether the signal is in [`Keeper::active`].
+    /// Whether the signal is in [`ViewMaintainer::active`].
     pub(super) active: bool,
 }
 
-impl Entry {
+impl ViewState {
     pub(super) fn builder(
         &mut self,
         backend: &Backend,
