@@ -39,7 +39,7 @@ impl Store {
         Ok(attributes)
     }
 
-    /// Includes our own; `None` if there is no file.
+    /// All attributes, including our own; `None` if there is no file.
     pub(crate) fn read_attributes(&self) -> Result<Option<Map<String, Value>>, StoreError> {
         let path = self.metadata_path()?;
         let media = self.shared().backend.media();

@@ -123,7 +123,7 @@ impl Backend {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// `None` in the process that opened the store.
+    /// The reader of a forked process; `None` in the process that opened the store.
     fn own_reader(&self) -> Result<Option<&Reader>, StoreError> {
         match self.forked.is_here() {
             true => self.forked.reader(&self.path, &self.media()),
@@ -204,7 +204,7 @@ impl Backend {
         pinned.unwrap_or_else(newest)
     }
 
-    /// Without uncommitted changes; `None` if the signal was created by one.
+    /// The state without uncommitted changes; `None` if the signal was created by one.
     pub(crate) fn committed_state(
         &self,
         id: SignalId,

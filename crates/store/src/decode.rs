@@ -252,8 +252,8 @@ impl Decoders {
         self.samples(&decoder, start, count)
     }
 
-    /// Likewise without looking up files, for a sealed signal whose array is open. `None` if it is not open or fails;
-    /// the lookup then finds the reason. Errors: of a server, or an interrupt.
+    /// Reads a sealed signal whose array is open, without looking up files. `None` if it is not open or fails; the
+    /// lookup then finds the reason. Errors: of a server, or an interrupt.
     ///
     /// # Errors
     pub(crate) fn read_again(

@@ -141,7 +141,7 @@ impl Grid {
             .ok_or_else(|| overflow("time of a column"))
     }
 
-    /// At most the number of columns.
+    /// First column at or after `time`, at most the number of columns.
     fn first_not_before(&self, time: Fixed) -> Result<u64, StoreError> {
         let offset = time
             .checked_sub(self.start)

@@ -26,12 +26,12 @@ impl MemoryBlocks {
         self.lock().is_empty()
     }
 
-    /// None of the samples are held yet.
+    /// Keeps samples, none of which are held yet.
     pub(crate) fn keep(&self, range: &Range<i64>, block: Buffer) {
         self.lock().insert(range.start, (range.end, block));
     }
 
-    /// Whole blocks.
+    /// The whole blocks that overlap a range.
     pub(crate) fn within(&self, range: &Range<i64>) -> Vec<(Range<i64>, Buffer)> {
         let blocks = self.lock();
         overlapping(&blocks, range)

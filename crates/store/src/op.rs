@@ -291,7 +291,7 @@ impl Op {
         }
     }
 
-    /// In `tmp/`.
+    /// Name of the replacing file in `tmp/`.
     pub(crate) fn replacement(&self) -> Option<&str> {
         match self {
             Self::ReplaceShard { tmp, .. } | Self::ReplaceData { tmp, .. } => Some(tmp),

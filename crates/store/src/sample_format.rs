@@ -142,7 +142,7 @@ impl SampleFormat {
     }
 }
 
-/// Formats elsewhere: "ci8", "cs8", "sc8", "cf32_le", "complex32".
+/// Whether another program uses the name for complex numbers: "ci8", "cs8", "sc8", "cf32_le", "complex32".
 fn is_complex_name(name: &str) -> bool {
     let name = name.trim_start_matches(['<', '>', '=']);
     let rest = ["complex_int", "complex", "ci", "cs", "cu", "cf", "sc", "c"]

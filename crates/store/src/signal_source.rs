@@ -246,7 +246,7 @@ impl SignalShards {
         Ok(found)
     }
 
-    /// Otherwise opening each of these shards would wait for several requests.
+    /// Prefetches on a remote medium: otherwise opening each shard would wait for several requests.
     fn prefetch_heads(&self, media: &dyn Media, first: u64) -> Result<(), StoreError> {
         if !media.is_remote() {
             return Ok(());

@@ -34,7 +34,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Shared by all writers of the signal.
+    /// The state shared by all writers of the signal.
     pub(crate) fn writer_state(&self, id: SignalId) -> Arc<Mutex<WriterState>> {
         Arc::clone(lock(&self.writers).entry(id).or_default())
     }
@@ -43,7 +43,7 @@ impl Shared {
         lock(&self.removed).push(id);
     }
 
-    /// After a commit.
+    /// Drops the state of signals that a commit removed.
     fn forget_removed(&self) {
         for id in std::mem::take(&mut *lock(&self.removed)) {
             // The removal may have been undone.
@@ -54,7 +54,7 @@ impl Shared {
         }
     }
 
-    /// Also those of views and writers.
+    /// Discards pending changes, including those of views and writers.
     pub(crate) fn rollback(&self) -> Result<(), StoreError> {
         let engine = self.backend.engine("roll back")?;
         let any = engine.has_pending();
@@ -68,7 +68,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Views are a cache, so failures are ignored.
+    /// Discards pending changes and makes views durable. They are a cache, so failures are ignored.
     fn settle_views(&self) {
         // Fails in a fork, whose parent owns the files, and after a failed sync.
         if self.rollback().is_err() {
@@ -81,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// Of signals without a record, because the writer was killed or the disk was full.
+    /// Rebuilds views without a record, because the writer was killed or the disk was full.
     pub(crate) fn restore_views(&self) {
         let Ok(engine) = self.backend.engine("build views") else {
             return;

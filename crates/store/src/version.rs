@@ -128,7 +128,7 @@ impl DataVersion {
             && self.content.get(&shard) == other.content.get(&shard)
     }
 
-    /// Of each of the first `shards` shards.
+    /// [`has_content_of`](Self::has_content_of) for each of the first `shards` shards.
     pub(crate) fn has_content_of_first(&self, other: &Self, shards: u64) -> bool {
         self.content_of_all == other.content_of_all
             && self
@@ -175,7 +175,7 @@ impl DataVersion {
         hash.0
     }
 
-    /// What distinguishes contents of a shard.
+    /// Adds what distinguishes contents of a shard.
     pub(crate) fn hash_content(&self, shard: u64, hash: &mut ContentHash) {
         hash.add(&self.file(shard).0.to_le_bytes());
         hash.add(&self.content.get(&shard).copied().unwrap_or(0).to_le_bytes());

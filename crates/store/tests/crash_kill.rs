@@ -49,7 +49,7 @@ fn child(root: &Path, seed: u64) {
     }
 }
 
-/// In memory, up to `begun` and `done` commits.
+/// Replays the child's work in memory, up to `begun` and `done` commits.
 fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Model>) {
     let media = SimMedia::new(0);
     let engine = Engine::open_on(Path::new("/shadow"), OpenMode::CreateNew, media.media()).unwrap();

@@ -46,7 +46,7 @@ fn meta() -> SignalMeta {
     }
 }
 
-/// With gaps.
+/// Extends a signal with gaps.
 fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     let mut at = start;
     while at < end {
@@ -86,7 +86,7 @@ fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     engine.queue(Op::Event { id, event }).unwrap();
 }
 
-/// By a copy of itself, as in-place writes do.
+/// Replaces a shard by a copy of itself, as in-place writes do.
 fn replace(engine: &Engine, id: SignalId, shard: u64) {
     let media = disk();
     let old = engine.data_shard_path(id, shard).unwrap();

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const SIGNALS: usize = 300;
 const SEALED: usize = 150;
 const SAMPLES: i64 = 50;
-/// Of the process, including those of the test harness.
+/// Limit of the process, including files of the test harness.
 const DESCRIPTORS: u64 = 128;
 
 fn samples(signal: usize) -> Vec<i16> {

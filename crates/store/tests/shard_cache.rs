@@ -48,7 +48,7 @@ impl Fixture {
         }
     }
 
-    /// With so many committed samples.
+    /// A store with so many committed samples.
     fn of(samples_count: i64) -> Self {
         let fixture = Self::new();
         fixture.writer.append(&samples(0..samples_count)).unwrap();
@@ -103,7 +103,7 @@ fn read(store: &Store, range: Range<i64>) -> Vec<i16> {
     selection.counts(-1i16).unwrap()
 }
 
-/// All samples, but not the head.
+/// Damages all samples, but not the head.
 fn damage(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes[4096..].fill(0x5a);
@@ -633,7 +633,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// `None` in gaps.
+/// Expected samples, `None` in gaps.
 type Model = Vec<Option<i16>>;
 
 fn shown(model: &Model, range: Range<i64>) -> Vec<i16> {

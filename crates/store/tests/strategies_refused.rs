@@ -11,7 +11,7 @@ use isochrony_store::{
 };
 use isochrony_time::Rate;
 
-/// With EPERM in this thread, as in containers and by `sysctl`. False if the kernel has no filters.
+/// Makes a call fail with EPERM in this thread, as in containers and by `sysctl`. False if the kernel has no filters.
 fn refuse(call: libc::c_long) -> bool {
     let step = |code: u32, jt, jf, k: u32| libc::sock_filter {
         code: code as u16,

@@ -18,7 +18,7 @@ pub(super) enum ShardError {
 }
 
 impl ShardError {
-    /// `damaged` converts a description of invalid content.
+    /// Converts it to a store error; `damaged` converts a description of invalid content.
     pub(super) fn at(self, path: &Path, damaged: impl FnOnce(String) -> StoreError) -> StoreError {
         match self {
             Self::Io(error) => failed(error, "read", path),

@@ -40,7 +40,7 @@ impl ArrayFolder {
         }
     }
 
-    /// By its identity file.
+    /// Whether the identity file names the signal.
     pub(crate) fn belongs_to(&self, media: &dyn Media, id: SignalId) -> bool {
         let Some(folder) = &self.shared_place else {
             return true;

@@ -60,7 +60,7 @@ impl Shared {
         }
     }
 
-    /// Without effect if the commit point is not reached.
+    /// Steps before the commit point, without effect if it is not reached.
     fn prepare(
         &self,
         core: &Core,

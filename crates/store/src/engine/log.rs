@@ -177,7 +177,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Includes padding.
+/// Length of the record that begins here, including padding.
 pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
     match u32_at(bytes, 0)? {
         0 => None,
@@ -185,7 +185,7 @@ pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// `None` if invalid.
+/// Sequence, payload and end of the record at `at`; `None` if invalid.
 fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let len = u32_at(bytes, at)? as usize;
     let crc = u32_at(bytes, at + 4)?;
@@ -224,7 +224,7 @@ pub(crate) fn is_plausible(ops: &[Op]) -> bool {
     check(ops).is_ok()
 }
 
-/// To be filled by [`push`] and closed by [`finish`].
+/// Begins a record, to be filled by [`push`] and closed by [`finish`].
 pub(crate) fn begin(buffer: &mut Vec<u8>, count: usize) {
     buffer.clear();
     buffer.resize(RECORD_HEAD, 0);

@@ -60,7 +60,7 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Durable once the folder is synced.
+    /// Replaces MANIFEST; durable once its folder is synced.
     pub(crate) fn write(self, media: &dyn Media, root: &Path) -> Result<(), StoreError> {
         let tmp = layout::engine_folder(root).join("MANIFEST.new");
         let path = layout::manifest_file(root);

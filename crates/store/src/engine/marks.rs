@@ -155,7 +155,7 @@ impl SlotInner {
         Some(self.shard_of(state.end - 1)).filter(|shard| self.pending.shards.contains(shard))
     }
 
-    /// `None` if missing or foreign.
+    /// The file of a shard; `None` if missing or foreign.
     fn flat_file(
         &self,
         media: &dyn Media,

@@ -320,7 +320,7 @@ pub(super) fn shard_samples(meta: &crate::meta::SignalMeta) -> i64 {
     meta.shard_samples()
 }
 
-/// `None` where the array `crc` has none.
+/// Checksums of chunks, `None` where the array `crc` has none.
 pub(super) fn stored_crcs(
     media: &dyn Media,
     folder: &Path,

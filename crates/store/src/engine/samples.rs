@@ -43,7 +43,7 @@ impl Default for Handles {
 }
 
 impl Handles {
-    /// Their paths may have changed.
+    /// Closes a signal's files, whose paths may have changed.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         self.open.remove_signal(id);
     }
@@ -150,7 +150,7 @@ impl SlotInner {
         Ok(open)
     }
 
-    /// One write per shard.
+    /// Writes samples, with one write per shard.
     pub(crate) fn write(
         &mut self,
         media: &dyn Media,

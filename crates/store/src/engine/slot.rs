@@ -117,7 +117,7 @@ impl Slot {
         slot
     }
 
-    /// False in a forked process if another thread held the lock at the fork.
+    /// Whether the lock can be taken: not in a forked process if another thread held it at the fork.
     pub(crate) fn is_free(&self) -> bool {
         /// Longer than threads of this process hold it: a forked process only reads.
         const FORK_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
@@ -255,7 +255,7 @@ impl SlotInner {
         self.pending.last_samples = None;
     }
 
-    /// Without samples; to restore if the next change fails halfway.
+    /// A snapshot without samples, to restore if the next change fails halfway.
     pub(crate) fn pending_changes(&self) -> PendingChanges {
         PendingChanges {
             state: self.state.clone(),
@@ -318,7 +318,7 @@ impl SlotInner {
         }
     }
 
-    /// For a commit whose pending samples are not in its record.
+    /// The tail checksum for a commit whose pending samples are not in its record.
     pub(crate) fn pending_tail(&self) -> Option<TailChecksum> {
         if !self.pending.bulk {
             return None;
@@ -346,7 +346,7 @@ impl SlotInner {
         (self.sums.ready.range(..full)).map(|(&chunk, &crc)| (chunk, crc))
     }
 
-    /// After a durable commit.
+    /// Moves pending changes to the committed state after a durable commit.
     pub(crate) fn committed(&mut self) {
         let tail = self.pending_tail();
         let sums: Vec<(u64, u32)> = self.pending_sums().collect();

@@ -369,7 +369,7 @@ impl Sources {
         self.scanned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After its files were replaced or moved.
+    /// Drops a signal's shards after their files were replaced or moved.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         self.scanned().retain(|(of, _)| *of != id);
         self.files.remove_signal(id);

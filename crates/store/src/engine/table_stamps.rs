@@ -14,7 +14,7 @@ use crate::layout::table::TableFile;
 use crate::op::{Op, SignalId, TableStamp};
 use crate::state::TABLES;
 
-/// `None`: no file.
+/// Stamps by table; `None`: no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TableStamps([Option<TableStamp>; TABLES.len()]);
 

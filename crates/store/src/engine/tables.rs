@@ -160,7 +160,7 @@ pub(crate) struct StagedTable {
 pub(crate) type NamedStamp = (&'static str, Option<TableStamp>);
 
 impl SlotInner {
-    /// Durable once the table's folder is synced.
+    /// Writes a table, durable once its folder is synced.
     pub(crate) fn write_table(
         &mut self,
         media: &dyn Media,
@@ -281,7 +281,7 @@ impl SlotInner {
         }))
     }
 
-    /// Durable once both folders are synced.
+    /// Renames a table into place, durable once both folders are synced.
     pub(crate) fn put_in_place(
         &mut self,
         media: &dyn Media,

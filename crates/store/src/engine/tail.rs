@@ -106,7 +106,7 @@ impl Base {
 }
 
 impl Shared {
-    /// None if samples cannot be read.
+    /// Extends the checksum to the last commit; none if samples cannot be read.
     pub(crate) fn sum_tail(&self, slot: &mut SlotInner) {
         let end = slot.base.end;
         let first = first_of(end, &slot.base.meta);

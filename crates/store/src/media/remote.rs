@@ -120,7 +120,7 @@ pub fn checked_url(text: &str) -> Result<String, RemoteError> {
     Ok(format!("{scheme}{slashes}{rest}"))
 }
 
-/// At a path from [`absolute`].
+/// The medium at a path from [`absolute`].
 pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     if !is_url(path) {
         return Ok(Arc::new(DiskMedia));
@@ -142,7 +142,7 @@ pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> 
     open(&path.to_string_lossy()).at("push to", path)
 }
 
-/// Such as `ftp://host/a`, or `pathlib`'s `ftp:/host/a`.
+/// Refuses URLs such as `ftp://host/a`, or `pathlib`'s `ftp:/host/a`.
 fn refuse_unknown_scheme(path: &Path) -> Result<(), StoreError> {
     let parts = path.to_str().and_then(|text| text.split_once(':'));
     let is_unknown = |scheme: &str| {

@@ -122,7 +122,8 @@ impl Store {
     }
 }
 
-/// Of the chunks that a new gap of a sealed signal covers in part. The engine computes only those of flat signals.
+/// Checksums of the chunks that a new gap of a sealed signal covers in part. The engine computes only those of flat
+/// signals.
 pub(crate) fn checksums_after_gap(
     backend: &Backend,
     state: &SignalState,

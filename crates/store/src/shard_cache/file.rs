@@ -79,7 +79,7 @@ impl CachedFile {
         }
     }
 
-    /// `None` unless all bytes are in the cache.
+    /// The mapped bytes; `None` unless all are in the cache.
     pub(crate) fn mapped(&self, offset: u64, len: usize) -> Option<(Arc<Mapping>, Range<u64>)> {
         let start = offset.checked_sub(self.content.start())?;
         let range = start..start.checked_add(len as u64)?;
@@ -90,7 +90,7 @@ impl CachedFile {
         Some((pin.mapping().ok()?, range))
     }
 
-    /// `None` if the store must be read.
+    /// The object with a range present; `None` if the store must be read.
     fn present(&self, range: &Range<u64>) -> io::Result<Option<Arc<Pin>>> {
         let counters = &self.cache.counters;
         // A second attempt if pinned objects filled another process's cache, or the object was lost.
@@ -159,7 +159,7 @@ impl CachedFile {
         Ok(count)
     }
 
-    /// From the cache where possible, the rest by `read`.
+    /// Reads from the cache where possible, the rest by `read`.
     fn read(&self, read: ReadFile, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let start = self.content.start();
         let own = start..start + self.content.bytes();

@@ -50,7 +50,7 @@ pub(super) struct PieceFetch<'a> {
 }
 
 impl PieceFetch<'_> {
-    /// All chunks of the range must have checksums.
+    /// Makes a range present, all of whose chunks must have checksums.
     pub(super) fn fill(&self, pin: &Pin, range: Range<u64>) -> Result<(), FillError> {
         let (mut waits_for, mut since) = (None, Instant::now());
         loop {
@@ -141,7 +141,7 @@ impl PieceFetch<'_> {
         Ok(())
     }
 
-    /// If they match the checksums.
+    /// Stores pieces if they match the checksums.
     fn take(&self, pin: &Pin, reservation: &mut Reservation, offset: u64, given: &[u8]) -> bool {
         let range = offset..offset.saturating_add(given.len() as u64);
         if range.is_empty() || range.end > self.content.bytes() {

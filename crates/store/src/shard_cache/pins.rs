@@ -12,7 +12,7 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// Mapped once.
+    /// The bytes, mapped once.
     pub(crate) fn mapping(&self) -> Result<Arc<Mapping>, CacheError> {
         if let Some(mapping) = self.mapping.get() {
             return Ok(Arc::clone(mapping));

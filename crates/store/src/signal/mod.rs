@@ -351,7 +351,7 @@ impl Signal {
         Selection::new(self.clone(), span.into().resolve(self)?, overlap)
     }
 
-    /// Not checked against the ends.
+    /// Index ranges of a span, not checked against the ends.
     fn parts_unbounded(&self, span: Span<'_>) -> Result<Vec<Range<i64>>, StoreError> {
         Ok(match span.resolve(self)? {
             ResolvedSpan::Index(range) => vec![range],
@@ -362,7 +362,7 @@ impl Signal {
         })
     }
 
-    /// Zero-copy if the medium allows.
+    /// Reads a contiguous range, zero-copy if the medium allows.
     pub(crate) fn read(&self, range: Range<i64>) -> Result<SigSeg, StoreError> {
         let backend = &self.shared.backend;
         let mut segment: Option<SigSeg> = None;

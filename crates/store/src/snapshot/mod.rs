@@ -68,7 +68,7 @@ impl StoreCommit {
         })
     }
 
-    /// Must be the snapshot's store and have reached its commit.
+    /// The store must be the snapshot's and have reached its commit.
     fn check(&self, store: &Store, what: impl Fn() -> String) -> Result<(), StoreError> {
         let backend = &store.shared().backend;
         let (uuid, expected) = (backend.uuid()?, Uuid::from_u128(self.uuid));

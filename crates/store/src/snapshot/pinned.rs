@@ -37,7 +37,7 @@ impl PinnedStore {
         self.names.get(name).copied()
     }
 
-    /// `newest` gives the store's.
+    /// The snapshot's state of a signal; `newest` gives the store's.
     pub(crate) fn state(
         &self,
         id: SignalId,

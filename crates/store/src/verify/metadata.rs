@@ -36,7 +36,7 @@ pub(crate) fn is_signal(bytes: &[u8]) -> bool {
     value.is_some_and(|value| value["attributes"]["isochrony"]["kind"] == "signal")
 }
 
-/// `None` if equal. Foreign attributes belong to the user and are ignored.
+/// The first difference; `None` if equal. Foreign attributes belong to the user and are ignored.
 pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
     let found: Value = match serde_json::from_slice(bytes) {
         Ok(found) => found,
@@ -91,7 +91,7 @@ impl ExpectedMetadata {
         }
     }
 
-    /// For a level of the views, which are written independently of commits.
+    /// Metadata of a level of the views, which are written independently of commits.
     pub(super) fn view(folder: PathBuf, expected: Value) -> Self {
         let of = expected.clone();
         let lag = match expected["shape"].is_array() {
@@ -211,7 +211,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
     Ok(files)
 }
 
-/// None if the table's file is unreadable, which is found elsewhere.
+/// Expected metadata; none if the table's file is unreadable, which is found elsewhere.
 fn table(
     subject: &Subject<'_>,
     folder: &str,

@@ -117,7 +117,7 @@ pub fn verify(path: impl AsRef<Path>, options: &VerifyOptions) -> Result<Report,
     }
 }
 
-/// `None` if MANIFEST is valid.
+/// The damage of MANIFEST, if any.
 fn manifest(media: &dyn Media, root: &Path) -> Result<Option<Finding>, StoreError> {
     let Some(reason) = rebuild::damage(media, root)? else {
         return Ok(None);
@@ -222,7 +222,7 @@ impl Subject<'_> {
         });
     }
 
-    /// Civil times may be wrong.
+    /// Adds a finding without civil times, which may be wrong.
     fn add_untimed(
         &mut self,
         code: &'static str,

@@ -161,7 +161,7 @@ fn give_up_lost(
     Ok((before, after))
 }
 
-/// After recovery.
+/// Finishes a repair after recovery.
 fn rest_of_repair(
     store: &Store,
     before: &Report,
@@ -249,7 +249,7 @@ impl Store {
         Ok((before, after))
     }
 
-    /// Leaves its note.
+    /// As [`repair`](Self::repair), but leaves its note.
     fn repair_unfinished(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
         let engine = self.shared().backend.engine_in_place("repair")?;
         self.commit(true)?;
@@ -284,7 +284,7 @@ impl Store {
         Ok((before, after))
     }
 
-    /// After lost samples became gaps. Gives the remaining findings.
+    /// Second part of a repair, after lost samples became gaps. Gives the remaining findings.
     fn complete(&self, before: &Report, options: &VerifyOptions) -> Result<Report, StoreError> {
         let engine = self.shared().backend.engine("repair")?;
         // Not earlier: a file of full length would hide that samples are lost.
@@ -438,7 +438,7 @@ impl Store {
         file.sync(Site::ReplacementFile).at("sync", path)
     }
 
-    /// Only if the shard's chunks match their checksums.
+    /// Restores the index if the shard's chunks match their checksums.
     fn restore_index(
         &self,
         subject: &Subject<'_>,
@@ -534,7 +534,7 @@ impl Store {
     }
 }
 
-/// Of the flat shard that holds sample `index`.
+/// Head of the flat shard that holds sample `index`.
 fn head(state: &SignalState, index: i64) -> (ShardHeader, Option<WriteMark>) {
     let shard = (index / state.meta.shard_samples()).cast_unsigned();
     let header = ShardHeader {
@@ -545,7 +545,7 @@ fn head(state: &SignalState, index: i64) -> (ShardHeader, Option<WriteMark>) {
     (header, state.data.mark(shard).map(|mark| mark.last))
 }
 
-/// For full and truncated chunks.
+/// Checks a full or truncated chunk.
 fn check_any(
     subject: &Subject<'_>,
     first: i64,
@@ -560,7 +560,6 @@ fn check_any(
     }
 }
 
-/// Of full chunks.
 fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op>, StoreError> {
     let state = &subject.state;
     let (length, size) = (

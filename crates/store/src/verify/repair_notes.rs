@@ -35,7 +35,7 @@ pub(super) type StaleSums = BTreeSet<u64>;
 const REPORTED: &str = "REPAIR";
 const STALE_SUMS: &str = "REPAIR_SUMS";
 
-/// `None` without a note. An invalid one counts as empty: reporting a loss twice is better than never.
+/// The note; `None` if there is none. An invalid one counts as empty: reporting a loss twice is better than never.
 pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<ReportedLosses>, StoreError> {
     read_file(media, root, REPORTED)
 }
@@ -44,7 +44,7 @@ pub(super) fn read_stale_sums(media: &dyn Media, root: &Path) -> Result<StaleSum
     Ok(read_file(media, root, STALE_SUMS)?.unwrap_or_default())
 }
 
-/// Durably, before anything is given up; keeps an existing note.
+/// Writes the note durably, before anything is given up; keeps an existing one.
 pub(super) fn write(
     media: &dyn Media,
     root: &Path,
@@ -78,12 +78,12 @@ pub(super) fn add_stale_sums(
     replace_with(media, root, STALE_SUMS, &signals)
 }
 
-/// After losses were reported.
+/// Removes the note after losses were reported.
 pub(super) fn remove(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, REPORTED)
 }
 
-/// After checksums were committed.
+/// Removes the list after checksums were committed.
 pub(super) fn remove_stale_sums(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, STALE_SUMS)
 }

@@ -119,7 +119,7 @@ impl Store {
         report
     }
 
-    /// Of a store open for writing, after everything was published.
+    /// Verifies a store open for writing, after everything was published.
     pub(super) fn verify_settled(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
         let report = self.verify_as(options, Some(&VerifyPass::settled()))?;
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
@@ -238,7 +238,7 @@ impl Store {
         Ok(())
     }
 
-    /// Of a signal, or of the whole store, to detect changes.
+    /// Version of a signal, or of the whole store, to detect changes.
     fn version(&self, id: Option<SignalId>) -> Option<Version> {
         let backend = &self.shared().backend;
         let Some(id) = id else {

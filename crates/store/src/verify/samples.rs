@@ -78,7 +78,7 @@ fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
     i64::try_from(samples).ok()
 }
 
-/// Missing, too short, or foreign files.
+/// Finds missing, too short, and foreign files.
 pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let flat = Flat::data(&subject.state.meta);
     let is_flat = subject.state.meta.codec.is_empty();
@@ -219,7 +219,8 @@ pub(super) fn check(
     )
 }
 
-/// Also gives where that checksum ends: at the end as of the last checkpoint, or nowhere.
+/// Compares the last, partial chunk. Also gives where its checksum ends: at the end as of the last checkpoint, or
+/// nowhere.
 pub(super) fn check_tail(
     subject: &Subject<'_>,
     first: i64,
@@ -240,8 +241,8 @@ pub(super) fn check_tail(
     Ok((sum, end))
 }
 
-/// Leaves out chunks of files already reported as missing, truncated or without an index. `only`: restricts to chunks
-/// with a sample in it.
+/// Compares chunks with checksums. Leaves out files already reported as missing, truncated or without an index. `only`:
+/// restricts to chunks with a sample in it.
 pub(super) fn checksums(
     subject: &mut Subject<'_>,
     only: Option<&[Range<i64>]>,
@@ -363,7 +364,7 @@ pub(super) fn checksums(
     Ok(())
 }
 
-/// Rather than about the store or the attempt.
+/// Whether an error is about a file rather than the store or the attempt.
 fn is_of_file(error: &StoreError) -> bool {
     matches!(
         error,
@@ -374,7 +375,7 @@ fn is_of_file(error: &StoreError) -> bool {
     )
 }
 
-/// With the range for later rounds. Merges consecutive chunks.
+/// Adds a finding with the range for later rounds, or extends that of the previous chunk.
 fn add_unreadable(
     subject: &mut Subject<'_>,
     last: &mut Option<Finding>,
@@ -416,7 +417,7 @@ fn shard_length(subject: &Subject<'_>) -> Result<i64, StoreError> {
         .max(1))
 }
 
-/// Leaves other bytes unchanged.
+/// Reads valid samples and leaves other bytes unchanged.
 pub(super) fn read_valid(
     subject: &Subject<'_>,
     range: Range<i64>,

@@ -145,7 +145,7 @@ impl Files {
             .join("0")
     }
 
-    /// By shard.
+    /// Splits rows by shard.
     fn pieces(
         &self,
         array: Array,
@@ -254,7 +254,7 @@ impl Files {
         Ok(())
     }
 
-    /// Of every stored level, by folder relative to that of views.
+    /// Required `zarr.json` of every stored level, by folder relative to that of views.
     pub(crate) fn descriptions(&self, built: i64) -> Vec<(PathBuf, serde_json::Value)> {
         let mut all = Vec::new();
         for level in 0..LEVELS {
@@ -302,7 +302,7 @@ impl Files {
         Ok(())
     }
 
-    /// Without a sync.
+    /// Replaces a file without a sync.
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         if self
             .media

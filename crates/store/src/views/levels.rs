@@ -82,7 +82,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// By [`rows_stored`].
+    /// Index up to which rows are stored, by [`rows_stored`].
     pub(crate) fn built(&self) -> i64 {
         self.built
     }
@@ -164,7 +164,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// Of all levels long enough to be stored.
+    /// Writes all levels long enough to be stored.
     pub(crate) fn flush(&mut self, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         for (l, level) in self.levels.iter_mut().enumerate() {
             level.write(l, store)?;
@@ -206,7 +206,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// From memory if the level is too short to be stored.
+    /// Rows of a level, from memory if it is too short to be stored.
     fn rows(
         &self,
         level: usize,
@@ -303,7 +303,7 @@ fn blank<E>(level: usize, rows: Range<u64>, store: &mut dyn RowsMut) -> Result<(
 
 type RowVecs<E> = (Vec<[E; EXTREMA]>, Vec<[f64; MOMENTS]>);
 
-/// One by one in order, as [`Levels::complete`], so that both give the same bits.
+/// Merges one by one in order, as [`Levels::complete`], so that both give the same bits.
 fn fold<E: Extreme>(extrema: &[[E; EXTREMA]], moments: &[[f64; MOMENTS]]) -> Summary<E> {
     let rows = extrema.iter().zip(moments);
     rows.fold(Summary::EMPTY, |sum, (extrema, moments)| {

@@ -116,8 +116,8 @@ impl ViewMaintainer {
             .collect()
     }
 
-    /// Before operations that count the samples. Failed views must not prevent storing samples, so errors are handled
-    /// later. Gives the index after the last sample.
+    /// Adds samples before the operations that count them. Failed views must not prevent storing samples, so errors are
+    /// handled later. Gives the index after the last sample.
     pub(crate) fn feed(&self, backend: &Backend, id: SignalId, index: i64, bytes: &[u8]) -> i64 {
         let Ok(entry) = self.entry(backend, id) else {
             // Without a folder there is no record that could claim these samples.
@@ -137,7 +137,7 @@ impl ViewMaintainer {
         end
     }
 
-    /// Before an operation is queued.
+    /// Notes the effect of an operation before it is queued.
     pub(crate) fn observe(&self, backend: &Backend, op: &Op) -> Result<(), StoreError> {
         let (id, range) = match op {
             Op::Gap { id, start, end } => (*id, *start..*end),
@@ -261,7 +261,7 @@ impl ViewMaintainer {
         Ok(())
     }
 
-    /// Of signals with row files but no record, for lack of space. Errors other than a full disk are left to `verify`.
+    /// Rebuilds rows of signals without a record for lack of space. Errors other than a full disk are left to `verify`.
     pub(crate) fn restore_records(&self, backend: &Backend) -> Result<(), StoreError> {
         for (id, _) in backend.catalogue()? {
             let Ok(folder) = backend.signal_path(id) else {

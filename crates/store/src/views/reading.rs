@@ -18,7 +18,7 @@ use crate::state::SignalState;
 const MAX_ATTEMPTS: usize = 3;
 
 impl ViewMaintainer {
-    /// By folder relative to the signal's; empty if no rows were ever stored.
+    /// Required metadata by folder relative to the signal's; empty if no rows were ever stored.
     pub(crate) fn descriptions(
         &self,
         backend: &Backend,
@@ -108,7 +108,7 @@ impl ViewMaintainer {
         )
     }
 
-    /// For a reader, while a writer may move, replace and remove files.
+    /// Reads rows while a writer may move, replace and remove files.
     ///
     /// Rows of a moved folder read as empty, and another signal may be in its place. So a result counts only if the
     /// rows are still there and valid afterwards.

@@ -46,7 +46,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Of the samples `..built`.
+    /// Identity of the samples `..built`.
     pub(crate) fn new(state: &SignalState, built: i64) -> Self {
         let shards = built
             .max(0)
@@ -171,7 +171,7 @@ impl Record {
         zarr::to_bytes(&zarr::group(attributes))
     }
 
-    /// Durably, or only for readers in the same boot.
+    /// Writes the record durably, or only for readers in the same boot.
     pub(crate) fn save(&self, files: &Files, durably: bool) -> Result<(), StoreError> {
         let folder = files.folder();
         let signal = folder.parent().unwrap_or(folder);

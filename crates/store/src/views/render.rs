@@ -206,8 +206,8 @@ impl<'a, T: ViewSample> Renderer<'a, T> {
         Ok(())
     }
 
-    /// From levels below `level`: at most a few rows of each and one bucket of samples at either end, unless rows are
-    /// missing.
+    /// A summary from levels below `level`: at most a few rows of each and one bucket of samples at either end, unless
+    /// rows are missing.
     pub(super) fn finer(
         &self,
         level: usize,

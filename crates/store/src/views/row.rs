@@ -6,7 +6,7 @@ use isochrony_dsp::stats::{Extreme, Statistic, Summary};
 pub(crate) trait ViewSample: Statistic<Extreme: bytemuck::Pod> {}
 impl<T: Statistic<Extreme: bytemuck::Pod>> ViewSample for T {}
 
-/// Without finite samples all zero, like a hole.
+/// The stored row; without finite samples all zero, like a hole.
 pub(crate) fn to_row<E: Extreme>(summary: &Summary<E>) -> ([E; 2], [f64; 3]) {
     if summary.count == 0 {
         return ([E::default(); 2], [0.0; 3]);
@@ -31,7 +31,7 @@ pub(crate) fn from_row<E: Extreme>([min, max]: [E; 2], [count, mean, m2]: [f64; 
     }
 }
 
-/// Two passes, no division per row.
+/// Merges in two passes, without a division per row.
 pub(crate) fn merge_rows<E: Extreme>(extrema: &[[E; 2]], moments: &[[f64; 3]]) -> Summary<E> {
     let Some(first) = moments.iter().position(|row| row[0] > 0.0) else {
         return Summary::EMPTY;

@@ -58,7 +58,7 @@ impl Files {
         })
     }
 
-    /// Of a shard whose rows up to `built` should be stored. `empty`: whether an index range has no samples.
+    /// Damage of a shard whose rows up to `built` should be stored. `empty`: whether an index range has no samples.
     pub(crate) fn damage(
         &self,
         built: i64,

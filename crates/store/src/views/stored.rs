@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::interrupt;
 use crate::state::SignalState;
 
-/// By default as stored.
+/// Samples of a stored signal, by default as stored.
 pub(crate) struct StoredSamples<'a> {
     backend: &'a Backend,
     state: &'a SignalState,

@@ -13,7 +13,7 @@ use crate::backend::Backend;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
-/// Until readers in other processes learn how far rows extend.
+/// Longest delay until readers in other processes learn how far rows extend.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// Rows of so many bytes of samples are synced at once.
 const SYNC_EVERY: usize = 1 << 30;
@@ -34,7 +34,7 @@ pub(super) struct ViewState {
     pub(super) published: Instant,
     /// Rows could not be written: no retry before the next commit.
     pub(super) failed: bool,
-    /// Whether the signal is in [`ViewMaintainer::active`].
+    /// Whether the signal is in `ViewMaintainer::active`.
     pub(super) active: bool,
 }
 

@@ -56,14 +56,14 @@ pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
     rebuilt
 }
 
-/// Ids depend on the store's history.
+/// Removes ids, which depend on the store's history.
 pub(crate) fn without_ids(model: &Model) -> Model {
     let mut model = model.clone();
     model.values_mut().for_each(|content| content.id = 0);
     model
 }
 
-/// Through any kind of access.
+/// Content through any kind of access.
 fn content(
     id: SignalId,
     state: &SignalState,

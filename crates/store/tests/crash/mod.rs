@@ -172,7 +172,7 @@ impl Work {
         self.put(engine, name, start, count)
     }
 
-    /// At the end or into a gap.
+    /// Writes at the end or into a gap.
     fn put(
         &mut self,
         engine: &Engine,
@@ -265,7 +265,7 @@ impl Work {
         Ok(())
     }
 
-    /// By a renamed copy of a shard with other samples.
+    /// Replaces a shard by a renamed copy with other samples.
     fn replace_shard(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let content = &self.model[name];
         let id = SignalId(content.id);
@@ -310,7 +310,7 @@ impl Work {
         Ok(())
     }
 
-    /// By a copy, as sealing does.
+    /// Replaces the array by a copy, as sealing does.
     fn replace_data(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let id = SignalId(self.model[name].id);
         let media = engine.media().clone();

@@ -65,7 +65,7 @@ fn copy(from: &Path, to: &Path) -> BackupReport {
     report
 }
 
-/// Samples, gaps, times, events and metadata.
+/// Samples, gaps, times, events and metadata of each signal.
 fn shown(path: &Path) -> BTreeMap<String, String> {
     let store = Store::open(path, Mode::Read).expect("opens");
     let mut all = BTreeMap::new();

@@ -21,7 +21,7 @@ fn fixture_of(name: &str) -> PathBuf {
     fixtures.join(name)
 }
 
-/// `None` in gaps.
+/// All samples, `None` in gaps.
 fn samples_of(store: &Store, name: &str) -> Vec<Option<i16>> {
     let signal = store.signal(name).expect("the signal");
     let end = signal.end_index();

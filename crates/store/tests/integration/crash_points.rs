@@ -32,7 +32,7 @@ fn medium(seed: u64) -> SimMedia {
     media
 }
 
-/// Until it ends or is ended. Several signals, so that every kind of operation applies to one.
+/// Runs until it ends or is ended. Several signals, so that every kind of operation applies to one.
 fn live(media: &SimMedia, seed: u64) -> Work {
     let mut work = Work::new(seed);
     let Ok(engine) = open(Path::new(ROOT), media.media()) else {

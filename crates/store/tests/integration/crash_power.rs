@@ -49,7 +49,7 @@ fn refused(error: impl std::fmt::Display) -> CaseFailure {
     CaseFailure::Refused(error.to_string())
 }
 
-/// Through any number of power cuts during recovery.
+/// Opens the store through any number of power cuts during recovery.
 fn open_through_cuts(
     media: &mut SimMedia,
     dice: &mut Dice,

@@ -48,7 +48,7 @@ fn manifest(path: &Path) -> PathBuf {
     path.join(".isochrony/MANIFEST")
 }
 
-/// With its generation.
+/// The live log with its generation.
 fn log(path: &Path) -> (PathBuf, u64) {
     let names = fs::read_dir(path.join(".isochrony")).unwrap();
     let generation = names.filter_map(|entry| {

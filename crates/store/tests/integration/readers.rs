@@ -64,7 +64,7 @@ fn stretches(signal: &Signal, task: i64) -> Vec<Range<i64>> {
     selected.stretches().map(|one| one.range).collect()
 }
 
-/// Or only some pieces of the task.
+/// Reads a task, or only some pieces of it.
 fn read(signal: &Signal, reader: &mut SignalReader, task: i64, pieces: usize) {
     let mut left = pieces;
     for mut stretch in stretches(signal, task) {

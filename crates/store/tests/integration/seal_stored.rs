@@ -30,7 +30,7 @@ fn bytes_of(dtype: DType, samples: usize) -> Vec<u8> {
     bytes
 }
 
-/// Without gaps.
+/// All samples, without gaps.
 fn samples_of(signal: &Signal) -> Vec<u8> {
     let selection = signal.select(0..signal.end_index()).expect("a selection");
     let mut bytes = Vec::new();

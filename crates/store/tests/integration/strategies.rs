@@ -42,7 +42,7 @@ fn parts(signal: &Signal) -> Vec<Stretch> {
     all.parts().to_vec()
 }
 
-/// In pieces, comparing each sample.
+/// Reads in pieces, comparing each sample.
 fn compare(signal: &Signal, strategy: Strategy, piece: i64) -> SignalReader {
     let parts = parts(signal);
     let mut reader = SignalReader::new(signal, &parts, piece, strategy).unwrap();

@@ -15,7 +15,7 @@ fn samples(signal: &Signal) -> Vec<i16> {
     selection.counts(-1i16).unwrap()
 }
 
-/// 0 for true.
+/// Exit status, 0 for true.
 fn forked(act: impl FnOnce() -> bool) -> i32 {
     // SAFETY: the new process has only this thread. It takes no lock that another thread may hold except those of the
     // store, which are under test; it unwinds to here and runs no exit code of the test.

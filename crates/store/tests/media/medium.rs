@@ -76,7 +76,7 @@ impl Medium {
         }
     }
 
-    /// After so many calls.
+    /// Makes the disk full after so many calls.
     pub(crate) fn fill_after(&self, calls: i64) {
         self.room.0.store(calls, Ordering::Relaxed);
     }
@@ -85,7 +85,7 @@ impl Medium {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Once, just before a file is opened whose path ends in `suffix`.
+    /// Runs `act` once, just before a file is opened whose path ends in `suffix`.
     pub(crate) fn before_open(&self, suffix: &'static str, act: impl FnOnce() + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Hook(suffix, Box::new(act)));
     }

@@ -35,7 +35,7 @@ fn on(network: Option<&'static str>, path: &Path, mode: Mode) -> Store {
     Store::open_on(path, mode, medium).unwrap()
 }
 
-/// Also gives whether any samples are mapped.
+/// Samples, and whether any are mapped.
 fn read(store: &Store, start: i64, end: i64) -> (Vec<i16>, bool) {
     let selection = store.signal("n/s").unwrap().select(start..end).unwrap();
     let (mut samples, mut mapped) = (Vec::new(), false);

@@ -14,7 +14,7 @@ fn ramp(count: usize) -> Vec<i16> {
     (0..count).map(|number| (number % 9973) as i16).collect()
 }
 
-/// With an active writer, as after its kill.
+/// Copies a store, which with an active writer is as after its kill.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

@@ -327,7 +327,7 @@ impl Reader {
         Ok(folders)
     }
 
-    /// By its identity file.
+    /// The signal's current folder, by its identity file.
     fn folder_now(&self, view: &View, id: SignalId) -> Result<Option<PathBuf>, StoreError> {
         let mut folders = self.folders(view, id)?.into_iter();
         Ok(folders.find(|folder| self.is_of(folder, id)))

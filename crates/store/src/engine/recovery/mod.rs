@@ -33,7 +33,7 @@ use crate::state::SignalState;
 use kept::kept_samples;
 use plan::Plan;
 
-/// Plus more for each signal in the log's base.
+/// Space for the new log and MANIFEST; each signal in the log's base adds to it.
 const RESERVED_BYTES: usize = 256 << 10;
 const RESERVED_PER_SIGNAL: usize = (2 << 10) + compact::MAX_BYTES;
 
@@ -269,7 +269,8 @@ impl Shared {
         Ok(reserve)
     }
 
-    /// Without space for the checkpoint, lost samples could become gaps in tables without the commit that reports them.
+    /// Reserves space for the checkpoint: on a full disk, lost samples could become gaps in tables without the commit
+    /// that reports them.
     fn reserve_room(&self) -> Result<PathBuf, StoreError> {
         let path = unique(&layout::tmp_folder(&self.root), "reserve");
         let bytes = vec![0; RESERVED_BYTES + self.all_slots().len() * RESERVED_PER_SIGNAL];

@@ -11,7 +11,7 @@ use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 
 impl SlotInner {
-    /// Or of its pending replacement.
+    /// The folder of `data`, or of its pending replacement.
     pub(crate) fn data_folder(&self, root: &Path) -> PathBuf {
         match &self.replaced_data {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -19,7 +19,7 @@ impl SlotInner {
         }
     }
 
-    /// Or of its pending replacement.
+    /// The shard's file, or that of its pending replacement.
     pub(crate) fn data_shard(&self, root: &Path, shard: u64) -> PathBuf {
         match self.replaced.get(&shard) {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -50,7 +50,7 @@ impl SlotInner {
         }
     }
 
-    /// `false` if something other than a file is there.
+    /// Rewrites the identity files. `false` if something other than a file is there.
     pub(crate) fn rewrite_identity(&mut self, media: &dyn Media) -> Result<bool, StoreError> {
         for inside in [layout::IDENTITY, layout::IDENTITY_BESIDE_DATA] {
             let path = self.folder.join(inside);

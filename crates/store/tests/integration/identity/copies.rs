@@ -17,7 +17,7 @@ const LENGTHS: [usize; 6] = [1, 500, 3000, 20_000, 40_000, 100_000];
 const SHARD_ROUNDS: usize = 8;
 const MAX_SAMPLES: usize = 400_000;
 
-/// In order of name, leaving out files that vanish.
+/// Copies in order of name, leaving out files that vanish.
 pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     let Ok(entries) = fs::read_dir(from) else {

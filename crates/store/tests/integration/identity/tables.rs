@@ -75,7 +75,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Of reading and writing `x`; `y` and the rest of the store work.
+/// Error codes of reading and writing `x`; `y` and the rest of the store work.
 fn codes(root: &Path) -> [&'static str; 2] {
     [Mode::Read, Mode::ReadWrite].map(|mode| {
         let store = match Store::open(root, mode) {
@@ -132,7 +132,7 @@ fn an_older_table_is_an_error() {
     }
 }
 
-/// By shallow and deep verification.
+/// Asserts that both shallow and deep verification find the code.
 fn assert_found(root: &Path, code: &str) {
     for deep in [false, true] {
         let signals = None;

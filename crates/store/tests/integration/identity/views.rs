@@ -23,7 +23,7 @@ fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// By a plot and by a level: those of the samples, or an error.
+/// Extremes by a plot and by a level: those of the samples, or an error.
 fn extremes_of_x(path: &PathBuf, mode: Mode) -> Result<(), String> {
     let expected = (1000, 1000 + 996);
     let signal = Store::open(path, mode).unwrap().signal("x").unwrap();
@@ -158,7 +158,7 @@ fn levels_of_too_few_rows_which_earlier_versions_stored_are_removed() {
     extremes_of_x(&path, Mode::Read).unwrap();
 }
 
-/// Of every view shard of `x` whose path `is_torn` accepts.
+/// Changes every view shard of `x` whose path `is_torn` accepts.
 fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&mut [u8], usize)) {
     let mut changed = 0;
     for bucket in fs::read_dir(path.join("x/views")).unwrap() {

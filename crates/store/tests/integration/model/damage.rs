@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use super::plain::Plain;
 use super::steps::Pair;
 
-/// Of 16-bit samples at 1 kHz.
+/// 16-bit samples at 1 kHz.
 const CHUNK: i64 = 32_768;
-/// Before the first sample of a shard.
+/// Bytes before the first sample of a shard.
 const HEAD: u64 = 4096;
 const DEEP: VerifyOptions = VerifyOptions {
     signals: None,

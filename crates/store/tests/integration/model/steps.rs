@@ -156,7 +156,7 @@ impl Pair {
         self.reopen();
     }
 
-    /// To the signal with index `which`, if it concerns one.
+    /// Applies a step to the signal with index `which`, if it concerns one.
     pub(crate) fn take(&mut self, which: usize, step: &Step) {
         match step {
             Step::Create(k) => {

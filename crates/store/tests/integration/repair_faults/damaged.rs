@@ -12,7 +12,7 @@ use isochrony_time::{Rate, civil};
 pub(crate) const ROOT: &str = "/disk/store.iso";
 
 const SHARD: i64 = 32_768 * 128;
-/// Before the samples of a shard.
+/// Bytes before the samples of a shard.
 const HEAD: u64 = 4096;
 
 /// How the writer of the damaged store ended.
@@ -40,7 +40,7 @@ fn create(store: &Store, name: &str, count: i64) {
     writer.add_event("noted", 5..6, &fields).unwrap();
 }
 
-/// Fully durable.
+/// A fully durable medium with a damaged store.
 pub(crate) fn damaged(damage: DamagedStore) -> SimMedia {
     let media = SimMedia::new(7);
     let root = Path::new(ROOT);
@@ -123,7 +123,7 @@ fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMed
     media
 }
 
-/// Also what is still wrong with the store.
+/// Content of a store, and what is still wrong with it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoreContents {
     findings: Vec<(&'static str, PathBuf, String)>,

@@ -30,7 +30,7 @@ fn repair(media: &SimMedia) -> Result<Vec<Loss>, StoreError> {
     Ok(after.lost)
 }
 
-/// Also gives what the repair reported.
+/// The medium after a faulty repair, and what that reported.
 fn faulty(case: &SimMedia, fault: RepairFault, at: u64) -> (SimMedia, Vec<Loss>) {
     let media = case.fork();
     let faults = match fault {

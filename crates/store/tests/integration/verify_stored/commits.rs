@@ -41,7 +41,7 @@ impl Case {
             .expect("a log")
     }
 
-    /// By the layout in `docs/design/log_records.md`.
+    /// Range by the layout in `docs/design/log_records.md`.
     fn last_record(&self) -> Range<u64> {
         let bytes = fs::read(self.log()).expect("read");
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));

@@ -4,7 +4,7 @@ use isochrony_store::{StoreError, repair};
 
 use super::*;
 
-/// In the second shard of [`case`].
+/// Samples in the second shard of [`case`].
 const LAST: std::ops::Range<i64> = SHARD..SHARD * 3 / 2;
 
 fn refused<T>(result: Result<T, StoreError>, path: &Path) {
@@ -54,7 +54,7 @@ fn appending_does_not_make_a_lost_shard_anew() {
     }
 }
 
-/// After a commit of five samples after those of [`case`].
+/// Killed after a commit of five samples after those of [`case`].
 fn killed() -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");

@@ -22,10 +22,10 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// Per inner chunk and shard.
+/// Samples per inner chunk and shard.
 const CHUNK: i64 = 32_768;
 const SHARD: i64 = CHUNK * 128;
-/// Before the samples of a shard.
+/// Bytes before the samples of a shard.
 const HEAD: u64 = 4096;
 
 struct Case {
