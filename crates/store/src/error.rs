@@ -100,7 +100,7 @@ pub enum StoreError {
 
     /// A selection that matches no signal.
     #[error(
-        "none of the {count} signals of {} fits the patterns; list their names, or give no pattern to copy all", path.display()
+        "none of the {count} signals of {} matches the patterns; list their names, or give no pattern to copy all", path.display()
     )]
     NoMatchingSignals { path: PathBuf, count: usize },
 
@@ -254,7 +254,7 @@ pub enum StoreError {
     },
 
     /// The file of a table with rows is missing.
-    #[error("table {table:?} of signal {signal:?} is missing: got no {}, expected one{}; copy it back from another copy of the store (`isochrony verify` names all that is gone): without it the signal is neither read nor written, since what the table held would pass for empty", path.display(), rows.map_or(String::new(), |rows| format!(" of {rows} rows")))]
+    #[error("table {table:?} of signal {signal:?} is missing: got no {}, expected one{}; copy it back from another copy of the store (`isochrony verify` lists everything missing): without it the signal is neither read nor written, since the table would count as empty", path.display(), rows.map_or(String::new(), |rows| format!(" of {rows} rows")))]
     MissingTable {
         signal: String,
         table: &'static str,
@@ -277,13 +277,11 @@ pub enum StoreError {
     },
 
     /// A signal's folder is missing.
-    #[error("the folder of signal {signal:?} is missing: got nothing at {}; copy it back from another copy of the store (`isochrony verify` names all that is gone): without it the signal is neither read nor written", path.display())]
+    #[error("the folder of signal {signal:?} is missing: got nothing at {}; copy it back from another copy of the store (`isochrony verify` lists everything missing): without it the signal is neither read nor written", path.display())]
     MissingFolder { signal: String, path: PathBuf },
 
     /// An [`interrupt`](crate::interrupt) was requested.
-    #[error(
-        "stopped before the end, as was asked, while it was to {action}; nothing was changed, so simply call it again"
-    )]
+    #[error("interrupted while trying to {action}; nothing was changed, so call it again")]
     Interrupted { action: &'static str },
     /// Another process has the store open for writing.
     #[error("the store at {} is being written by {holder}; close it there, wait, or open it with mode \"r\"", path.display())]
@@ -378,7 +376,7 @@ pub enum StoreError {
         end: i64,
     },
     /// The log or other files show a commit that the redo log lacks.
-    #[error("the redo log {} lost a commit that was acknowledged: {} tells that it changed {}; restore the log from a copy, or run `isochrony verify --repair` to go on without what was lost", log.display(), path.display(), lost_change(signal, *start, *end))]
+    #[error("the redo log {} lost a commit that was acknowledged: {} shows that it changed {}; restore the log from a copy, or run `isochrony verify --repair` to go on without what was lost", log.display(), path.display(), lost_change(signal, *start, *end))]
     LostCommit {
         signal: String,
         log: PathBuf,
@@ -418,7 +416,7 @@ pub enum StoreError {
     #[error("cannot write to signal {signal:?}: it is sealed with {codec}; unseal it first")]
     Sealed { signal: String, codec: String },
     /// The store existed when it was opened and has vanished.
-    #[error("cannot {action}: the store at {} has vanished while it was open ({reason}); mount its disk again or put its folder back, and open it again: what was committed is as it was", path.display())]
+    #[error("cannot {action}: the store at {} has vanished while it was open ({reason}); mount its disk again or put its folder back, and open it again: committed data is unchanged", path.display())]
     StoreVanished {
         path: PathBuf,
         action: &'static str,

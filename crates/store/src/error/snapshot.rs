@@ -57,7 +57,7 @@ pub enum SnapshotError {
     },
     /// Not a snapshot.
     #[error(
-        "this is no snapshot of a signal or a store ({reason}); pickle it again with the version of Isochrony that reads it"
+        "this is not a snapshot of a signal or a store ({reason}); pickle it again with the version of Isochrony that reads it"
     )]
     Unreadable { reason: String },
 }
