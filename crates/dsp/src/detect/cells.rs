@@ -33,7 +33,7 @@ pub enum Noise {
 ///
 /// Input: a stream of non-negative powers. Output: their ratios to a threshold; 1 or more is a detection. The result of
 /// number i comes with number i + [`lag`](Self::lag); the first [`skip`](Self::skip) results of a contiguous range are
-/// 0. The threshold is a factor times the mean, or an order statistic, of `training` cells before the number (and as
+/// zero. The threshold is a factor times the mean, or an order statistic, of `training` cells before the number (and as
 /// many behind it, with [`Sides::Both`]), without `guard` cells next to it. The probability holds for any noise power
 /// that is equal in all cells. A positive number above zeros is infinite, zero among zeros is 0. NaN affects its own
 /// result and those with it in training.

@@ -31,8 +31,8 @@ use crate::filter::parameter_error;
 /// Quality of the lowpass.
 ///
 /// Frequencies up to `passband` of half the lower rate pass within `10^(-attenuation_db / 20)` of 1; from that half on,
-/// they, aliases and images are attenuated by `attenuation_db`. Samples per result: about `(attenuation_db - 8) / (7.2
-/// * (1 - passband))` at the lower rate, 128 by default.
+/// they, aliases and images are attenuated by `attenuation_db`. Samples per result: about
+/// `(attenuation_db - 8) / (7.2 * (1 - passband))` at the lower rate, 128 by default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quality {
     /// Stopband attenuation in dB, 20 to 160.

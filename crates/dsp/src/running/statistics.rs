@@ -43,8 +43,8 @@ impl SlidingAverage {
 
 /// Means of the last W samples.
 ///
-/// Input: a stream of numbers. Output: the mean of the window that ends at each (shorter at the start); group delay (W
-/// - 1) / 2 samples. Error: at most W roundings of 2^-53 times the mean magnitude. NaN and infinities affect the W
+/// Input: a stream of numbers. Output: the mean of the window that ends at each (shorter at the start); group delay
+/// `(W - 1) / 2` samples. Error: at most W roundings of 2^-53 times the mean magnitude. NaN and infinities affect the W
 /// results whose windows contain them.
 ///
 /// ```

@@ -1,8 +1,8 @@
 //! Sums of floats and 64-bit integers in a fixed number of f64 lanes.
 //!
 //! Sample `i` of a window belongs to lane `i % LANES`, and lanes are added in a fixed tree: results depend neither on
-//! vector width nor on cuts. Summed are deviations from the first finite sample, which bounds cancellation: `n * (shift
-//! - mean)^2 <= n * M2`.
+//! vector width nor on cuts. Summed are deviations from the first finite sample, which bounds cancellation:
+//! `n * (shift - mean)^2 <= n * M2`.
 
 use serde::{Deserialize, Serialize};
 
