@@ -9,7 +9,7 @@ use numpy::npyffi::{self, NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject, npy_
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use super::returned::dtype_of;
+use super::returned_array::dtype_of;
 use crate::errors::{PackageError, Result};
 
 /// Base object of a NumPy array, which keeps a buffer alive.

@@ -6,7 +6,7 @@ use numpy::npyffi::{self, PyArrayObject, npy_intp};
 use pyo3::prelude::*;
 
 use super::array::over;
-use super::returned::{ReturnedArray, references};
+use super::returned_array::{ReturnedArray, references};
 use crate::errors::Result;
 
 pub(crate) struct FillableArray {

@@ -12,7 +12,7 @@ use pyo3::ffi::{PyObject, PyObject_CallFunctionObjArgs};
 use pyo3::prelude::*;
 
 use super::array::{ArrayBase, shaped};
-use super::returned::references;
+use super::returned_array::references;
 
 /// Rows of `columns` values, `stride` values apart: overlapping windows share samples. Without `columns`: single
 /// values.

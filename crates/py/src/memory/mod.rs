@@ -10,7 +10,7 @@ mod compiled;
 mod fillable;
 mod lender;
 mod output;
-mod returned;
+mod returned_array;
 mod slice;
 mod table;
 
@@ -20,6 +20,6 @@ pub(crate) use compiled::Compiled;
 pub(crate) use fillable::{FillableArray, take_memory};
 pub(crate) use lender::{ArrayLender, Block, call};
 pub(crate) use output::OutputArray;
-pub(crate) use returned::{ReturnedArray, references};
+pub(crate) use returned_array::{ReturnedArray, references};
 pub(crate) use slice::slice;
 pub(crate) use table::{column, schema_capsule, stream_capsule};

@@ -8,7 +8,7 @@ use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use super::array::type_number;
-use super::returned::dtype_of;
+use super::returned_array::dtype_of;
 
 /// A writable 1-D array, contiguous, aligned and in native byte order.
 pub(crate) struct OutputArray<'py> {

@@ -26,7 +26,7 @@ use super::nesting::Nesting;
 use super::owner::Owner;
 use super::run_options::PythonRunOptions;
 use super::running::RunContext;
-use super::sent::{OpenSnapshot, ReceivedPlans, received_for_tasks};
+use super::sent_plans::{OpenSnapshot, ReceivedPlans, received_for_tasks};
 use crate::diffusion::NativeShardCache;
 use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};

@@ -13,7 +13,7 @@ use super::nesting::Nesting;
 use super::owner::Owner;
 use super::run_options::PythonRunOptions;
 use super::running::RunContext;
-use super::sent::{listed, received_part};
+use super::sent_plans::{listed, received_part};
 use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};
 

@@ -4,8 +4,8 @@ use isochrony_flow::{Plan, Report};
 use pyo3::prelude::*;
 
 use super::NativePlan;
-use super::gathered::{GatheredObject, object};
 use super::report::NativeReport;
+use super::results::{GatheredObject, object};
 use super::run_options::PythonRunOptions;
 use super::running::execute;
 use crate::errors::Result;

@@ -14,7 +14,7 @@ use super::imports::Imports;
 use super::jit::JitOperator;
 use super::owner::ObjectKeeper;
 use super::python_operator::PythonOperator;
-use super::{drive, follow, generate, table_file};
+use super::{driven_feed, follow, generate, table_file};
 use crate::declarations;
 use crate::errors::{PackageError, Result};
 use crate::store::handle::OpenStore;
@@ -118,8 +118,8 @@ fn listener_from_saved(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,
 ) -> std::result::Result<SharedRecording, PlanError> {
-    if drive::is_driven(saved) {
-        return Ok(SharedRecording::new(drive::from_saved(saved, kept)?));
+    if driven_feed::is_driven(saved) {
+        return Ok(SharedRecording::new(driven_feed::from_saved(saved, kept)?));
     }
     let listener = Listener::resolve(saved);
     let listener = listener.map_err(|error| PlanError::Unreadable {

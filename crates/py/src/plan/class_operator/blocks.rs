@@ -6,7 +6,7 @@ use isochrony_segment::{Buffer, DType, StreamId};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::running::RunningInstance;
+use super::running_instance::RunningInstance;
 use crate::memory::{ArrayLender, Block};
 use crate::plan::columns::{describe_fields, table};
 use crate::plan::function::seen;

@@ -13,8 +13,8 @@ use pyo3::types::PyList;
 
 use super::blocks::described_port;
 use super::declaration::ClassOperator;
-use super::emitted::emit;
-use super::running::RunningInstance;
+use super::emission::emit;
+use super::running_instance::RunningInstance;
 use crate::errors::Error;
 use crate::interpreter::attach;
 use crate::plan::columns::{FieldDescription, break_notice, intern_fields};

@@ -1,13 +1,13 @@
 //! Operators that are Python classes, with the full operator contract.
 //!
 //! `isochrony.functions.operators` documents the class; its `Running` is an instance during a run. This side passes
-//! blocks ([`blocks`]), breaks and the end ([`instance`]), and converts what the instance emits ([`emitted`]).
+//! blocks ([`blocks`]), breaks and the end ([`instance`]), and converts what the instance emits ([`emission`]).
 
 mod blocks;
 mod declaration;
-mod emitted;
+mod emission;
 mod factory;
 mod instance;
-mod running;
+mod running_instance;
 
 pub(super) use declaration::ClassOperator;

@@ -18,7 +18,7 @@ use isochrony_segment::{Bool8, Buffer, DType, SigSeg, StreamId};
 use isochrony_workers::RemoteFunction;
 use pyo3::prelude::*;
 
-use super::returned::{ReturnType, check, keep, remotely};
+use super::function_result::{ReturnType, check, keep, remotely};
 
 use super::declaration::{FunctionRole, PythonOperator};
 use crate::interpreter::attach;

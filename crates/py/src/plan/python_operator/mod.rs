@@ -3,6 +3,6 @@
 mod call;
 mod declaration;
 mod factory;
-mod returned;
+mod function_result;
 
 pub(super) use declaration::{FunctionRole, OnWorkers, PythonOperator};

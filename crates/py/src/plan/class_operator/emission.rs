@@ -5,7 +5,7 @@ use isochrony_flow::{Frames, Item, OpError, Out, PortType, Ranges, Rows};
 use isochrony_segment::{Buffer, DType, SigSeg};
 use pyo3::prelude::*;
 
-use super::running::RunningInstance;
+use super::running_instance::RunningInstance;
 use crate::interpreter::attach;
 use crate::memory::ReturnedArray;
 use crate::plan::columns::column;
