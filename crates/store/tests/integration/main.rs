@@ -1,5 +1,5 @@
-//! Tests of the crate from outside, in one binary: each would carry a copy of what it links. Tests that count what their
-//! whole process does, or that have an allocator or threads of their own, are binaries beside this one.
+//! Integration tests in one binary, since every binary links its own copy of the dependencies. Tests that measure the whole
+//! process, or that have an allocator or threads of their own, are separate binaries.
 
 mod backup;
 mod backup_beside_writer;
