@@ -1,6 +1,5 @@
 """Feeds whose blocks Dask workers compute: no sample is lost, whatever happens to the workers."""
 
-import contextlib
 import os
 import signal as signals
 import subprocess
@@ -14,51 +13,10 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from cluster_plans import local_cluster, refusing, workers_of
+from cluster_feeds import FEED_RATE, expected_loudest, feed_samples, loudest, sending
+from cluster_plans import local_cluster, refusing
 from isochrony.cluster import slot as slots
-from isochrony.cluster import worker
 from worker_processes import until
-
-FEED_RATE = 200_000
-TAPS = [0.125, 0.25, -0.5, 1.0, 0.375]
-
-
-def feed_samples(seconds: float) -> np.ndarray[Any, Any]:
-    return np.random.default_rng(11).integers(-2000, 2000, int(seconds * FEED_RATE), dtype="i2")
-
-
-def prepared_slots() -> int:
-    """In a worker: slots that have prepared the plan of their run."""
-    return sum(slot._runner is not None for slot in worker._SLOTS)
-
-
-def sending(samples: np.ndarray[Any, Any], address: str, client: Any) -> threading.Thread:
-    """Sends samples at their rate, once all workers, of one thread each, have the plan of the run that follows."""
-    # Slots of the run before go a moment after it.
-    until(lambda: not any(client.run(worker.slot_count).values()))
-    workers = len(workers_of(client))
-
-    def send() -> None:
-        until(lambda: sum(client.run(prepared_slots).values()) >= workers)
-        # A run that has ended takes no more of them.
-        with contextlib.suppress(iso.RunError):
-            iso.scan(samples, rate=FEED_RATE, segment=1000).send(address, speed=1).run()
-
-    thread = threading.Thread(target=send, daemon=True)
-    thread.start()
-    return thread
-
-
-def loudest(plan: iso.Plan) -> iso.Plan:
-    """Filtered samples, of which each window's largest."""
-    return plan.fir(TAPS).rewindow(1000).map(lambda s: s.max())
-
-
-def expected_loudest(samples: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What `loudest` gives. Taps are multiples of 1/8, so that all sums are exact."""
-    filtered = np.convolve(samples.astype("f8"), TAPS)[: len(samples)]
-    windows = filtered[: len(filtered) // 1000 * 1000].reshape(-1, 1000)
-    return np.asarray(windows.max(axis=1, keepdims=True))
 
 
 @pytest.fixture(scope="module")
@@ -171,10 +129,10 @@ def test_an_error_ends_the_run_of_a_feed(two_workers: Any, monkeypatch: pytest.M
 def test_ctrl_c_ends_the_run_of_a_feed_at_once(two_workers: Any) -> None:
     code = f"""
 import sys, threading, time, os, signal
-sys.path[:0] = {[str(folder) for folder in Path(__file__).parents[:2]]!r}
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import isochrony as iso
 from distributed import Client
-from test_cluster_feeds import FEED_RATE, feed_samples, loudest, sending
+from cluster_feeds import FEED_RATE, feed_samples, loudest, sending
 from worker_processes import until
 if __name__ == "__main__":
     with Client({two_workers.scheduler.address!r}) as client:
