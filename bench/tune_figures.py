@@ -37,9 +37,9 @@ def draw_methods(results: dict[str, Any], plt: Any) -> Any:
         for goal, style in zip(GOALS, ("-", ":"), strict=True):
             axes.axhline(goal, color=GUIDE, linewidth=0.8, linestyle=style)
         axes.set_xticks(range(len(METHODS)), METHODS.values(), fontsize=6.5, rotation=45, ha="right")
-        axes.set(ylim=(0, 1.02), title=f"{cores} cores, {found['starts']} starts, {found['plans']} plans")
+        axes.set(ylim=(0, 1.18), title=f"{cores} cores, {found['starts']} starts, {found['plans']} plans")
     both[0].set_ylabel("part of the optimum")
-    both[0].legend(fontsize=7, loc="upper left", bbox_to_anchor=(0, 0.8))
+    both[0].legend(fontsize=7, loc="upper left", ncols=2)
     return figure
 
 
