@@ -8,6 +8,7 @@
 #   make lint    formatting, lints and types of both
 #   make generate  methods of plans and the operator reference, from the operators' declarations
 #   make bench   measured ratios against bare loops and peers
+#   make dissertation  docs/dissertation.md, of simulations and of what `make -C bench tune` measured last
 #   make fuzz    every fuzz target for FUZZ_SECONDS (60)
 #   make s3-server  the S3 server that tests of stores in object storage start, into target/tools (two minutes, once)
 #   make azure-server  the server of Azure blobs that they start, into target/tools; needs npm
@@ -45,7 +46,7 @@ TEST_PROFILE := tested
 # the same: with it dependencies have the features that the extension asks for, and are compiled once for both.
 CARGO_TEST := cargo test --locked --workspace --profile $(TEST_PROFILE)
 
-.PHONY: help demo wheel test-wheel test lint generate bench fuzz soak attack fmt lock clean
+.PHONY: help demo wheel test-wheel test lint generate bench dissertation fuzz soak attack fmt lock clean
 .PHONY: s3-server azure-server build-release build-test build-example test-rust test-python test-python-together test-python-alone
 .PHONY: lint-rust lint-python
 
@@ -188,6 +189,9 @@ generate: build-test
 
 bench: $(VENV)/.test-env build-release
 	$(MAKE) -C bench PYTHON=$(abspath $(BIN)/python)
+
+dissertation: $(VENV)/.demo-env
+	$(MAKE) -C bench PYTHON=$(abspath $(BIN)/python) dissertation
 
 soak: build-test
 	$(BIN)/python tests/soak.py $(SOAK_SECONDS)
