@@ -2,7 +2,8 @@
 
 Of each plan all configurations of a grid (workers, replicas of stages that may have some, one capacity for all links)
 are measured by turns, the best ones again. A run is then tuned that begins with each start below 70 % of the best, and
-the configuration that it keeps is measured beside the best one. Last, tuned and untuned runs alternate, of plans of
+the configuration that it keeps is measured beside the best one. The simulator and the flow model predict the
+throughput of every configuration of the grid (`tune_simulated.py`). Last, tuned and untuned runs alternate, of plans of
 which nothing can be gained.
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import quartiles
+from tune_simulated import compare, errors
 
 import numpy as np  # isort: skip
 
@@ -90,13 +92,21 @@ def median(times: list[float]) -> float:
     return quartiles(times)[1]
 
 
-def measure(name: str, short: Any, long: Any, cores: int, rounds: int) -> dict[str, Any]:
-    """One plan: the grid, and what tuning reaches from bad starts."""
+def measure(name: str, short: Any, long: Any, cores: int, rounds: int, samples: int) -> dict[str, Any]:
+    """One plan of so many samples: the grid, its prediction, and what tuning reaches from bad starts."""
     everything = grid(short, cores)
     np.testing.assert_array_equal(
         *(short.collect(workers=workers) for workers in (1, cores)), err_msg=f"{name}: other bits"
     )
     first = {one: median(times) for one, times in by_turns(short, everything, max(rounds // 2, 1)).items()}
+    # Counted without replicas, whose blocks overlap.
+    counted = next(one for one in everything if one.workers == cores and set(one.replicas) <= {1})
+    report = run(short, applied(counted), counted.threads)
+    simulated = compare(short, report, first, samples, cores, repeats=3 if rounds == 1 else 9)
+    for kind, error in simulated["errors"].items():
+        print(
+            f"  {name}: {kind} over measured {error['ratio']:.2f}, off by {error['median']:.3f}, p90 {error['p90']:.3f}"
+        )
     winners = sorted(first, key=lambda one: first[one])[:5]
     again = by_turns(short, winners, rounds)
     best = min(winners, key=lambda one: median(again[one]))
@@ -132,6 +142,7 @@ def measure(name: str, short: Any, long: Any, cores: int, rounds: int) -> dict[s
         "worst_part": min(parts.values()),
         "starts_below": sum(part < COUNTED for part in parts.values()),
         "reached": reached,
+        "simulated": simulated,
     }
 
 
@@ -166,7 +177,8 @@ def main() -> None:
     rounds, pairs = (1, 2) if arguments.quick else (ROUNDS, 30)
     shorts, longs = plans(np.tile(noise, short)), plans(np.tile(noise, long))
     names = list(shorts)[:1] if arguments.quick else list(shorts)
-    results = [measure(name, shorts[name], longs[name], cores, rounds) for name in names]
+    samples = short * len(noise)
+    results = [measure(name, shorts[name], longs[name], cores, rounds, samples) for name in names]
     parts = [one["part"] for result in results for one in result["reached"]]
     summary = {}
     if parts:
@@ -176,10 +188,17 @@ def main() -> None:
             "goal": GOAL,
         }
         print(f"  reached of the best: {summary['geometric_mean']:.3f}, worst decile {summary['worst_decile']:.3f}")
+    simulated = {}
+    for kind in ("simulated", "flow_model"):
+        runs = [one for result in results for one in result["simulated"]["runs"]]
+        simulated[kind] = errors([one[kind] / one["measured"] for one in runs])
+        print(f"  {kind}: off by {simulated[kind]['median']:.3f}, 90th percentile {simulated[kind]['p90']:.3f}")
     # Two seconds: long enough to be tuned, and already at its best.
     middle = plans(np.tile(noise, 8 if arguments.quick else 160))
     harms = [harm(name, middle[name], pairs) for name in names]
-    arguments.out.write_text(json.dumps({"plans": results, "summary": summary, "harm": harms}, indent=1))
+    arguments.out.write_text(
+        json.dumps({"plans": results, "summary": summary, "simulated": simulated, "harm": harms}, indent=1)
+    )
 
 
 if __name__ == "__main__":
