@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +13,10 @@ import numpy as np
 from ._native import nbuffer as _nbuffer
 from .native_errors import NBufferError, OptionError
 from .options import byte_count, choice, flag, function_or_none, is_auto, number
+from .pool_tuning import PoolTuningRequest
 from .progress import ImportProgress, bytes_text
 from .streams import Opened, open_destination, open_sources
+from .tuning import Configuration, TuningReport
 
 __all__ = ["NBufferReport", "Result", "StreamReport", "WorkerReport", "nbuffer"]
 
@@ -106,6 +109,7 @@ class NBufferReport:
         inputs: each of them.
         outputs: each of them.
         workers: each of them.
+        tuning: what tuning the run found and changed; None without ``tune=``.
     """
 
     results: dict[str, Any]
@@ -120,6 +124,7 @@ class NBufferReport:
     inputs: tuple[StreamReport, ...]
     outputs: tuple[StreamReport, ...]
     workers: tuple[WorkerReport, ...]
+    tuning: TuningReport | None = None
 
     def __str__(self) -> str:
         rate = self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
@@ -131,6 +136,8 @@ class NBufferReport:
         ]
         lines += [f"output {one.name}: {bytes_text(one.bytes)}" for one in self.outputs]
         lines += [f"{name}: {found}" for name, found in self.results.items()]
+        if self.tuning is not None:
+            lines += [f"tuning {decision}" for decision in self.tuning.decisions]
         return "\n".join(lines)
 
 
@@ -155,6 +162,7 @@ def nbuffer(
     progress: bool | Callable[[int, int], object] = False,
     log: Callable[[str], object] | None = None,
     trace: int = 0,
+    tune: bool | str | os.PathLike[str] | Configuration = False,
 ) -> NBufferReport:
     r"""Read a stream, process it on all cores, and write what comes of it, in bounded memory.
 
@@ -203,6 +211,11 @@ def nbuffer(
         progress: draw a line, or call this with bytes done and in all (0 if unknown).
         log: called with lines about the beginning and the end of the run.
         trace: visits of states that each worker notes for the report.
+        tune: True: change how many workers take buffers, and how many bytes these are filled with, where trials show
+            that it gains; "recommend": change nothing, and report what would be best; or a `Configuration` of an
+            earlier run, or the file of one. What was written is the same bytes: `workers` and `buffer` are not changed
+            where they were given, and buffers keep their size where it shows: with `batch`, `initial`, compression, and
+            ``merge="fair"`` of several sources. `memory` holds for the most that is tried.
 
     Conventions:
         A record is never split, nor made of two sources. What a function keeps of a record stays valid.
@@ -246,7 +259,7 @@ def nbuffer(
             "delimiter= and prefix= are two ways to tell where a record ends, and only one can be used; leave one of "
             "them out"
         )
-    options = {
+    options: dict[str, Any] = {
         "order": order,
         "workers": None if is_auto(workers) else number("workers", workers, 1, "1 to 4096, or 'auto'"),
         "memory": byte_count("memory", memory),
@@ -259,6 +272,13 @@ def nbuffer(
         "eager": flag("eager", eager),
         "trace": number("trace", trace, 0, "visits from 0"),
     }
+    request = PoolTuningRequest.of(tune, _written(names, function, batch, options), has_buffers=True)
+    if request is not None and options["workers"] is not None and options["buffer"] is not None:
+        raise OptionError(
+            f"tune={tune!r} is refused with both workers= and buffer=, which are all that it could change; leave out "
+            "one of the three"
+        )
+    options["tuning"] = None if request is None else request.json()
     spelled = _with_dtypes(names, src)
     destinations = [] if dst is None else list(dst) if isinstance(dst, list | tuple) else [dst]
     sources = open_sources(list(src) if isinstance(src, list | tuple) else [src])
@@ -277,11 +297,11 @@ def nbuffer(
             done = _nbuffer(
                 sources.streams, begin, len(destinations), spelled, function, batch, initial, combine, options, draw
             )
-            report = _report(done, names)
+            report = _report(done, names, request)
         except NBufferError as error:
             found = getattr(error, "_report", None)
             if found is not None:
-                report = error.report = _report(found, names)
+                report = error.report = _report(found, names, request)
             if log is not None:
                 log(f"error: {error}")
             raise
@@ -349,12 +369,20 @@ def _with_dtypes(names: list[str], src: Any) -> list[str]:
     return [f"stats:{np.dtype(dtype).str.replace('|', '')}" if name.strip() == "stats" else name for name in names]
 
 
-def _report(done: dict[str, Any], names: list[str]) -> NBufferReport:
+def _written(names: list[str], function: Any, batch: bool, options: dict[str, Any]) -> list[object]:
+    """What distinguishes runs of which one has another best configuration."""
+    called = None if function is None else getattr(function, "__qualname__", type(function).__qualname__)
+    return [names, called, batch, sorted((name, str(value)) for name, value in options.items() if name != "trace")]
+
+
+def _report(done: dict[str, Any], names: list[str], request: PoolTuningRequest | None) -> NBufferReport:
     # In the order of names, which is the user's own spelling.
     found = done.pop("results").values()
     results = {name: Result(one) if isinstance(one, dict) else one for name, one in zip(names, found, strict=False)}
+    tuned = done.pop("tuning")
     return NBufferReport(
         results=results,
+        tuning=None if tuned is None or request is None else request.report(tuned),
         inputs=tuple(StreamReport(*one) for one in done.pop("inputs")),
         outputs=tuple(StreamReport(*one) for one in done.pop("outputs")),
         workers=tuple(WorkerReport(*one) for one in done.pop("workers")),

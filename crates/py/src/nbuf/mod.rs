@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Error, Result};
+use crate::plan::{tuning_json, tuning_mode};
 use process::Processor;
 
 /// Checked by Python.
@@ -35,10 +36,11 @@ pub(crate) struct NBufferOptions {
     ramp: bool,
     eager: bool,
     trace: usize,
+    tuning: Option<String>,
 }
 
 impl NBufferOptions {
-    fn options(self) -> Options {
+    fn options(self) -> PyResult<Options> {
         let framing = match (self.delimiter, self.prefix) {
             (Some(delimiter), _) => Framing::Delimited(delimiter),
             (None, Some((bytes, big_endian))) => Framing::Prefixed(Prefix { bytes, big_endian }),
@@ -50,7 +52,7 @@ impl NBufferOptions {
             "execution" => Order::Execution,
             _ => Order::Both,
         };
-        Options {
+        Ok(Options {
             order,
             workers: self.workers,
             memory: self.memory,
@@ -64,7 +66,8 @@ impl NBufferOptions {
             ramp: self.ramp,
             eager: self.eager,
             trace: self.trace,
-        }
+            tuning: self.tuning.as_deref().map(tuning_mode).transpose()?,
+        })
     }
 }
 
@@ -85,7 +88,7 @@ pub(crate) fn nbuffer<'py>(
     options: NBufferOptions,
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
-    let options = options.options();
+    let options = options.options()?;
     let memory = streams::adopt_memory(&inputs)?;
     let views = streams::read_only_views(&inputs)?;
     let processor = Processor::new(&processors, function, batch, initial, combine, views)?;
@@ -224,6 +227,7 @@ fn described<'py>(
     }
     described.set_item("workers", workers)?;
     described.set_item("results", outcome::results(py, &processor.outcomes())?)?;
+    described.set_item("tuning", report.tuning.as_ref().map(tuning_json))?;
     described.set_item("result", processor.total(py, report.complete)?)?;
     Ok(described)
 }

@@ -63,8 +63,8 @@ use imports::{AllowedFunctions, Imports};
 pub(crate) use listen::NativeListener;
 pub(crate) use nesting::Nesting;
 use owner::Owner;
-pub(crate) use report::{NativeReport, ProcessFields};
-pub(crate) use run_options::effective_options;
+pub(crate) use report::{NativeReport, ProcessFields, tuning_json};
+pub(crate) use run_options::{effective_options, tuning_mode};
 use saved::parameters;
 
 /// A plan of the engine; `isochrony.Plan` is the public class.

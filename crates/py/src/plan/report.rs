@@ -167,7 +167,7 @@ impl From<&StageMeasurement> for MeasurementFields {
 }
 
 /// `isochrony.tuning.TuningReport`; with decisions and the bottleneck in words, too.
-fn tuning_json(tuning: &TuningReport) -> String {
+pub(crate) fn tuning_json(tuning: &TuningReport) -> String {
     let decisions = tuning.decisions.iter().map(ToString::to_string);
     serde_json::json!({
         "tuning": tuning,
