@@ -2,7 +2,8 @@
 
 Of each plan all configurations of a grid (workers, replicas of stages that may have some, one capacity for all links)
 are measured by turns, the best ones again. A run is then tuned that begins with each start below 70 % of the best, and
-the configuration that it keeps is measured beside the best one. Last, tuned and untuned runs alternate, of plans of
+the configuration that it keeps is measured beside the best one. The simulator and the flow model predict the
+throughput of every configuration of the grid (`tune_simulated.py`). Last, tuned and untuned runs alternate, of plans of
 which nothing can be gained.
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import quartiles
+from tune_simulated import compare, errors
 
 import numpy as np  # isort: skip
 
@@ -58,12 +60,16 @@ class Workload:
 
     def lasting(self, seconds: float) -> Any:
         """The plan that takes about so long in one thread."""
+        return self.of(self.segments(seconds))
+
+    def segments(self, seconds: float) -> int:
+        """How many segments take about so long in one thread."""
         if not self.segment_s:
             run(self.of(4), None, 1)
             start = time.perf_counter()
             run(self.of(16), None, 1)
             self.segment_s = (time.perf_counter() - start) / 16
-        return self.of(max(round(seconds / self.segment_s), 4))
+        return max(round(seconds / self.segment_s), 4)
 
 
 def run(plan: Any, request: TuningRequest | None, workers: int) -> Any:
@@ -113,13 +119,22 @@ def median(times: list[float]) -> float:
 
 
 def measure(workload: Workload, short_s: float, long_s: float, cores: int, rounds: int) -> dict[str, Any]:
-    """One plan: the grid, and what tuning reaches from bad starts."""
+    """One plan: the grid, its prediction, and what tuning reaches from bad starts."""
     name, short, long = workload.name, workload.lasting(short_s), workload.lasting(long_s)
+    samples = workload.segments(short_s) * len(workload.segment)
     everything = grid(short, cores)
     np.testing.assert_array_equal(
         *(short.collect(workers=workers) for workers in (1, cores)), err_msg=f"{name}: other bits"
     )
     first = {one: median(times) for one, times in by_turns(short, everything, max(rounds // 2, 1)).items()}
+    # Counted without replicas, whose blocks overlap.
+    counted = next(one for one in everything if one.workers == cores and set(one.replicas) <= {1})
+    report = run(short, applied(counted), counted.threads)
+    simulated = compare(short, report, first, samples, cores, repeats=3 if rounds == 1 else 9)
+    for kind, error in simulated["errors"].items():
+        print(
+            f"  {name}: {kind} over measured {error['ratio']:.2f}, off by {error['median']:.3f}, p90 {error['p90']:.3f}"
+        )
     winners = sorted(first, key=lambda one: first[one])[:5]
     again = by_turns(short, winners, rounds)
     best = min(winners, key=lambda one: median(again[one]))
@@ -155,6 +170,7 @@ def measure(workload: Workload, short_s: float, long_s: float, cores: int, round
         "worst_part": min(parts.values()),
         "starts_below": sum(part < COUNTED for part in parts.values()),
         "reached": reached,
+        "simulated": simulated,
     }
 
 
@@ -201,9 +217,16 @@ def main() -> None:
             "goal": GOAL,
         }
         print(f"  reached of the best: {summary['geometric_mean']:.3f}, worst decile {summary['worst_decile']:.3f}")
+    simulated = {}
+    for kind in ("simulated", "flow_model"):
+        runs = [one for result in results for one in result["simulated"]["runs"]]
+        simulated[kind] = errors([one[kind] / one["measured"] for one in runs])
+        print(f"  {kind}: off by {simulated[kind]['median']:.3f}, 90th percentile {simulated[kind]['p90']:.3f}")
     # Long enough to be tuned, and already at its best.
     harms = [harm(workload.name, workload.lasting(harm_s), pairs) for workload in workloads]
-    arguments.out.write_text(json.dumps({"plans": results, "summary": summary, "harm": harms}, indent=1))
+    arguments.out.write_text(
+        json.dumps({"plans": results, "summary": summary, "simulated": simulated, "harm": harms}, indent=1)
+    )
 
 
 if __name__ == "__main__":

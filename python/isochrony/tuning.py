@@ -66,6 +66,7 @@ class Configuration:
         replicas: of each stage, in the order of the plan; of a plan that runs in tasks the most workers.
         link_bytes: capacity of each link between stages, in bytes.
         threads: that a run with it starts; those beyond `workers` sleep.
+        buffer_bytes: of `iso.nbuffer`: that a buffer is filled with; 0 of plans and of an `iso.Executor`.
         plan: identity of the plan.
         machine: the processor and how many cores may be used.
 
@@ -81,6 +82,7 @@ class Configuration:
     threads: int = 0
     plan: str = field(default="", repr=False)
     machine: str = field(default="", repr=False)
+    buffer_bytes: int = 0
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write it to a JSON file.
@@ -115,6 +117,8 @@ class Configuration:
         if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
             raise OptionError(f"{path} is no configuration of format {FORMAT}; {remedy}")
         numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}
+        # Of the first files, which had no such field.
+        numbers["buffer_bytes"] = fields.pop("buffer_bytes", 0)
         lists = {name: fields.pop(name, None) for name in ("replicas", "link_bytes")}
         texts = {name: fields.pop(name, None) for name in ("plan", "machine")}
         is_count = lambda one: isinstance(one, int) and not isinstance(one, bool) and one >= 0  # noqa: E731
@@ -233,7 +237,7 @@ class TuningReport:
             ``tune=``. None if the plan ran in one thread: there is nothing to tune.
         predicted_gain: of the recommended configuration, as a part of the throughput; None if none is expected.
         bottleneck: what limited the plan at the end, in words, with the gain of one more; None if it was too short.
-        rate: samples per second of the sources in the last window.
+        rate: samples per second of the sources in the last window; of `iso.nbuffer` and of an `iso.Executor` bytes.
         predicted_rate: the same as the model predicts it from what each stage costs; None if the run was too short.
         windows: in which the run was measured.
         decisions: in order.

@@ -34,9 +34,10 @@ pub use engine::report::{
     BranchReport, ChangeReport, LinkReport, OperatorReport, PlanWorkerReport, Report,
     StageMeasurement, StageReport, TaskReport, ThreadReport,
 };
-pub use engine::tuning::{Tuning, TuningMode, TuningReport};
+pub use engine::tuning::Tuning;
 pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
 pub use isochrony_runtime::{Interrupt, Latency, LatencyHistogram, Progress, Watch, WorkerReport};
+pub use isochrony_tune::{TuningMode, TuningReport};
 pub use isochrony_workers::ProcessReport;
 pub use operators::Stat;
 pub use plan::catalog::Catalog;

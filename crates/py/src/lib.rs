@@ -27,6 +27,7 @@ mod mseed;
 mod nbuf;
 mod plan;
 mod signal;
+mod simulation;
 mod store;
 mod table;
 mod tapers;
@@ -90,6 +91,8 @@ pub mod _native {
     use crate::signal::view::{View, lost_commits, verify};
     #[pymodule_export]
     use crate::signal::writing::{Appended, Backfilled};
+    #[pymodule_export]
+    use crate::simulation::_simulated_runs;
     #[pymodule_export]
     use crate::store::Store;
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -13,6 +14,8 @@ from ..errors.native import NBufferError, OptionError
 from ..functions.python import shown
 from ..options import byte_count, choice, flag, function_or_none, is_auto, number, seconds
 from ..output.progress import bytes_text
+from ..pool_tuning import PoolTuningRequest
+from ..tuning import Configuration, TuningReport
 from .framing import framing_options
 from .processors import BufferFunction, found_processors
 from .progress import ProgressEvents, StreamProgress
@@ -110,6 +113,7 @@ class NBufferReport:
         inputs: each of them.
         outputs: each of them.
         workers: each of them.
+        tuning: what tuning the run found and changed; None without ``tune=``.
     """
 
     results: dict[str, Any]
@@ -124,6 +128,7 @@ class NBufferReport:
     inputs: tuple[StreamReport, ...]
     outputs: tuple[StreamReport, ...]
     workers: tuple[WorkerReport, ...]
+    tuning: TuningReport | None = None
 
     def __str__(self) -> str:
         rate = self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
@@ -135,6 +140,8 @@ class NBufferReport:
         ]
         lines += [f"output {one.name}: {bytes_text(one.bytes)}" for one in self.outputs]
         lines += [f"{name}: {found}" for name, found in self.results.items()]
+        if self.tuning is not None:
+            lines += [f"tuning {decision}" for decision in self.tuning.decisions]
         return "\n".join(lines)
 
 
@@ -162,6 +169,7 @@ def nbuffer(
     log: Callable[[str], object] | None = None,
     trace: int = 0,
     on_workers: Literal["inline", "processes"] = "inline",
+    tune: bool | str | os.PathLike[str] | Configuration = False,
 ) -> NBufferReport:
     r"""Read a stream, process it on all cores, and write what comes of it, in bounded memory.
 
@@ -218,6 +226,11 @@ def nbuffer(
             worker, as those of `isochrony.py`, for a function that holds the interpreter; several are busy at once
             where `order` is "output" or "none". It is a copy there: what it changes stays there; accumulators come
             back pickled. A buffer whose process dies is processed once more in a fresh one.
+        tune: True: change how many workers take buffers, and how many bytes these are filled with, where trials show
+            that it gains; "recommend": change nothing, and report what would be best; or a `Configuration` of an
+            earlier run, or the file of one. What was written is the same bytes: `workers` and `buffer` are not changed
+            where they were given, and buffers keep their size where it shows: with `batch`, `initial`, compression, and
+            ``merge="fair"`` of several sources. `memory` holds for the most that is tried.
 
     Conventions:
         A record is never split, nor made of two sources. What a function keeps of a record stays valid.
@@ -274,7 +287,7 @@ def nbuffer(
         if function is None:
             raise OptionError('on_workers="processes" is for a function, and process= has none; leave on_workers= out')
         remote = (function if initial is None else AccumulatingFunction(function, initial), shown(function))
-    options = {
+    options: dict[str, Any] = {
         "order": order,
         "workers": None if is_auto(workers) else number("workers", workers, 1, "1 to 4096, or 'auto'"),
         "memory": byte_count("memory", memory),
@@ -285,6 +298,13 @@ def nbuffer(
         "eager": flag("eager", eager),
         "trace": number("trace", trace, 0, "visits from 0"),
     }
+    request = PoolTuningRequest.of(tune, _written(names, function, batch, options), has_buffers=True)
+    if request is not None and options["workers"] is not None and options["buffer"] is not None:
+        raise OptionError(
+            f"tune={tune!r} is refused with both workers= and buffer=, which are all that it could change; leave out "
+            "one of the three"
+        )
+    options["tuning"] = None if request is None else request.json()
     spelled = _with_dtypes(names, src)
     sources = open_sources(list(src) if isinstance(src, list | tuple) else [src])
     outputs = Opened()
@@ -303,12 +323,12 @@ def nbuffer(
                 *(sources.streams, begin, len(destinations), spelled, function, batch, initial, combine, options, draw),
                 remote,
             )
-            report = _report(done, names)
+            report = _report(done, names, request)
             events.end()
         except NBufferError as error:
             found = getattr(error, "_report", None)
             if found is not None:
-                report = error.report = _report(found, names)
+                report = error.report = _report(found, names, request)
             if log is not None:
                 log(f"error: {error}")
             raise
@@ -365,12 +385,20 @@ def _with_result(report: NBufferReport, added: tuple[str, BufferFunction], proce
     return replace(report, result=None, results={one: results[one] for one in named if one in results})
 
 
-def _report(done: dict[str, Any], names: list[str]) -> NBufferReport:
+def _written(names: list[str], function: Any, batch: bool, options: dict[str, Any]) -> list[object]:
+    """What distinguishes runs of which one has another best configuration."""
+    called = None if function is None else getattr(function, "__qualname__", type(function).__qualname__)
+    return [names, called, batch, sorted((name, str(value)) for name, value in options.items() if name != "trace")]
+
+
+def _report(done: dict[str, Any], names: list[str], request: PoolTuningRequest | None) -> NBufferReport:
     # In the order of names, which is the user's own spelling.
     found = done.pop("results").values()
     results = {name: Result(one) if isinstance(one, dict) else one for name, one in zip(names, found, strict=False)}
+    tuned = done.pop("tuning")
     return NBufferReport(
         results=results,
+        tuning=None if tuned is None or request is None else request.report(tuned),
         inputs=tuple(StreamReport(*one) for one in done.pop("inputs")),
         outputs=tuple(StreamReport(*one) for one in done.pop("outputs")),
         workers=tuple(WorkerReport(*one) for one in done.pop("workers")),

@@ -20,8 +20,10 @@ from ..errors.native import OptionError, TaskletError
 from ..functions.python import OnWorkers, shown
 from ..options import byte_count, choice, flag, is_auto
 from ..output.progress import ImportProgress
+from ..pool_tuning import PoolTuningRequest
 from ..running.options import MAX_WORKERS, RunOptions, worker_count
 from ..steps.chain import Chain
+from ..tuning import Configuration
 from .identity import NoIdentityError, forget, identity
 from .output import Output
 from .plans import known, writes_once
@@ -196,7 +198,7 @@ class Executor:
     processes, side by side whatever they do.
 
     Parameters:
-        workers: threads; "auto": as many as there are cores.
+        workers: threads; "auto": as many as there are cores. Default: 1, with `tune` "auto".
         on_workers: who calls Python functions. "threads": the workers' threads, in this process. "processes": worker
             processes, one a worker, started fresh with the run and ended with it (some tenths of a second). There a
             function is a copy, as `iso.py` says: what it changes outside of its outputs changes there and not here. It
@@ -229,6 +231,9 @@ class Executor:
             Plans, and functions with inputs that are scratch or not committed yet, run in this process. The call of a
             lost worker is repeated, up to three times.
         paths: where these workers find stores: path prefixes here, and what they are there.
+        tune: True: change how many workers take tasklets while they run, where trials show that it gains; "recommend":
+            change nothing, and report what would be best; or a `Configuration` of an earlier run, or the file of one.
+            Outputs are the same. It needs ``workers="auto"``, and works on this machine: not together with `on`.
 
     Raises:
         OptionError: an option without a legal value.
@@ -255,7 +260,7 @@ class Executor:
     def __init__(
         self,
         *,
-        workers: int | Literal["auto"] = 1,
+        workers: int | Literal["auto"] | None = None,
         on_workers: OnWorkers = "auto",
         scratch: int | str = "1GiB",
         scratch_memory: int | str = "auto",
@@ -267,14 +272,27 @@ class Executor:
         journal: str | os.PathLike[str] | None = None,
         on: Any = None,
         paths: dict[str, str] | None = None,
+        tune: bool | str | os.PathLike[str] | Configuration = False,
     ) -> None:
+        # Checked here; the identity of what is run is known later.
+        is_tuned = PoolTuningRequest.of(tune, (), has_buffers=False, checks_identity=False) is not None
+        if workers is None:
+            workers = "auto" if is_tuned else 1
+        if is_tuned and not is_auto(workers):
+            raise OptionError(
+                f"tune={tune!r} is refused with workers={workers!r}, which is all that it could change; give "
+                'workers="auto", or leave out one of both'
+            )
+        if is_tuned and on is not None:
+            raise OptionError(f"tune={tune!r} works on this machine, not on a cluster; leave out tune= or on=")
+        self._tune = tune
         choice("order", order, ("disk", "given"))
         choice("on_workers", on_workers, _PLACES)
         self._on_workers: OnWorkers = on_workers
         every: Any = keep_every_s
         if isinstance(every, bool) or not isinstance(every, Real) or not 0 <= float(every) <= 1e9:
             raise OptionError(f"keep_every_s={keep_every_s!r} is refused; give a number of seconds, 0 or more")
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "workers": worker_count("workers", workers),
             "scratch": byte_count("scratch", scratch),
             "scratch_memory": _in_memory(scratch_memory),
@@ -284,6 +302,7 @@ class Executor:
             "keep_going": flag("keep_going", keep_going),
             "keep_every_s": float(keep_every_s),
             "journal": _journal(journal),
+            "tuning": None,
         }
         self._place = RunOptions.of(on=on, paths=paths)
         self.tasklets: list[Tasklet] = []
@@ -310,11 +329,19 @@ class Executor:
         writes_once(self.tasklets)
         return [one._described(self._on_workers, slots) for one in self.tasklets]
 
-    def _reported(self, done: dict[str, Any], results: dict[str, Any], resume: bool) -> TaskletsReport:
+    def _request(self) -> PoolTuningRequest | None:
+        """What is tuned: a configuration is for tasklets of the same functions."""
+        functions = sorted({one.function_name for one in self.tasklets})
+        return PoolTuningRequest.of(self._tune, functions, has_buffers=False)
+
+    def _reported(
+        self, done: dict[str, Any], results: dict[str, Any], resume: bool, request: PoolTuningRequest | None
+    ) -> TaskletsReport:
         if resume or self._settings["journal"] is not None:
             unkept = [(one.name, one._unkept) for one in self.tasklets if one._unkept is not None]
             done["notes"] = [*done["notes"], *never_kept(unkept)]
-        return report(done, results)
+        tuned = done.pop("tuning")
+        return report(done | {"tuning": request.report(tuned) if request is not None and tuned else None}, results)
 
     def run(self, *, resume: bool = False, progress: bool = False) -> TaskletsReport:
         """Run them all.
@@ -373,6 +400,9 @@ class Executor:
     def _run(self, slots: TaskletSlots | None, resume: bool, progress: bool) -> TaskletsReport:
         results: dict[str, Any] = {}
         described, calls, settings = self._described(slots), (_call, _took), self._settings
+        request = self._request()
+        if request is not None:
+            settings = settings | {"tuning": request.json()}
         if slots is not None:
             settings = settings | {"workers": min(max(slots.count(), 1), MAX_WORKERS), "prefetch": 0}
         with ImportProgress("running", enabled=None if progress else False) as line:
@@ -385,11 +415,11 @@ class Executor:
                 done = run_tasklets(described, settings, resume, calls, results, (draw if progress else None, stop))
                 if slots is not None:
                     done["notes"] = [*done["notes"], *slots.notes()]
-                return self._reported(done, results, resume)
+                return self._reported(done, results, resume, request)
             except TaskletError as error:
                 found = getattr(error, "_report", None)
                 if found is not None:
-                    error.report = self._reported(found, results, resume)
+                    error.report = self._reported(found, results, resume, request)
                 raise
             finally:
                 # What ran may have changed what it encloses.

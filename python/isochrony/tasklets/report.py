@@ -10,6 +10,7 @@ from typing import Any
 
 from ..output.progress import bytes_text, duration_text
 from ..running.report import ProcessReport
+from ..tuning import TuningReport
 
 __all__ = ["TaskletReport", "TaskletWorkerReport", "TaskletsReport"]
 
@@ -70,6 +71,7 @@ class TaskletsReport:
         notes: what was kept of an earlier run, and what was run again.
         places: where functions were called, and why there.
         processes: worker processes, by worker: a `ProcessReport` each, whose blocks are tasklets.
+        tuning: what tuning the run found and changed; None without ``tune=``, and of one worker.
     """
 
     _rows: list[tuple[Any, ...]] = field(repr=False)
@@ -82,6 +84,7 @@ class TaskletsReport:
     notes: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     processes: tuple[ProcessReport, ...] = ()
+    tuning: TuningReport | None = None
 
     @cached_property
     def tasklets(self) -> tuple[TaskletReport, ...]:
@@ -112,5 +115,7 @@ class TaskletsReport:
             lines.append(
                 f"worker {process.worker or 0}, process {process.pid}: {process.blocks} tasklets, busy {busy}{ended}"
             )
+        if self.tuning is not None:
+            lines += [f"tuning {decision}" for decision in self.tuning.decisions]
         lines += [f"{one.state}: {one.name}: {one.why}" for one in self.tasklets if one.why]
         return "\n".join(lines)

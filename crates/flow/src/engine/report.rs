@@ -7,10 +7,9 @@ use std::time::Duration;
 use isochrony_runtime::{Latency, StageTime, WorkerReport};
 use isochrony_store::Reading;
 use isochrony_store::shard_cache::ShardCacheCounts;
+use isochrony_tune::TuningReport;
 use isochrony_workers::ProcessReport;
 use serde_json::{Map, Value};
-
-use super::tuning::TuningReport;
 
 /// What an operator did.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! [`Tuning`]: measures a plan while it runs, and changes its threads, replicas and links.
 //!
-//! The decisions are made by [`isochrony_tune::Controller`], which knows neither clocks nor threads. Here are the thread
+//! The decisions are made by [`isochrony_tune::TuningSession`], which knows neither clocks nor threads. Here are the thread
 //! that reads the counters of the run, the length of its windows, and what applies a [`Configuration`] to the run.
 //! Results keep their bits: nothing that is changed has an effect on them.
 
@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 use std::path::{Path, PathBuf};
 
 use isochrony_runtime::{Progress, start_scoped_helper};
-use isochrony_tune::controller::Bottleneck;
+use isochrony_tune::session::{MAX_WINDOW_S, MIN_RESULTS, MIN_WINDOW_S};
 use isochrony_tune::{
-    Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, LinkWindow,
-    StageWindow, TuneError, Window,
+    Configuration, ConfigurationLimits, ControllerOptions, LinkWindow, StageWindow, TuneError,
+    TuningMode, TuningReport, TuningSession, Window,
 };
 
-use serde::Serialize;
 use serde_json::json;
 
 use super::report::StageMeasurement;
@@ -34,21 +33,6 @@ pub(crate) trait RunningPlan: Send + Sync {
     fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError>;
     fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError>;
     fn measurement(&self) -> StageMeasurement;
-}
-
-/// What a tuning does with a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TuningMode {
-    /// Changes the configuration where trials show a gain.
-    Change,
-    /// The same, beginning with a configuration.
-    ChangeFrom(Configuration),
-    /// Changes nothing; the report has the configuration that the model recommends.
-    Recommend,
-    /// Changes nothing, and measures for who looks at the run from outside.
-    Measure,
-    /// Applies a configuration at the start, and changes nothing.
-    Apply(Configuration),
 }
 
 /// Tunes one run, which gets it in [`RunOptions::tuning`](crate::RunOptions::tuning).
@@ -80,31 +64,9 @@ struct State {
     error: Option<TuneError>,
 }
 
-/// What a tuning found and did.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-#[non_exhaustive]
-pub struct TuningReport {
-    /// The configuration at the end, or the one that is recommended. None if the plan was executed by one thread.
-    pub configuration: Option<Configuration>,
-    /// Gain of the recommended configuration that the model predicts, as a part of the throughput.
-    pub predicted_gain: Option<f64>,
-    /// What limited the plan at the end.
-    pub bottleneck: Option<Bottleneck>,
-    /// Samples per second in the last windows.
-    pub rate: f64,
-    /// Samples per second that the model predicts of the last windows' costs.
-    pub predicted_rate: Option<f64>,
-    /// Windows in which the counters were read.
-    pub windows: usize,
-    /// What was decided, in order.
-    pub decisions: Vec<Decision>,
-}
-
 /// Shortest and longest window. One in which few results come is longer, since each is a large part of it.
-const MIN_WINDOW: Duration = Duration::from_millis(40);
-const MAX_WINDOW: Duration = Duration::from_millis(500);
-/// Results that a window should have.
-const MIN_RESULTS: usize = 8;
+const MIN_WINDOW: Duration = Duration::from_nanos((1e9 * MIN_WINDOW_S) as u64);
+const MAX_WINDOW: Duration = Duration::from_nanos((1e9 * MAX_WINDOW_S) as u64);
 /// How often the thread looks for results.
 const LOOK_INTERVAL: Duration = Duration::from_millis(4);
 /// Sources that wait for a larger part of a window had nothing to give.
@@ -157,8 +119,7 @@ impl Tuning {
     /// was changed.
     pub(crate) fn attach(&self, running: Arc<dyn RunningPlan>) -> Result<(), TuneError> {
         let mut state = self.state();
-        if let TuningMode::Apply(configuration) | TuningMode::ChangeFrom(configuration) = &self.mode
-        {
+        if let Some(configuration) = self.mode.start() {
             let links = running.configuration().link_bytes.len();
             if let Err(error) = running.limits().check(configuration, links) {
                 state.error = Some(error.clone());
@@ -220,7 +181,8 @@ impl Tuning {
             },
             false => limits,
         };
-        let Ok(mut controller) = Controller::new(start.clone(), limits, self.options) else {
+        let session = TuningSession::new(self.mode.clone(), start.clone(), limits, self.options);
+        let Ok(mut session) = session else {
             // What a run says of itself fits itself.
             return;
         };
@@ -239,27 +201,18 @@ impl Tuning {
                 .total()
                 .map(|total| total.saturating_sub(next.done));
             let remaining = left.map(|left| left as f64 / window.rate().max(1.0));
-            match self.mode {
-                TuningMode::Change | TuningMode::ChangeFrom(_) => {
-                    controller.observe(&window, remaining);
-                }
-                _ => controller.note(&window),
-            }
+            let wanted = session.observe(&window, remaining);
             let mut state = self.state();
             let Some(running) = &state.running else {
                 break;
             };
-            let wanted = controller.configuration();
             if *wanted != applied {
                 apply(&**running, &applied, wanted);
                 applied = wanted.clone();
             }
-            let report = &mut state.report;
-            report.windows += 1;
-            report.rate = window.rate();
-            fill(report, &controller, &self.mode);
+            state.report = session.report().clone();
             if let Some(status) = &mut status {
-                status.write(&window, report, progress, &applied);
+                status.write(&window, session.report(), progress, &applied);
             }
             drop(state);
             last = match window.elapsed_s > 0.0 {
@@ -272,7 +225,7 @@ impl Tuning {
     /// Reads the counters when enough results have come; None when the run has ended.
     fn wait_for_window(&self, last: &Reading, progress: &Progress) -> Option<Reading> {
         let mut done = progress.done();
-        let mut results = 0;
+        let mut results = 0u64;
         loop {
             let state = self.state();
             let running = state.running.clone().filter(|_| !state.ended)?;
@@ -286,7 +239,7 @@ impl Tuning {
             let waited = self.changed.wait_timeout(state, LOOK_INTERVAL);
             drop(waited);
             let now = progress.done();
-            results += usize::from(now != done);
+            results += u64::from(now != done);
             done = now;
         }
     }
@@ -340,19 +293,6 @@ impl Status<'_> {
 impl Drop for Status<'_> {
     fn drop(&mut self) {
         let _unused = std::fs::remove_file(self.path);
-    }
-}
-
-fn fill(report: &mut TuningReport, controller: &Controller, mode: &TuningMode) {
-    report.bottleneck = controller.bottleneck();
-    report.predicted_rate = controller.predicted_rate();
-    report.decisions = controller.decisions().to_vec();
-    report.configuration = Some(controller.kept().clone());
-    if *mode == TuningMode::Recommend
-        && let Some((best, gain)) = controller.recommendation()
-    {
-        report.configuration = Some(best);
-        report.predicted_gain = Some(gain);
     }
 }
 

@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Error, Result};
+use crate::plan::{tuning_json, tuning_mode};
 use process::Processor;
 use remote::RemoteCalls;
 
@@ -40,10 +41,11 @@ pub(crate) struct NBufferOptions {
     ramp: bool,
     eager: bool,
     trace: usize,
+    tuning: Option<String>,
 }
 
 impl NBufferOptions {
-    fn options(self) -> Options {
+    fn options(self) -> PyResult<Options> {
         let framing = match (self.delimiter, self.prefix) {
             (Some(delimiter), _) => Framing::Delimited(delimiter),
             (None, Some((bytes, big_endian))) => {
@@ -65,7 +67,7 @@ impl NBufferOptions {
             "execution" => Order::Execution,
             _ => Order::Both,
         };
-        Options {
+        Ok(Options {
             order,
             workers: self.workers,
             memory: self.memory,
@@ -79,7 +81,8 @@ impl NBufferOptions {
             ramp: self.ramp,
             eager: self.eager,
             trace: self.trace,
-        }
+            tuning: self.tuning.as_deref().map(tuning_mode).transpose()?,
+        })
     }
 }
 
@@ -102,7 +105,7 @@ pub(crate) fn nbuffer<'py>(
     progress: Option<Py<PyAny>>,
     remote: Option<(Py<PyAny>, String)>,
 ) -> Result<Bound<'py, PyDict>> {
-    let options = options.options();
+    let options = options.options()?;
     let interrupt = Interrupt::default();
     let remote = remote
         .map(|(function, name)| {
@@ -268,6 +271,7 @@ fn described<'py>(
     }
     described.set_item("workers", workers)?;
     described.set_item("results", outcome::results(py, &processor.outcomes())?)?;
+    described.set_item("tuning", report.tuning.as_ref().map(tuning_json))?;
     described.set_item("result", processor.total(py, report.complete)?)?;
     Ok(described)
 }

@@ -191,6 +191,21 @@ impl BlockProcessor for Processor {
                 .is_some_and(BlockProcessor::needs_staging)
     }
 
+    fn is_join_bound(&self) -> bool {
+        self.native
+            .as_ref()
+            .is_some_and(BlockProcessor::is_join_bound)
+    }
+
+    fn is_cut_invariant(&self) -> bool {
+        let of_records = |function: &Function| !function.batch && function.sums.is_none();
+        self.function.as_ref().is_none_or(of_records)
+            && self
+                .native
+                .as_ref()
+                .is_none_or(BlockProcessor::is_cut_invariant)
+    }
+
     fn is_order_invariant(&self) -> bool {
         self.function.is_none()
     }

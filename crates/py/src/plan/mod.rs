@@ -62,9 +62,9 @@ use imports::{AllowedFunctions, Imports};
 pub(crate) use listen::NativeListener;
 pub(crate) use nesting::Nesting;
 use owner::Owner;
-pub(crate) use report::{NativeReport, ProcessFields};
+pub(crate) use report::{NativeReport, ProcessFields, tuning_json};
 pub(crate) use results::object;
-pub(crate) use run_options::effective_options;
+pub(crate) use run_options::{effective_options, tuning_mode};
 use saved::parameters;
 
 /// A plan of the engine; `isochrony.Plan` is the public class.

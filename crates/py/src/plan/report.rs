@@ -170,7 +170,7 @@ impl From<&StageMeasurement> for MeasurementFields {
 }
 
 /// `isochrony.tuning.TuningReport`, with decisions and bottleneck as text.
-fn tuning_json(tuning: &TuningReport) -> String {
+pub(crate) fn tuning_json(tuning: &TuningReport) -> String {
     let decisions = tuning.decisions.iter().map(ToString::to_string);
     serde_json::json!({
         "tuning": tuning,

@@ -34,16 +34,26 @@ pub(super) struct TuningRequest {
     status: Option<PathBuf>,
 }
 
+/// What a request in JSON asks for.
+pub(crate) fn tuning_mode(request: &str) -> PyResult<TuningMode> {
+    let request = serde_json::from_str::<TuningRequest>(request);
+    let request = request.map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    Ok(request.mode())
+}
+
 impl TuningRequest {
-    pub(super) fn tuning(&self) -> Tuning {
-        let mode = match (&*self.mode, &self.configuration) {
+    fn mode(&self) -> TuningMode {
+        match (&*self.mode, &self.configuration) {
             ("change", Some(start)) => TuningMode::ChangeFrom(start.clone()),
             (_, Some(configuration)) => TuningMode::Apply(configuration.clone()),
             ("change", None) => TuningMode::Change,
             ("recommend", None) => TuningMode::Recommend,
             _ => TuningMode::Measure,
-        };
-        let tuning = Tuning::new(mode, self.has_fixed_workers);
+        }
+    }
+
+    pub(super) fn tuning(&self) -> Tuning {
+        let tuning = Tuning::new(self.mode(), self.has_fixed_workers);
         match &self.status {
             None => tuning,
             Some(path) => tuning.with_status(path.clone()),

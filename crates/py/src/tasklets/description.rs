@@ -7,7 +7,7 @@ use isochrony_tasklets::{ExecutorOptions, OrderPolicy};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::plan::NativePlan;
+use crate::plan::{NativePlan, tuning_mode};
 use crate::signal::selection::Selection;
 
 pub(crate) struct TaskletDescription<'py> {
@@ -71,10 +71,11 @@ pub(crate) struct ExecutorSettings {
     pub(super) keep_going: bool,
     pub(super) keep_every_s: f64,
     pub(super) journal: Option<PathBuf>,
+    pub(super) tuning: Option<String>,
 }
 
 impl ExecutorSettings {
-    pub(super) fn options(self) -> ExecutorOptions {
+    pub(super) fn options(self) -> PyResult<ExecutorOptions> {
         let mut options = ExecutorOptions::default();
         options.workers = self.workers;
         options.scratch = self.scratch;
@@ -89,6 +90,7 @@ impl ExecutorSettings {
         options.keep_going = self.keep_going;
         options.keep_every = Duration::try_from_secs_f64(self.keep_every_s).unwrap_or_default();
         options.journal = self.journal;
-        options
+        options.tuning = self.tuning.as_deref().map(tuning_mode).transpose()?;
+        Ok(options)
     }
 }

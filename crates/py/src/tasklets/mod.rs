@@ -133,7 +133,7 @@ fn executor(
     calls: Callbacks,
 ) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
-    let mut options = settings.options();
+    let mut options = settings.options()?;
     // A function notices Ctrl-C in the main thread; a plan does not, so it gets another thread.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);

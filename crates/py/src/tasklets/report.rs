@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Error, PackageError};
-use crate::plan::ProcessFields;
+use crate::plan::{ProcessFields, tuning_json};
 
 /// Added by the bindings.
 pub(super) struct ReportExtras {
@@ -97,6 +97,8 @@ pub(super) fn described<'py>(
     described.set_item("pinned_cpus", PyTuple::new(py, &report.pinned_cpus)?)?;
     described.set_item("elapsed_s", report.elapsed.as_secs_f64())?;
     described.set_item("notes", &report.notes)?;
+    let tuning = report.tuning.as_ref().map(tuning_json);
+    described.set_item("tuning", tuning)?;
     described.set_item("places", &extras.places)?;
     let processes = extras.processes.iter().map(ProcessFields::from);
     described.set_item("processes", processes.collect::<Vec<_>>())?;

@@ -1,0 +1,46 @@
+//! Simulated and modelled throughput of a plan that is described in JSON: for measurements of both against real runs.
+
+use isochrony_tune::simulator::{SimulatedMachine, SimulatedPlan, SimulatedRun};
+use isochrony_tune::{Configuration, FlowModel, TuneError};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::errors::Result;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SimulationRequest {
+    /// Its sources give a finite number of items.
+    plan: SimulatedPlan,
+    /// Of a machine with typical costs of hand-overs, wake-ups, caches and memory.
+    cores: usize,
+    configurations: Vec<Configuration>,
+    seed: u64,
+}
+
+/// For each configuration of a plan the seconds of a simulated run, and the items per second of the flow model.
+#[pyfunction]
+pub(crate) fn _simulated_runs(py: Python<'_>, request: &str) -> Result<Vec<(f64, f64)>> {
+    let request: SimulationRequest =
+        serde_json::from_str(request).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let runs = crate::interpreter::detach(py, || {
+        let runs = request.configurations.iter();
+        runs.map(|one| simulate(&request, one))
+            .collect::<std::result::Result<_, TuneError>>()
+    });
+    Ok(runs.map_err(|error| PyValueError::new_err(error.to_string()))?)
+}
+
+fn simulate(
+    request: &SimulationRequest,
+    configuration: &Configuration,
+) -> std::result::Result<(f64, f64), TuneError> {
+    let machine = SimulatedMachine::typical(request.cores);
+    let plan = request.plan.clone();
+    let mut run = SimulatedRun::new(plan, machine, configuration.clone(), request.seed)?;
+    let seconds = run.run_to_end();
+    let graph = request.plan.flow_graph(configuration, request.cores);
+    let flow = FlowModel::new(graph)?.solve();
+    Ok((seconds, flow.source_rates[0]))
+}

@@ -1,0 +1,126 @@
+"""Tuning of what has workers but is no plan: `iso.nbuffer` and `iso.Executor`.
+
+The controller is that of plans. It calls workers threads, and the size of buffers the capacity of a link; here these
+have their own names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from .errors.native import OptionError
+from .output.progress import bytes_text
+from .tuning import Configuration, TuningDecision, TuningReport, TuningRequest, checked_tune
+
+__all__ = ["PoolTuningRequest"]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTuningRequest(TuningRequest):
+    """What a run of `nbuffer` or an `Executor` is asked to tune, checked.
+
+    Attributes:
+        has_buffers: whether buffers have a size that can be chosen: those of `nbuffer`.
+        states: what the model's servers are called.
+    """
+
+    has_buffers: bool = False
+    states: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, tune: object, written: Sequence[object], *, has_buffers: bool, checks_identity: bool = True
+    ) -> Self | None:
+        """The request of a run; None: it is not tuned.
+
+        Parameters:
+            tune: what the user gave.
+            written: what makes it another run: a configuration is for runs with the same.
+            has_buffers: as the attribute.
+            checks_identity: whether `written` is known.
+
+        Raises:
+            OptionError: `tune` is no legal value, or a configuration of another kind of run or machine.
+        """
+        given = checked_tune("tune", tune)
+        if given is False:
+            return None
+        identity = hashlib.sha256(repr(list(written)).encode()).hexdigest()[:16]
+        states = ("reading", "executing", "writing") if has_buffers else ("executing",)
+        request = cls("change", plan=identity, has_buffers=has_buffers, states=states)
+        if not isinstance(given, Configuration):
+            return request if given is True else replace(request, mode="recommend")
+        if bool(given.buffer_bytes) != has_buffers or given.replicas or given.link_bytes:
+            kind = "iso.nbuffer" if has_buffers else "an iso.Executor"
+            raise OptionError(
+                f"tune=: the configuration ({given}) is not one of {kind}; give what the report of such a run has as "
+                "tuning.configuration"
+            )
+        if checks_identity:
+            given.check(identity)
+        return replace(request, mode="apply", configuration=given)
+
+    def named(self, fields: dict[str, Any]) -> Configuration:
+        """A configuration of the run, with its identity and machine."""
+        buffer = fields["link_bytes"][0] if self.has_buffers else 0
+        return replace(TuningRequest.named(self, fields), link_bytes=(), buffer_bytes=buffer)
+
+    def json(self) -> str:
+        """As Rust reads it."""
+        given, configuration = self.configuration, None
+        if given is not None:
+            link_bytes = [given.buffer_bytes] if self.has_buffers else []
+            configuration = {"workers": given.workers, "replicas": [], "link_bytes": link_bytes}
+        fields = {"mode": self.mode, "has_fixed_workers": False, "configuration": configuration, "status": None}
+        return json.dumps(fields)
+
+    def report(self, text: str) -> TuningReport:
+        """What the native half found, in the words of workers and buffers."""
+        found = TuningReport._of(text, self)
+        bottleneck = json.loads(text)["tuning"]["bottleneck"]
+        return replace(
+            found,
+            bottleneck=self._bottleneck(bottleneck),
+            decisions=tuple(self._worded(one) for one in found.decisions),
+        )
+
+    def _bottleneck(self, found: Any) -> str | None:
+        if isinstance(found, dict) and "stage" in found:
+            return f"{self.states[found['stage']['stage']]} is always busy"
+        if isinstance(found, dict) and "threads" in found:
+            gain = 100 * found["threads"]["thread_gain"]
+            return f"all workers are busy; one more is predicted to gain {gain:.1f} %"
+        return None
+
+    def _worded(self, decision: TuningDecision) -> TuningDecision:
+        reason = decision.reason.replace("thread", "worker").replace(
+            "samples/s", "bytes/s" if self.has_buffers else "/s"
+        )
+        return replace(decision, reason=reason, _text=self._line(decision, reason))
+
+    def _line(self, decision: TuningDecision, reason: str) -> str:
+        start = f"at {decision.at_s:.2f} s: "
+        if decision.outcome == "load_changed":
+            return f"{start}the load changed: {reason}"
+        candidate = f"{decision.candidate.workers} workers"
+        if self.has_buffers:
+            candidate += f", buffers of {bytes_text(decision.candidate.buffer_bytes)}"
+        what = {
+            "kept": f"kept {candidate}",
+            "rejected": f"rejected {candidate}",
+            "too_short": f"did not try {candidate}: the run ends too soon",
+        }[decision.outcome]
+        why = [reason]
+        if decision.predicted_gain is not None:
+            why.append(f"predicted {100 * decision.predicted_gain:+.1f} %")
+        gain = decision.gain
+        if gain is not None:
+            bounds = ""
+            if gain.low is not None and gain.high is not None:
+                bounds = f" ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
+            why.append(f"measured {100 * gain.mean:+.1f} %{bounds}")
+        return f"{start}{what} ({'; '.join(why)})"
