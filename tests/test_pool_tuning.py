@@ -119,7 +119,7 @@ def sleepers(count: int, **options: Any) -> iso.Executor:
 
 def test_an_executor_reports_what_it_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
     # Sleeping tasklets need no cores.
-    monkeypatch.setattr("isochrony.run_options.available_cores", lambda: 4)
+    monkeypatch.setattr("isochrony.running.options.available_cores", lambda: 4)
     report = sleepers(1500, tune=True).run()
     assert {one.state for one in report.tasklets} == {"done"}
     assert len(report.workers) == 4

@@ -29,8 +29,8 @@ fn called(body: Vec<u8>) -> Result<Result<RecordResult, RemoteException>, Proces
     let number = function.number();
     let (mut connection, process) = FakeProcess::start(move |process| {
         process.load();
-        assert_eq!(process.hear().0, 1);
-        let (kind, message) = process.hear();
+        assert_eq!(process.receive().0, 1);
+        let (kind, message) = process.receive();
         assert_eq!(kind, 6);
         let field = |at: usize| u64::from_ne_bytes(message[8 * at..8 * at + 8].try_into().unwrap());
         assert_eq!([0, 2, 4, 5].map(field), [number, 8, 2, 2]);
@@ -41,7 +41,7 @@ fn called(body: Vec<u8>) -> Result<Result<RecordResult, RemoteException>, Proces
         assert_eq!(process.read(0, 8), b"onethree");
         let lengths = process.read(field(3), 16);
         assert_eq!(lengths, [3_u64.to_ne_bytes(), 5_u64.to_ne_bytes()].concat());
-        process.say(8, &body);
+        process.send(8, &body);
     });
     assert_eq!(connection.load(&function, &mut || Ok(())).unwrap(), None);
     let answer = CALL.send(&mut connection, number, &mut || Ok(()));
