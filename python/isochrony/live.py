@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chain import Chain
+from .latency import Latency
 from .native_errors import OptionError
 from .options import sample_dtype, seconds, whole
 
@@ -18,17 +19,6 @@ if TYPE_CHECKING:
     from .seedlink import SeedLink
 
 __all__ = ["LateSamples", "Latency", "Listener", "LiveSteps", "listen"]
-
-
-class Latency(NamedTuple):
-    """Seconds from the arrival of a frame until the plan had done with it; quantiles to a tenth."""
-
-    items: int
-    """Items that were measured."""
-    median: float
-    p99: float
-    """99 of 100 took no longer."""
-    most: float
 
 
 class LateSamples(NamedTuple):

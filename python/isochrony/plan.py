@@ -244,7 +244,7 @@ class Plan(
             )
         return type(self)(self._native.append(to))
 
-    def annotate(self, signal: Signal, kind: str, **fields: Any) -> Self:
+    def annotate(self, signal: Signal | tuple[Store, str], kind: str, **fields: Any) -> Self:
         """Store an event in a signal for each window or range, and pass the items on.
 
         ``windows.filter(...).ranges().annotate(signal, "voiced").run()``. Events are durable as samples of `sink` are.
@@ -255,7 +255,8 @@ class Plan(
 
         Parameters:
             signal: of a store that is open for writing; where it is not the signal that the plan reads, ranges are
-                found in it by civil time.
+                found in it by civil time. Or a store and a name: the signal that a `sink` before this step creates in
+                the same run.
             kind: of event, `snake_case` by convention.
             fields: values that all events have; or of windows functions that are traced, as
                 ``peak=lambda s: abs(s).max()``, which give one value each.
@@ -271,7 +272,20 @@ class Plan(
         >>> _ = iso.scan(signal).triggers(on=4).annotate(signal, "burst").run()
         >>> [(event.start, event.end) for event in signal.events]
         [(2, 4)]
+
+        Of a copy that the run itself makes:
+
+        >>> timed = store.create("timed", dtype="f8", rate=100, start="2020-01-01T00:00:00Z")
+        >>> _ = timed.append(np.array([0.0, 0, 5, 7, 0, 0])), store.commit()
+        >>> copied = iso.scan(timed).sink(store, "copy")
+        >>> _ = copied.triggers(on=4).annotate((store, "copy"), "burst").run()
+        >>> [(event.start, event.end) for event in store["copy"].events]
+        [(2, 4)]
         """
+        from ._native import Store
+
+        if isinstance(signal, tuple) and list(map(type, signal)) != [Store, str]:
+            raise OptionError(f"annotate({signal!r}) is refused; give a signal, or a pair of a store and a name")
         return type(self)(self._native.annotate(signal, kind, fields))
 
     def limit(self, count: int) -> Self:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from .latency import Latency
 from .tuning import TuningReport, TuningRequest
 
 __all__ = [
@@ -279,6 +280,11 @@ class Report:
         bursts: that the sources gave.
         elapsed_s: seconds from start to end.
         peak_bytes: most bytes in pooled blocks and queues at once.
+        engine_share: the engine's share of the time in which threads worked, from 0 to 1: what was spent in no operator
+            and no source. Calling an operator counts as the operator. None with ``measure=False``, and where workers
+            did tasks.
+        latency: seconds from when a source was asked until all operators had done with what it gave, burst by burst;
+            None where several threads worked.
     """
 
     operators: tuple[OperatorReport, ...]
@@ -298,6 +304,8 @@ class Report:
     bursts: int
     elapsed_s: float
     peak_bytes: int
+    engine_share: float | None
+    latency: Latency | None
     _text: str = field(repr=False)
 
     @classmethod
@@ -317,7 +325,8 @@ class Report:
         tuples |= {name: tuple(fields[name]) for name in ("reads", "pinned_cpus", "places", "notes")}
         is_tuned = request is not None and request.mode != "measure" and fields["tuning"] is not None
         tuning = TuningReport._of(fields["tuning"], request) if is_tuned else None  # type: ignore[arg-type]
-        return cls(**fields | tuples | {"tuning": tuning})
+        latency = None if fields["latency"] is None else Latency(*fields["latency"])
+        return cls(**fields | tuples | {"tuning": tuning, "latency": latency})
 
     def __str__(self) -> str:
         return self._text

@@ -36,7 +36,7 @@ pub use engine::report::{
 };
 pub use engine::tuning::{Tuning, TuningMode, TuningReport};
 pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
-pub use isochrony_runtime::{Interrupt, Progress, Watch, WorkerReport};
+pub use isochrony_runtime::{Interrupt, Latency, LatencyHistogram, Progress, Watch, WorkerReport};
 pub use isochrony_workers::ProcessReport;
 pub use operators::Stat;
 pub use plan::catalog::Catalog;

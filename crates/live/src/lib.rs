@@ -59,6 +59,7 @@ pub use address::{Address, FeedFraming};
 pub use error::LiveError;
 pub use feed_counts::FeedCounts;
 pub use follow::{FollowCounts, FollowOptions, FollowedSignal};
-pub use listener::{LateSamples, Latency, ListenOptions, Listener, SamplingClock};
+pub use isochrony_flow::Latency;
+pub use listener::{LateSamples, ListenOptions, Listener, SamplingClock};
 pub use receive::{Driver, PushPosition, Pusher};
 pub use to_wire::ToWire;

@@ -7,7 +7,7 @@
 //! | When is it time to check? | every [`POLL_INTERVAL`]: [`PollTimer`] for a thread that works, [`WaitGroup`] for one that waits |
 //! | What wakes it? | a [`Waker`](std::task::Waker): [`thread_waker`] for a thread that is parked |
 //! | Is there memory for it? | [`MemoryBudget`], of which each thread holds [`MemoryReservation`]s |
-//! | What did each thread do? | [`WorkerReport`], [`StageTime`] |
+//! | What did each thread do? | [`WorkerReport`], [`StageTime`]; how long items took: [`LatencyHistogram`] |
 //! | Where does a thread run? | [`CpuTopology`], which CPUs share a core, a cache, a memory node; [`CpuPlacement`], a CPU for each thread; [`PinnedThread`] |
 //! | Why did code of others fail? | [`Cause`], [`panic_message`] |
 //!
@@ -19,6 +19,7 @@ mod cause;
 mod cpu;
 mod interrupt;
 mod interval_clock;
+mod latency;
 mod memory_budget;
 mod poll;
 mod progress;
@@ -31,6 +32,7 @@ pub use blocking::{WaitCheck, is_stop_requested, poll_stop, stoppable_waits};
 pub use cause::{Cause, panic_message};
 pub use cpu::{CpuLocation, CpuPlacement, CpuTopology, PinnedThread, unpinned};
 pub use interrupt::Interrupt;
+pub use latency::{Latency, LatencyHistogram};
 pub use memory_budget::{MemoryBudget, MemoryReservation};
 pub use poll::{ActiveWatch, POLL_INTERVAL, PollTimer, WaitGroup, WaitToken, Watch};
 pub use progress::Progress;

@@ -156,6 +156,8 @@ impl PlanExecutor {
                 .collect(),
             bursts: self.bursts,
             elapsed,
+            idle: Duration::ZERO,
+            latency: None,
             peak_bytes: self.context.pool.peak(),
             workers: Vec::new(),
             tasks: Vec::new(),

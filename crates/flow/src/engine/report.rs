@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use isochrony_runtime::{StageTime, WorkerReport};
+use isochrony_runtime::{Latency, StageTime, WorkerReport};
 use isochrony_store::Reading;
 use isochrony_store::shard_cache::ShardCacheCounts;
 use isochrony_workers::ProcessReport;
@@ -213,6 +213,11 @@ pub struct Report {
     pub bursts: u64,
     /// Time from start to end.
     pub elapsed: Duration,
+    /// Time in which no source had anything, if only the caller's thread worked.
+    pub idle: Duration,
+    /// Times from when a source was asked until all operators were done with what it gave, burst by burst. None if
+    /// several threads worked.
+    pub latency: Option<Latency>,
     /// Most bytes in pool blocks and queues at once.
     pub peak_bytes: u64,
     /// Workers; empty if only the caller's thread worked.
@@ -240,6 +245,26 @@ pub struct Report {
     pub tuning: Option<TuningReport>,
     /// Why there is no result, if nothing was read or no window fits.
     pub notes: Vec<String>,
+}
+
+impl Report {
+    /// The engine's share of the time in which threads worked, from 0 to 1: that in no operator and no source, such as
+    /// choosing sources, marks and links. Calling an operator counts as the operator. None if operators were not
+    /// measured, or if workers executed tasks, whose merging is not timed.
+    #[must_use]
+    pub fn engine_share(&self) -> Option<f64> {
+        let useful: Duration = self.operators.iter().map(|one| one.useful).sum();
+        if useful.is_zero() || !self.workers.is_empty() {
+            return None;
+        }
+        let worked = if self.stages.is_empty() {
+            self.elapsed.saturating_sub(self.idle)
+        } else {
+            self.stages.iter().map(|stage| stage.time.busy).sum()
+        };
+        let engine = worked.saturating_sub(useful);
+        Some(engine.as_secs_f64() / worked.as_secs_f64().max(1e-9))
+    }
 }
 
 impl fmt::Display for Report {
@@ -368,6 +393,19 @@ impl fmt::Display for Report {
         }
         if let Some(bottleneck) = self.tuning.as_ref().and_then(|tuning| tuning.bottleneck) {
             writeln!(f, "bottleneck: {bottleneck}")?;
+        }
+        if let Some(share) = self.engine_share() {
+            writeln!(f, "engine: {:.1}% of the time worked", 100.0 * share)?;
+        }
+        if let Some(latency) = self.latency.filter(|latency| latency.count > 0) {
+            let ms = |time: Duration| 1e3 * time.as_secs_f64();
+            writeln!(
+                f,
+                "latency of a burst: {:.3} ms, 99% at most {:.3} ms, all at most {:.3} ms",
+                ms(latency.median),
+                ms(latency.p99),
+                ms(latency.max)
+            )?;
         }
         for one in self.places.iter().chain(&self.notes) {
             writeln!(f, "{one}")?;

@@ -2,9 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use isochrony_runtime::thread_waker;
+use isochrony_runtime::{LatencyHistogram, thread_waker};
 
 use super::burst::IDLE_WAIT;
 use super::executor::PlanExecutor;
@@ -43,15 +43,30 @@ impl PlanExecutor {
             progress.set_total(self.total());
         }
         self.set_waker(&thread_waker());
+        let latencies = LatencyHistogram::default();
+        let mut idle = Duration::ZERO;
         loop {
+            let asked = Instant::now();
             let burst = self.run_burst(options)?;
+            let took = asked.elapsed();
             if let Some(control) = options.control {
                 control.run_branches(options, burst == Burst::Ended)?;
             }
             match burst {
-                Burst::Ran => {}
-                Burst::Idle => std::thread::park_timeout(IDLE_WAIT),
-                Burst::Ended => return Ok(self.report(begun.elapsed())),
+                Burst::Ran => latencies.add(took),
+                Burst::Idle => {
+                    let parked = Instant::now();
+                    std::thread::park_timeout(IDLE_WAIT);
+                    idle += parked.elapsed();
+                }
+                Burst::Ended => {
+                    let report = self.report(begun.elapsed());
+                    return Ok(Report {
+                        idle,
+                        latency: Some(latencies.read()),
+                        ..report
+                    });
+                }
             }
         }
     }

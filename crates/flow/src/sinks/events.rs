@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Bool8, Complex32, Complex64, DType};
-use isochrony_store::{SignalWriter, Store};
+use isochrony_store::{Signal, SignalWriter, Store};
 use isochrony_time::{Ratio, Round, Time, TimebaseId};
 use serde_json::{Map, Value, json};
 
@@ -32,6 +32,8 @@ pub struct EventSink {
     kind: String,
     values: Map<String, Value>,
     computed: Vec<(String, Expr)>,
+    /// Key in saved plans: `created_by_run`.
+    is_created_by_run: bool,
 }
 
 impl EventSink {
@@ -45,7 +47,16 @@ impl EventSink {
             kind: kind.into(),
             values: Map::new(),
             computed: Vec::new(),
+            is_created_by_run: false,
         }
+    }
+
+    /// The signal is created, or replaced, by a sink before this one in the same execution. Its events are added with
+    /// the next commit, when it exists.
+    #[must_use]
+    pub fn created_by_run(mut self) -> Self {
+        self.is_created_by_run = true;
+        self
     }
 
     /// Adds a constant field.
@@ -74,6 +85,7 @@ impl EventSink {
         let kind = saved.get("kind").and_then(Value::as_str);
         let kind = kind.ok_or_else(|| unreadable("an annotation has no kind".into()))?;
         let mut sink = Self::new(SignalLocation::resolve(saved, store)?, kind);
+        sink.is_created_by_run = saved.get("created_by_run") == Some(&Value::Bool(true));
         if let Some(Value::Object(values)) = saved.get("values") {
             sink.values = values.clone();
         }
@@ -157,25 +169,26 @@ impl Sink for EventSink {
             _ => Vec::new(),
         };
         let store = self.location.open()?;
-        let writer = store.writer(self.location.signal()).map_err(store_error)?;
         let saved = reads.and_then(SharedRecording::saved);
         let same = saved.is_some_and(|saved| self.location.is_read_by(&saved));
         let ratio = port
             .stream()
             .map_or(Ratio::ONE, |stream| stream.timebase.origin().1);
-        let signal = writer.signal().map_err(store_error)?;
-        let known = signal.events().filter(|event| event.kind == self.kind);
-        let known = known.map(|event| (event.start, event.end, event.fields.clone()));
+        let signal = match self.is_created_by_run {
+            true => None,
+            false => Some(AnnotatedSignal::open(&store, &self.location, &self.kind)?),
+        };
         Ok(Box::new(EventWriter {
             store,
-            writer,
+            location: self.location.clone(),
+            signal,
+            waiting: Vec::new(),
             kind: self.kind.clone(),
             values: self.values.clone(),
             fields,
             clock: reads.and_then(SharedRecording::clock),
             same,
             ratio,
-            known: known.collect(),
         }))
     }
 
@@ -188,6 +201,9 @@ impl Sink for EventSink {
             .map(|(name, expression)| (name, json!(expression)))
             .collect();
         saved.insert("computed".into(), json!(computed));
+        if self.is_created_by_run {
+            saved.insert("created_by_run".into(), json!(true));
+        }
         Ok(saved)
     }
 }
@@ -199,9 +215,31 @@ struct ComputedField {
     results: Vec<u8>,
 }
 
+/// The signal that gets the events.
+struct AnnotatedSignal {
+    writer: SignalWriter,
+    /// Ranges and fields of its events of this kind.
+    known: HashSet<(i64, i64, String)>,
+}
+
+impl AnnotatedSignal {
+    fn open(store: &Store, location: &SignalLocation, kind: &str) -> Result<Self, OpError> {
+        let writer = store.writer(location.signal()).map_err(store_error)?;
+        let signal = writer.signal().map_err(store_error)?;
+        let known = signal.events().filter(|event| event.kind == kind);
+        let known = known.map(|event| (event.start, event.end, event.fields.clone()));
+        let known = known.collect();
+        Ok(Self { writer, known })
+    }
+}
+
 struct EventWriter {
     store: Arc<Store>,
-    writer: SignalWriter,
+    location: SignalLocation,
+    /// None until the execution's sink has created it.
+    signal: Option<AnnotatedSignal>,
+    /// Events until then: indices of the items, and fields.
+    waiting: Vec<(i64, i64, Map<String, Value>)>,
     kind: String,
     values: Map<String, Value>,
     fields: Vec<ComputedField>,
@@ -210,31 +248,63 @@ struct EventWriter {
     same: bool,
     /// Converts items' indices to the recording's.
     ratio: Ratio,
-    /// Ranges and fields of the signal's events of this kind.
-    known: HashSet<(i64, i64, String)>,
 }
 
 impl EventWriter {
     fn add(&mut self, start: i64, end: i64, fields: &Map<String, Value>) -> Result<(), OpError> {
+        let Some(mut annotated) = self.signal.take() else {
+            self.waiting.push((start, end, fields.clone()));
+            return Ok(());
+        };
+        let added = self.add_to(&mut annotated, start, end, fields);
+        self.signal = Some(annotated);
+        added
+    }
+
+    fn add_to(
+        &self,
+        annotated: &mut AnnotatedSignal,
+        start: i64,
+        end: i64,
+        fields: &Map<String, Value>,
+    ) -> Result<(), OpError> {
+        let signal = annotated.writer.signal().map_err(store_error)?;
         let (start, end) = self.recorded(start, end);
         let (start, end) = if self.same {
             (start, end)
         } else {
-            let (first, last) = (self.index(start)?, self.index(end - 1)?);
+            let (first, last) = (self.index(&signal, start)?, self.index(&signal, end - 1)?);
             (first, last.saturating_add(1).max(first))
         };
         // A widened range may exceed the signal.
-        let signal = self.writer.signal().map_err(store_error)?;
         let (first, last) = (signal.start_index(), signal.end_index());
         let range = start.clamp(first, last)..end.clamp(first, last);
         let text = Value::Object(fields.clone()).to_string();
-        if !self.known.insert((range.start, range.end, text)) {
+        if !annotated.known.insert((range.start, range.end, text)) {
             return Ok(());
         }
-        self.writer
+        (annotated.writer)
             .add_event(&self.kind, range, fields)
             .map(drop)
             .map_err(store_error)
+    }
+
+    /// Opens the signal that the execution has created, and adds what waits for it.
+    fn add_waiting(&mut self) -> Result<(), OpError> {
+        let name = self.location.signal();
+        if !self.store.contains(name).map_err(store_error)? {
+            let why = format!(
+                "no sink before annotate has created {name:?}; put annotate behind sink(store, {name:?}), or give the \
+                 signal itself if it exists"
+            );
+            return Err(OpErrorKind::Failed(why.into()).into());
+        }
+        let mut annotated = AnnotatedSignal::open(&self.store, &self.location, &self.kind)?;
+        for (start, end, fields) in std::mem::take(&mut self.waiting) {
+            self.add_to(&mut annotated, start, end, &fields)?;
+        }
+        self.signal = Some(annotated);
+        Ok(())
     }
 
     /// The recording's samples that cover the range. Items of a resampled recording may begin and end between samples.
@@ -248,10 +318,9 @@ impl EventWriter {
     }
 
     /// The signal's index at the time of a recording's index.
-    fn index(&self, index: i64) -> Result<i64, OpError> {
+    fn index(&self, signal: &Signal, index: i64) -> Result<i64, OpError> {
         let stamp = self.clock.as_ref().and_then(|clock| clock.stamp(index));
         let Some(stamp) = stamp else {
-            let signal = self.writer.signal().map_err(store_error)?;
             return Err(OpErrorKind::Failed(
                 format!(
                     "index {index} has no civil time by which to find it in {:?}; annotate the signal that is read",
@@ -261,7 +330,6 @@ impl EventWriter {
             )
             .into());
         };
-        let signal = self.writer.signal().map_err(store_error)?;
         let time = Time::new(stamp.civil, TimebaseId::CIVIL);
         let found = signal
             .index_of(&time, Round::Nearest, None)
@@ -352,6 +420,11 @@ impl SinkWriter for EventWriter {
     }
 
     fn commit(&mut self) -> Result<(), OpError> {
+        if self.signal.is_none() {
+            // Of a sink that replaces a signal, this makes the new one the signal of that name.
+            self.store.commit(true).map_err(store_error)?;
+            self.add_waiting()?;
+        }
         self.store.commit(true).map(drop).map_err(store_error)
     }
 }

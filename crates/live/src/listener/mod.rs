@@ -4,7 +4,6 @@ mod decoder;
 mod descriptions;
 mod index_axis;
 mod late_samples;
-mod latency;
 mod options;
 mod shared;
 mod source;
@@ -15,14 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use isochrony_flow::{
-    Clock, OpError, OpErrorKind, OuterGaps, PlanError, PortType, Recording, SentObjects,
-    SignalDescription, Source,
+    Clock, Latency, LatencyHistogram, OpError, OpErrorKind, OuterGaps, PlanError, PortType,
+    Recording, SentObjects, SignalDescription, Source,
 };
 use isochrony_segment::{Calibration, Stream};
 use serde_json::{Map, Value, json};
 
 pub use late_samples::LateSamples;
-pub use latency::Latency;
 pub use options::ListenOptions;
 
 use crate::LiveError;
@@ -33,7 +31,6 @@ use descriptions::SessionDescriptions;
 use index_axis::IndexAxis;
 pub use index_axis::SamplingClock;
 use late_samples::LateBuffer;
-use latency::LatencyHistogram;
 use shared::{FeedPosition, ListenerClock, ListenerInner, ScanGuard};
 use source::FeedSource;
 

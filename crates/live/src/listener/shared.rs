@@ -10,7 +10,6 @@ use isochrony_time::Rate;
 use super::descriptions::SessionDescriptions;
 use super::index_axis::IndexAxis;
 use super::late_samples::LateBuffer;
-use super::latency::LatencyHistogram;
 use super::options::ListenOptions;
 use crate::address::Address;
 use crate::feed_counts::FeedCounters;

@@ -17,6 +17,23 @@ fn place(py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<SignalLocation> {
     Ok(SignalLocation::new(&signal.follower.shared.store, name))
 }
 
+fn writable<'s>(store: &'s Bound<'_, Store>) -> Result<&'s isochrony_store::Store> {
+    let store = &store.get().shared.store;
+    if !store.is_writable() {
+        let path = store.path().to_owned();
+        let action = "write what a plan gives";
+        return Err(isochrony_store::StoreError::ReadOnly { path, action }.into());
+    }
+    Ok(store)
+}
+
+/// A signal that gets events: one that exists, or the name of one that a sink of the same run creates.
+#[derive(FromPyObject)]
+enum AnnotatedSignal<'py> {
+    Existing(Bound<'py, Signal>),
+    Created(Bound<'py, Store>, String),
+}
+
 #[pymethods]
 impl NativePlan {
     /// Keeps what flows in a signal of an open store: "refuse", "overwrite" or "append" to one that exists.
@@ -27,12 +44,7 @@ impl NativePlan {
         name: &str,
         if_exists: &str,
     ) -> Result<Self> {
-        let store = &store.get().shared.store;
-        if !store.is_writable() {
-            let path = store.path().to_owned();
-            let action = "write what a plan gives";
-            return Err(isochrony_store::StoreError::ReadOnly { path, action }.into());
-        }
+        let store = writable(store)?;
         let if_exists = match if_exists {
             "overwrite" => IfExists::Overwrite,
             "append" => IfExists::Append,
@@ -48,16 +60,22 @@ impl NativePlan {
         self.then_factory(py, SharedFactory::new(SinkFactory::new(target)))
     }
 
-    /// Adds an event to a signal of an open store for each window or range; fields are values, or functions that are
-    /// traced.
+    /// Adds an event for each window or range to a signal of an open store, or to one that a sink of the same run
+    /// creates: store and name. Fields are values, or functions that are traced.
     fn annotate(
         &self,
         py: Python<'_>,
-        signal: &Bound<'_, Signal>,
+        signal: AnnotatedSignal<'_>,
         kind: &str,
         fields: &Bound<'_, PyDict>,
     ) -> Result<Self> {
-        let mut target = EventSink::new(place(py, signal)?, kind);
+        let mut target = match signal {
+            AnnotatedSignal::Existing(signal) => EventSink::new(place(py, &signal)?, kind),
+            AnnotatedSignal::Created(store, name) => {
+                let store = writable(&store)?;
+                EventSink::new(SignalLocation::new(store, name), kind).created_by_run()
+            }
+        };
         let values = PyDict::new(py);
         for (name, value) in fields {
             let text: String = name.extract()?;

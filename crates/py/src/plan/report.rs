@@ -51,6 +51,9 @@ struct ReportFields {
     bursts: u64,
     elapsed_s: f64,
     peak_bytes: u64,
+    engine_share: Option<f64>,
+    /// Count, median, 99th percentile and maximum.
+    latency: Option<(u64, f64, f64, f64)>,
     #[pyo3(item("_text"))]
     text: String,
 }
@@ -305,6 +308,12 @@ impl From<&Report> for ReportFields {
             bursts: report.bursts,
             elapsed_s: report.elapsed.as_secs_f64(),
             peak_bytes: report.peak_bytes,
+            engine_share: report.engine_share(),
+            latency: report.latency.map(|latency| {
+                let [median, p99, max] =
+                    [latency.median, latency.p99, latency.max].map(|time| time.as_secs_f64());
+                (latency.count, median, p99, max)
+            }),
             text: report.to_string(),
         }
     }

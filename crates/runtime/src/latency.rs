@@ -1,4 +1,4 @@
-//! Histogram of latencies.
+//! Latencies: a histogram that threads share, and its quantiles.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,9 +7,9 @@ const CLASSES_PER_DOUBLING: usize = 8;
 /// The buckets reach from a microsecond to above an hour.
 const DOUBLINGS: usize = 32;
 
-/// Eight classes per factor of two: quantiles are right to a tenth.
+/// Counts latencies in eight classes per factor of two: quantiles are right to a tenth.
 #[derive(Debug)]
-pub(crate) struct LatencyHistogram {
+pub struct LatencyHistogram {
     classes: [AtomicU64; CLASSES_PER_DOUBLING * DOUBLINGS],
     max: AtomicU64,
 }
@@ -24,7 +24,8 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    pub(crate) fn add(&self, took: Duration) {
+    /// Counts a latency.
+    pub fn add(&self, took: Duration) {
         let ns = took.as_nanos().min(u128::from(u64::MAX)) as u64;
         let class = ((ns.max(1000) as f64 / 1000.0).log2() * CLASSES_PER_DOUBLING as f64) as usize;
         self.classes[class.min(CLASSES_PER_DOUBLING * DOUBLINGS - 1)]
@@ -32,7 +33,9 @@ impl LatencyHistogram {
         self.max.fetch_max(ns, Ordering::Relaxed);
     }
 
-    pub(crate) fn read(&self) -> Latency {
+    /// The quantiles so far.
+    #[must_use]
+    pub fn read(&self) -> Latency {
         let counts = self
             .classes
             .each_ref()
@@ -66,11 +69,11 @@ impl LatencyHistogram {
     }
 }
 
-/// Time from an item's arrival until the plan was done with it.
+/// Quantiles of the times that items took from their arrival until all was done with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Latency {
-    /// Number of items.
+    /// Number of measurements.
     pub count: u64,
     /// Right to a tenth.
     pub median: Duration,
