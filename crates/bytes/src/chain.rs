@@ -1,11 +1,11 @@
-//! Several processors over the same bytes in one pass.
+//! Runs several processors over the same bytes in one pass.
 
 use std::any::Any;
 
 use crate::processor::{AnyProcessor, BLOCK, Erased, Joined, Needs, Output, Piece};
 use crate::{BytesError, Outcome, spec};
 
-/// Processors over the same bytes; shared by all workers. None at all is a chain, too: it passes its input on.
+/// Processors over the same bytes, shared by all workers. An empty chain passes its input on.
 pub struct Chain {
     entries: Vec<Entry>,
     needs: Needs,
@@ -17,16 +17,16 @@ struct Entry {
     needs: Needs,
 }
 
-/// What a worker holds of the buffer that it works on. One for each worker, reused for every buffer.
+/// A worker's data for one buffer, reused for every buffer.
 pub struct Part {
     parts: Vec<Box<dyn Any + Send>>,
     out: Output,
-    /// What was scanned last: offset and length.
+    /// Offset and length of the last scanned buffer.
     scanned: Option<(u64, usize)>,
 }
 
 impl Part {
-    /// After [`Chain::join`], the buffer's output: the first half, then the second, in stream order. Both are empty where the chain has none.
+    /// The buffer's output after [`Chain::join`], in two halves. Empty if no processor makes output.
     #[must_use]
     pub fn output(&self) -> [&[u8]; 2] {
         [&self.out.before, &self.out.body]
@@ -41,24 +41,24 @@ impl std::fmt::Debug for Part {
     }
 }
 
-/// What a chain holds of a stream. One for each stream.
+/// A chain's data for one stream.
 pub struct State {
     states: Vec<Box<dyn Any + Send>>,
     /// Offset of the next piece.
     next: u64,
-    /// Whether the piece there has been joined by all but the processor with output.
+    /// All but the processor with output have joined the piece at `next`.
     again: bool,
     out: Vec<u8>,
 }
 
 impl State {
-    /// After [`Chain::finish`], output that follows all buffers'; often none.
+    /// After [`Chain::finish`]: output that follows that of all buffers.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         &self.out
     }
 
-    /// Bytes of the stream that were joined.
+    /// Bytes joined so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.next
@@ -80,10 +80,10 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// A chain of processors by name, as users write them: see [`names`](crate::compress) of each, `"sha256"`, `"stats:<i2"`, `"zstd:3"`.
+    /// Processors by name, such as `"sha256"`, `"stats:<i2"`, `"zstd:3"`.
     ///
     /// # Errors
-    /// [`BytesError::Unknown`] and [`BytesError::Parameter`] for what is no name, and as [`new`](Self::new).
+    /// [`BytesError::Unknown`], [`BytesError::Parameter`], and as [`new`](Self::new).
     pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Self, BytesError> {
         let named = names
             .iter()
@@ -95,10 +95,10 @@ impl Chain {
         Self::new(named)
     }
 
-    /// A chain of processors and the names of their results.
+    /// Processors, with the names of their results.
     ///
     /// # Errors
-    /// [`BytesError::NamedTwice`], and [`BytesError::TwoOutputs`] where more than one makes output.
+    /// [`BytesError::NamedTwice`]; [`BytesError::TwoOutputs`] if several make output.
     pub fn new(processors: Vec<(String, AnyProcessor)>) -> Result<Self, BytesError> {
         let mut chain = Self {
             entries: Vec::with_capacity(processors.len()),
@@ -131,18 +131,18 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The names, in the order of results.
+    /// The names, in the order of the results.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
 
-    /// How the chain is run.
+    /// What the processors need.
     #[must_use]
     pub fn needs(&self) -> Needs {
         self.needs
     }
 
-    /// Upper bound of the bytes of one part, with its output, for buffers of `buffer` bytes.
+    /// Upper bound of a part's bytes, output included, for buffers of `buffer` bytes.
     #[must_use]
     pub fn part_bytes(&self, buffer: usize) -> usize {
         self.entries.iter().fold(size_of::<Part>(), |sum, entry| {
@@ -150,7 +150,7 @@ impl Chain {
         })
     }
 
-    /// Upper bound of the bytes of the state.
+    /// Upper bound of a state's bytes.
     #[must_use]
     pub fn state_bytes(&self) -> usize {
         self.entries.iter().fold(size_of::<State>(), |sum, entry| {
@@ -168,7 +168,7 @@ impl Chain {
         }
     }
 
-    /// The state of a stream before its first byte.
+    /// The state at the beginning of a stream.
     #[must_use]
     pub fn state(&self) -> State {
         State {
@@ -179,10 +179,10 @@ impl Chain {
         }
     }
 
-    /// Scans a buffer: the work that needs no other. Any worker, any order.
+    /// Does the work that needs no other buffer. Any worker, any order.
     ///
     /// # Errors
-    /// Those of the processors, with their place in the stream.
+    /// Those of the processors, with their offset.
     pub fn scan(&self, piece: Piece<'_>, part: &mut Part) -> Result<(), BytesError> {
         if part.parts.len() != self.entries.len() {
             return Err(BytesError::Foreign);
@@ -205,7 +205,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Scans in blocks that stay in the cache for the next processor, if there is one.
+    /// Scans in blocks that stay in the cache for the next processor.
     fn scan_blocks(
         &self,
         piece: Piece<'_>,
@@ -236,10 +236,12 @@ impl Chain {
         Ok(())
     }
 
-    /// Takes a scanned buffer into the state: once, in stream order, with the same bytes. Afterwards [`Part::output`] is what it became.
+    /// Adds a scanned buffer to the state: once, in stream order, with the same bytes. Its output is then in
+    /// [`Part::output`].
     ///
     /// # Errors
-    /// [`BytesError::OutOfOrder`] where the piece is not the next, [`BytesError::NotScanned`] where the part scanned another, and those of the processors.
+    /// [`BytesError::OutOfOrder`]; [`BytesError::NotScanned`] if the part scanned another buffer; those of the
+    /// processors.
     pub fn join(
         &self,
         piece: Piece<'_>,
@@ -264,7 +266,7 @@ impl Chain {
         let mut joined = Joined::Done;
         let held = part.parts.iter_mut().zip(&mut state.states);
         for (entry, (own, state)) in self.entries.iter().zip(held) {
-            // The others have seen the piece when one of them asks again.
+            // The others have joined the piece already.
             if again && !entry.needs.again {
                 continue;
             }
@@ -282,10 +284,11 @@ impl Chain {
         Ok(joined)
     }
 
-    /// The results after the last buffer, in the order of [`names`](Self::names). Afterwards [`State::output`] is the output's end.
+    /// The results at the end of the stream, in the order of [`names`](Self::names). The last output is then in
+    /// [`State::output`].
     ///
     /// # Errors
-    /// Those of the processors, where the stream ended in the middle of something.
+    /// Those of the processors, if the stream is incomplete.
     pub fn finish(&self, state: &mut State) -> Result<Vec<Outcome>, BytesError> {
         if state.states.len() != self.entries.len() {
             return Err(BytesError::Foreign);
@@ -298,7 +301,7 @@ impl Chain {
             .collect()
     }
 
-    /// All of it over one buffer, without its output: for small inputs.
+    /// Runs over one buffer and drops the output: for small inputs.
     ///
     /// # Errors
     /// As [`scan`](Self::scan), [`join`](Self::join) and [`finish`](Self::finish).

@@ -1,30 +1,30 @@
-//! What can go wrong with a stream of bytes.
+//! Errors of processors.
 
-/// An error of this crate: what happened, where, and how to mend it.
+/// An error of this crate: what, where, and how to fix it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BytesError {
-    /// A name that no processor has.
+    /// No processor has the name.
     #[error("{name:?} is no processor; give one of {known}")]
     Unknown {
-        /// What was given.
+        /// The name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
-    /// A parameter of a processor outside what is allowed.
+    /// An illegal parameter of a processor.
     #[error("{processor}: {parameter}={got} must be {allowed}; change {parameter}")]
     Parameter {
         /// The processor.
         processor: String,
         /// The parameter.
         parameter: String,
-        /// What was given.
+        /// Its value.
         got: String,
-        /// What may be given.
+        /// Its legal values.
         allowed: String,
     },
-    /// Two processors whose results would have one name.
+    /// Two results with the same name.
     #[error(
         "{name:?} is given twice; results are told apart by name, so give it once or name them yourself"
     )]
@@ -32,7 +32,7 @@ pub enum BytesError {
         /// The name.
         name: String,
     },
-    /// Two processors that both make output.
+    /// Two processors make output.
     #[error(
         "{first:?} and {second:?} both make output, and one stream has one; run them one after the other"
     )]
@@ -42,22 +42,22 @@ pub enum BytesError {
         /// The second.
         second: String,
     },
-    /// A part or a state that another chain made.
+    /// The part or state belongs to another chain.
     #[error(
         "the part or state is of another chain; make both with the chain that they are given to"
     )]
     Foreign,
-    /// A buffer joined before those that precede it, or twice.
+    /// A buffer was joined twice, or before an earlier one.
     #[error(
         "byte {got} was joined where byte {expected} was due; join buffers once each, in stream order"
     )]
     OutOfOrder {
-        /// Offset that was due.
+        /// The offset of the next buffer.
         expected: u64,
-        /// Offset that came.
+        /// The offset of this one.
         got: u64,
     },
-    /// A buffer joined with a part that did not scan it.
+    /// A buffer was joined with a part that scanned another.
     #[error(
         "the buffer at byte {offset} is joined with a part that scanned another; scan it first, with the same part"
     )]
@@ -65,7 +65,7 @@ pub enum BytesError {
         /// Offset of the buffer.
         offset: u64,
     },
-    /// A stream that ends inside a sample.
+    /// The stream ends within a sample.
     #[error(
         "{processor}: the stream ends inside a sample, {bytes} of its {size} bytes at byte {offset}; check the dtype, or end the stream before"
     )]
@@ -74,12 +74,12 @@ pub enum BytesError {
         processor: &'static str,
         /// Where the sample begins.
         offset: u64,
-        /// Bytes that are there.
+        /// Bytes present.
         bytes: usize,
         /// Bytes of a sample.
         size: usize,
     },
-    /// A sample that the new type cannot hold.
+    /// A sample is out of the output type's range.
     #[error(
         "{processor}: the sample at byte {offset} becomes {value}, which {dtype} cannot hold; choose a wider type, change scale or offset, or ask to saturate"
     )]
@@ -88,24 +88,24 @@ pub enum BytesError {
         processor: &'static str,
         /// Where the sample begins.
         offset: u64,
-        /// What it becomes, as text.
+        /// Its converted value.
         value: String,
-        /// The type.
+        /// The output type.
         dtype: &'static str,
     },
-    /// Bytes that are not what they should be.
+    /// Malformed input.
     #[error(
         "{processor}: the buffer at byte {offset} does not decompress: {reason}; check where the stream comes from"
     )]
     Corrupt {
         /// The processor.
         processor: &'static str,
-        /// Place in the compressed stream.
+        /// Offset in the compressed stream.
         offset: u64,
-        /// What the format's library says.
+        /// The library's message.
         reason: String,
     },
-    /// Compressed bytes whose end is missing.
+    /// A compressed stream is truncated.
     #[error(
         "{processor}: the stream ends at byte {offset} without the end of a frame; it was cut off, fetch it again"
     )]
@@ -115,7 +115,7 @@ pub enum BytesError {
         /// Length of the compressed stream.
         offset: u64,
     },
-    /// A library that would not compress.
+    /// Compression failed.
     #[error(
         "{processor}: the buffer at byte {offset} could not be compressed: {reason}; give less memory a buffer, or a lower level"
     )]
@@ -124,13 +124,13 @@ pub enum BytesError {
         processor: &'static str,
         /// Offset of the buffer.
         offset: u64,
-        /// What the format's library says.
+        /// The library's message.
         reason: String,
     },
 }
 
 impl BytesError {
-    /// Stable name of the kind of error, in snake_case.
+    /// Stable code, in snake_case.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -149,7 +149,7 @@ impl BytesError {
         }
     }
 
-    /// The byte of the stream where it happened, if it has one. Of several, the error with the smallest is the one to report.
+    /// Offset in the stream. Of several errors, report the one with the smallest.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
@@ -259,7 +259,7 @@ mod tests {
             ),
         ];
         for (at, (error, parts)) in examples.iter().enumerate() {
-            // Fails to compile when a variant is added, and to pass until it has an example.
+            // A new variant fails to compile here, then fails the test until it has an example.
             let position = match error {
                 BytesError::Unknown { .. } => 0,
                 BytesError::Parameter { .. } => 1,

@@ -1,13 +1,13 @@
-//! What can be done to a stream of bytes, buffer by buffer; knows neither threads nor files.
+//! Processors of byte streams, buffer by buffer. Knows neither threads nor files.
 //!
-//! A [`Chain`] is one or more processors over the same bytes in one pass. The stream may be cut into buffers anywhere: through samples, through
-//! matches, through anything. For each buffer whoever runs the chain calls
+//! A [`Chain`] runs one or more processors over the same bytes in one pass. The stream may be cut into buffers
+//! anywhere, also within samples and matches. For each buffer the caller calls
 //! - [`Chain::scan`], in any worker and any order, with a [`Part`] of its own: the work that needs no other buffer;
-//! - [`Chain::join`], once and in stream order, with the same bytes and that part: what needs the bytes before. This is little where parts can
-//!   be joined (checksums, BLAKE3, statistics, search), and all the work where they cannot (MD5, SHA-2, xxh3).
+//! - [`Chain::join`], once and in stream order, with the same bytes and part: the work that needs the bytes before. It
+//!   is short for checksums, BLAKE3, statistics and searches, and all of the work for MD5, SHA-2 and XXH3.
 //!
-//! Results depend on the stream alone, to the last bit: not on where it was cut and not on who scanned what. (Compressed
-//! output is cut into frames as the stream was into buffers; what it decompresses to is the same.)
+//! Results depend on the stream alone, bit for bit, not on the cuts or the workers. Compressed output has a frame per
+//! buffer, but always decompresses to the stream.
 //!
 //! ```
 //! use isochrony_bytes::{Chain, Outcome, Piece};

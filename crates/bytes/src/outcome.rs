@@ -1,4 +1,4 @@
-//! What processors find.
+//! Results of processors.
 
 /// A processor's result.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,11 +10,11 @@ pub enum Outcome {
     Statistics(Statistics),
     /// Of a search.
     Matches(Matches),
-    /// Of what made output: compression, conversion.
+    /// Of compression or conversion.
     Sizes(Sizes),
 }
 
-/// A hash or checksum; the bytes in the order in which they are written.
+/// A hash or checksum, in the order in which it is printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
     /// The bytes.
@@ -22,7 +22,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Lower-case hexadecimal digits, as `sha256sum` and the like print.
+    /// Lower-case hexadecimal digits, as `sha256sum` prints.
     #[must_use]
     pub fn hex(&self) -> String {
         use std::fmt::Write;
@@ -33,14 +33,14 @@ impl Digest {
     }
 }
 
-/// Statistics of the finite samples of a stream.
+/// Statistics of a stream's finite samples.
 ///
-/// Extremes are exact, in the samples' own type: `Int` or `Float`. Without a finite sample they and the mean are NaN.
+/// Extremes are exact: `Int` or `Float`. Without finite samples they and the mean are NaN.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statistics {
     /// Finite samples.
     pub count: u64,
-    /// Samples that are NaN or infinite, which nothing else here counts.
+    /// NaN and infinite samples, which are excluded from all else.
     pub nonfinite: u64,
     /// Smallest.
     pub min: Value,
@@ -60,39 +60,39 @@ impl Statistics {
     }
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matches {
     /// Matches of all patterns.
     pub total: u64,
-    /// Matches of each pattern, in the order in which patterns were given.
+    /// Matches per pattern, in the order given.
     pub patterns: Vec<PatternCount>,
-    /// Where the first matches begin in the stream, ascending, and which pattern it was; as many as were asked for.
+    /// Offset and pattern of the first matches, ascending, up to the number requested.
     pub offsets: Vec<(u64, usize)>,
 }
 
-/// One pattern of a search.
+/// Matches of one pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternCount {
     /// The pattern.
     pub pattern: Vec<u8>,
-    /// Its matches.
+    /// Number of matches.
     pub count: u64,
 }
 
-/// Bytes before and after.
+/// Bytes of input and output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sizes {
-    /// Bytes that came.
+    /// Bytes of input.
     pub bytes_in: u64,
-    /// Bytes that were made of them.
+    /// Bytes of output.
     pub bytes_out: u64,
 }
 
-/// A field of a result.
+/// A field's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A whole number.
+    /// An integer.
     Int(i128),
     /// A number.
     Float(f64),
@@ -100,15 +100,15 @@ pub enum Value {
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// Several.
+    /// A list.
     List(Vec<Value>),
 }
 
 impl Outcome {
     /// Names and values of all fields, for a table, a dictionary or JSON.
     ///
-    /// A digest has `hex`; statistics have `count`, `nonfinite`, `min`, `max`, `mean`, `std`, `m2`; a search has `total`, `patterns`
-    /// (pattern and count of each) and `offsets` (offset and number of the pattern); output has `bytes_in`, `bytes_out`.
+    /// A digest has `hex`; statistics `count`, `nonfinite`, `min`, `max`, `mean`, `std`, `m2`; a search `total`,
+    /// `patterns` (pattern and count), `offsets` (offset and number of the pattern); output `bytes_in`, `bytes_out`.
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, Value)> {
         let int = |value: u64| Value::Int(i128::from(value));

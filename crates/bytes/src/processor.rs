@@ -1,23 +1,23 @@
-//! What a processor is: work on one buffer alone, and what joins the buffers.
+//! The processor trait: work on one buffer, and joining buffers.
 
 use std::any::Any;
 
 use crate::{BytesError, Outcome};
 
-/// Where chains cut buffers to feed several processors from the cache: multiples of it in the stream, in bytes.
+/// Chains with several processors scan in blocks that end at multiples of so many bytes of the stream.
 pub const BLOCK: usize = 128 << 10;
 
-/// Bytes of a stream, and where they begin in it. Any number of bytes, none too.
+/// A range of a stream; may be empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
-    /// Bytes of the stream before these.
+    /// Offset in the stream.
     pub offset: u64,
     /// The bytes.
     pub bytes: &'a [u8],
 }
 
 impl Piece<'_> {
-    /// Bytes of the stream before the end of these.
+    /// Offset of the end.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
@@ -30,72 +30,72 @@ impl Piece<'_> {
 pub enum Joined {
     /// Nothing.
     Done,
-    /// The output is full: write it, then call again with the same piece, part and state, before any other piece.
+    /// The output is full: write it, then call again with the same piece, part and state.
     Again,
 }
 
-/// How a processor is run; says what need not be done.
+/// What a processor needs of its caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// `scan` does something.
+    /// `scan` does work.
     pub scan: bool,
-    /// `join` works in proportion to the bytes: pipelining hides that, replication does not.
+    /// `join` takes time proportional to the bytes: it can be pipelined, not replicated.
     pub ordered: bool,
-    /// There is output of its own. Without it, what is passed on is the input.
+    /// It makes output. Otherwise the input is passed on.
     pub output: bool,
-    /// `join` may say [`Joined::Again`].
+    /// `join` may return [`Joined::Again`].
     pub again: bool,
 }
 
-/// The bytes that a buffer became, in two halves. Cleared, never freed, between buffers.
+/// A buffer's output, in two halves. Keeps its memory from buffer to buffer.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// What `join` puts before: a sample that the cut went through.
+    /// From `join`: a sample that began in the previous buffer.
     pub before: Vec<u8>,
-    /// What `scan` makes, or `join` where all is in order.
+    /// From `scan`, or from `join` if all work is in order.
     pub body: Vec<u8>,
 }
 
 impl Output {
-    /// Removes the bytes and keeps their memory.
+    /// Clears it; keeps the memory.
     pub fn clear(&mut self) {
         self.before.clear();
         self.body.clear();
     }
 }
 
-/// Work over a stream that is cut into buffers anywhere. See the [crate] for who calls what, and when.
+/// A processor of a stream that may be cut anywhere. The [crate] describes the calls.
 pub trait Processor: Send + Sync + 'static {
-    /// What one buffer leaves behind, with the memory that scanning takes; reused for every buffer.
+    /// One buffer's data and scratch memory, reused for every buffer.
     type Part: Send + 'static;
-    /// What the stream leaves behind so far.
+    /// The stream's data so far.
     type State: Send + 'static;
 
-    /// What it asks of who runs it.
+    /// What it needs of its caller.
     fn needs(&self) -> Needs;
 
-    /// Whether one buffer may be scanned in several consecutive calls.
+    /// Whether a buffer may be scanned in several calls.
     fn blockwise(&self) -> bool {
         false
     }
 
-    /// Upper bound of the bytes of a part that scans `buffer` bytes, with its output.
+    /// Upper bound of a part's bytes for buffers of `buffer` bytes, output included.
     fn part_bytes(&self, buffer: usize) -> usize;
 
-    /// Upper bound of the bytes of a state.
+    /// Upper bound of a state's bytes.
     fn state_bytes(&self) -> usize;
 
     /// An empty part.
     fn part(&self) -> Self::Part;
 
-    /// The state of a stream before its first byte.
+    /// The state at the beginning of a stream.
     fn state(&self) -> Self::State;
 
-    /// Scans one buffer, the `first` call clears what the part held. Where [`blockwise`](Self::blockwise), consecutive
-    /// pieces of the buffer may follow, which begin at a multiple of [`BLOCK`] in the stream.
+    /// Scans a buffer. The `first` call resets the part; if [`blockwise`](Self::blockwise), more may follow with
+    /// consecutive pieces, which begin at multiples of [`BLOCK`].
     ///
     /// # Errors
-    /// Where the bytes cannot be processed, with their place in the stream.
+    /// Bytes that cannot be processed, with their offset.
     fn scan(
         &self,
         piece: Piece<'_>,
@@ -104,10 +104,10 @@ pub trait Processor: Send + Sync + 'static {
         out: &mut Output,
     ) -> Result<(), BytesError>;
 
-    /// Takes the whole buffer in its turn.
+    /// Adds the whole buffer, in stream order.
     ///
     /// # Errors
-    /// Where the bytes cannot be processed, with their place in the stream.
+    /// Bytes that cannot be processed, with their offset.
     fn join(
         &self,
         piece: Piece<'_>,
@@ -116,10 +116,10 @@ pub trait Processor: Send + Sync + 'static {
         out: &mut Output,
     ) -> Result<Joined, BytesError>;
 
-    /// The result once every buffer was joined, and output that is still to come.
+    /// Returns the result at the end of the stream, and appends the last output.
     ///
     /// # Errors
-    /// Where the stream ended in the middle of something.
+    /// An incomplete stream.
     fn finish(&self, state: &mut Self::State, out: &mut Vec<u8>) -> Result<Outcome, BytesError>;
 }
 
@@ -127,7 +127,7 @@ pub trait Processor: Send + Sync + 'static {
 pub struct AnyProcessor(pub(crate) Box<dyn Erased>);
 
 impl AnyProcessor {
-    /// Forgets the processor's type.
+    /// Erases the processor's type.
     #[must_use]
     pub fn new(processor: impl Processor) -> Self {
         Self(Box::new(processor))
@@ -142,7 +142,7 @@ impl std::fmt::Debug for AnyProcessor {
     }
 }
 
-/// A [`Processor`] whose part and state are behind pointers.
+/// A [`Processor`] with boxed parts and states.
 pub(crate) trait Erased: Send + Sync {
     fn needs(&self) -> Needs;
     fn blockwise(&self) -> bool;
@@ -167,7 +167,7 @@ pub(crate) trait Erased: Send + Sync {
     fn finish(&self, state: &mut dyn Any, out: &mut Vec<u8>) -> Result<Outcome, BytesError>;
 }
 
-/// What a pointer points to, or that it was made by another chain.
+/// Downcasts; fails for another chain's data.
 fn own<T: 'static>(any: &mut dyn Any) -> Result<&mut T, BytesError> {
     any.downcast_mut().ok_or(BytesError::Foreign)
 }

@@ -1,32 +1,32 @@
-//! Samples in a stream that may be cut through them.
+//! Samples of a stream that may be cut within them.
 
 use crate::BytesError;
 
-/// Largest size of a sample.
+/// Bytes of the largest sample.
 const WIDEST: usize = 8;
 
-/// The bytes of a sample of which the rest is still to come.
+/// The beginning of a sample that continues in the next buffer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fragment {
     bytes: [u8; WIDEST],
     have: usize,
 }
 
-/// What one buffer adds to the samples of a stream.
+/// The samples that a buffer completes.
 pub(crate) struct Cut<'a> {
-    /// A sample that the buffer completes.
+    /// The one that began in the previous buffer.
     pub(crate) first: Option<[u8; WIDEST]>,
     /// Whole samples.
     pub(crate) whole: &'a [u8],
 }
 
 impl Fragment {
-    /// Bytes that there are.
+    /// Bytes present.
     pub(crate) fn len(&self) -> usize {
         self.have
     }
 
-    /// Takes the next bytes of the stream; keeps those of an incomplete last sample of `size` bytes.
+    /// Takes the stream's next bytes; keeps an incomplete last sample of `size` bytes.
     pub(crate) fn take<'a>(&mut self, bytes: &'a [u8], size: usize) -> Cut<'a> {
         let mut rest = bytes;
         let mut first = None;
@@ -47,7 +47,7 @@ impl Fragment {
         Cut { first, whole }
     }
 
-    /// At the stream's end: that it does not end inside a sample.
+    /// Checks that the stream does not end within a sample.
     pub(crate) fn finish(
         &self,
         processor: &'static str,
@@ -68,7 +68,7 @@ impl Fragment {
 
 /// The next multiple of `grain` at or after `offset`.
 pub(crate) fn round_up(offset: u64, grain: u64) -> u64 {
-    // Beyond 2^64 there is no stream.
+    // No stream reaches 2^64.
     offset.next_multiple_of(grain)
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn round_down(offset: u64, grain: u64) -> u64 {
     offset - offset % grain
 }
 
-/// Reverses the bytes of every sample; there are only whole ones.
+/// Reverses the bytes of every sample. All are whole.
 pub(crate) fn reverse_each(bytes: &mut [u8], size: usize) {
     let swapped = isochrony_dsp::convert::swap_bytes(bytes, size);
     debug_assert!(swapped.is_ok(), "{} bytes of {size} each", bytes.len());

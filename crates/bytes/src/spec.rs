@@ -1,16 +1,16 @@
-//! Processors by name: `NAME[,OPTION[=VALUE]]...[:ARGUMENT]`.
+//! Parses processors: `NAME[,OPTION[=VALUE]]...[:ARGUMENT]`.
 //!
 //! | text | processor |
 //! |---|---|
 //! | `stats:DTYPE` | [statistics](crate::stats) of samples |
 //! | `md5` `sha256` `sha512` `blake3` `xxh3` `xxh3-128` `crc32c` | [digests](crate::digest) |
-//! | `zstd[:LEVEL]` `gzip[:LEVEL]` `unzstd[,window=LOG]` `gunzip` | [compression](crate::compress); level 3, and 6; windows of 2^LOG (26) bytes |
+//! | `zstd[:LEVEL]` `gzip[:LEVEL]` `unzstd[,window=LOG]` `gunzip` | [compression](crate::compress); default levels 3 and 6, windows of 2^26 bytes |
 //! | `convert[,scale=X][,offset=X][,saturate]:DTYPE:DTYPE` | [conversion](crate::convert) |
 //! | `count[,overlapping][,ignore-case]:PATTERN[\|PATTERN]...` | [search](crate::search) |
-//! | `find[,keep=N][,overlapping][,ignore-case]:PATTERN[\|PATTERN]...` | the same, with the places of the first N (1,000) |
+//! | `find[,keep=N][,overlapping][,ignore-case]:PATTERN[\|PATTERN]...` | search with the first N (1,000) positions |
 //!
-//! A dtype is any of NumPy's spellings, `<i2` or `float32`. A pattern is all that follows the colon; in it `|` parts patterns and a
-//! backslash begins `\n`, `\r`, `\t`, `\0`, `\\`, `\|` and `\xHH`.
+//! A dtype is spelled as in NumPy: `<i2`, `float32`. The patterns are all that follows the colon, separated by `|`,
+//! with the escapes `\n`, `\r`, `\t`, `\0`, `\\`, `\|` and `\xHH`.
 
 use isochrony_segment::{ByteOrder, DType};
 
@@ -20,15 +20,15 @@ use crate::processor::AnyProcessor;
 use crate::search::{Search, search};
 use crate::{BytesError, compress, stats};
 
-/// What messages say of dtypes.
+/// The legal dtypes, for messages.
 pub(crate) const DTYPES: &str = "one of i1 i2 i4 i8 u1 u2 u4 f4 f8, with < or > before it";
 
 const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, gunzip, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN";
 
-/// Matches whose places `find` keeps if it is not told.
+/// Default number of positions that `find` keeps.
 const KEEP: usize = 1000;
 
-/// A text in its parts.
+/// The parts of a text.
 struct Text<'a> {
     name: &'a str,
     options: Vec<(&'a str, Option<&'a str>)>,
@@ -63,13 +63,13 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The argument, which must be there.
+    /// The required argument.
     fn wanted(&self, parameter: &str, allowed: &str) -> Result<&'a str, BytesError> {
         self.argument
             .ok_or_else(|| self.refuse(parameter, "nothing", allowed))
     }
 
-    /// That nothing is given which means nothing.
+    /// Checks that there are no options.
     fn plain(&self) -> Result<(), BytesError> {
         match self.options.first() {
             Some((option, _)) => Err(self.refuse("option", option, "left out: there are none")),
@@ -77,7 +77,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// That there is no argument.
+    /// Checks that there is no argument.
     fn bare(&self) -> Result<(), BytesError> {
         match self.argument {
             Some(argument) => Err(self.refuse("argument", argument, "left out: there is none")),
@@ -105,7 +105,7 @@ impl<'a> Text<'a> {
             .map_err(|_| self.refuse(parameter, text, allowed))
     }
 
-    /// An option that is there or not.
+    /// An option without a value.
     fn flag(&self, option: &str, value: Option<&str>) -> Result<bool, BytesError> {
         match value {
             None => Ok(true),
@@ -114,7 +114,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The processor of a text.
+/// Parses a processor.
 pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
     let text = Text::new(text);
     if let Some(algorithm) = Algorithm::ALL.into_iter().find(|a| a.name() == text.name) {
@@ -221,7 +221,7 @@ fn patterns(text: &Text<'_>) -> Result<AnyProcessor, BytesError> {
     search(wanted)
 }
 
-/// The patterns of a text: parted by `|`, with escapes.
+/// Splits an argument into patterns, and decodes escapes.
 fn unescape(text: &Text<'_>, argument: &str) -> Result<Vec<Vec<u8>>, BytesError> {
     let refuse = |got: &str| {
         text.refuse(
@@ -250,7 +250,7 @@ fn unescape(text: &Text<'_>, argument: &str) -> Result<Vec<Vec<u8>>, BytesError>
                     '|' => b'|',
                     'x' => {
                         let digits: String = rest.chars().take(2).collect();
-                        // `from_str_radix` would take a sign, too.
+                        // `from_str_radix` accepts a sign, too.
                         let hexadecimal = digits.len() == 2
                             && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
                         if !hexadecimal {

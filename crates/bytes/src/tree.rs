@@ -1,9 +1,9 @@
-//! Results of aligned stretches of a stream that combine in one order, wherever the stream was cut.
+//! Combines results of aligned ranges of a stream in one order, for any cuts.
 //!
-//! A node covers `2^level` leaves and begins at a multiple of that. Two neighbours of one level make a node of the next where their first begins at one of
-//! the next level's lines, so which nodes are ever combined depends on the stream alone.
+//! A node covers `2^level` leaves and begins at a multiple of that. Two neighbours combine if the first begins at a
+//! multiple of the next level's size, so the stream alone decides which nodes are combined.
 
-/// Nodes from left to right, as few as their neighbours allow; grows with the logarithm of what it covers.
+/// Nodes from left to right, as few as possible: their number grows with the logarithm of the range.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree<N> {
     nodes: Vec<Node<N>>,
@@ -11,18 +11,18 @@ pub(crate) struct Tree<N> {
 
 #[derive(Debug, Clone)]
 struct Node<N> {
-    /// First leaf, counted from the beginning of the stream.
+    /// First leaf, from the beginning of the stream.
     start: u64,
     level: u32,
     value: N,
 }
 
-/// Nodes beyond which no tree grows: two a level, on both its slopes.
+/// No tree has more nodes: two per level on each of its slopes.
 pub(crate) const MOST_NODES: usize = 4 * 64;
 
 impl<N: Copy> Tree<N> {
     pub(crate) fn new() -> Self {
-        // Enough for 2^30 leaves, so that what grows does so once.
+        // Enough for 2^30 leaves.
         Self {
             nodes: Vec::with_capacity(64),
         }
@@ -36,7 +36,8 @@ impl<N: Copy> Tree<N> {
         self.nodes.clear();
     }
 
-    /// Adds the node that follows. Those before are combined only now: the last two may be all there is, and BLAKE3 combines the root's halves otherwise.
+    /// Appends a node. Only now combines those before: the last two may be the root's halves, which BLAKE3 combines
+    /// differently.
     pub(crate) fn push(&mut self, start: u64, level: u32, value: N, combine: impl Fn(&N, &N) -> N) {
         while let [.., left, right] = &self.nodes[..]
             && left.level == right.level
@@ -58,14 +59,14 @@ impl<N: Copy> Tree<N> {
         });
     }
 
-    /// Adds all nodes of what follows.
+    /// Appends all nodes of what follows.
     pub(crate) fn append(&mut self, later: &Self, combine: impl Fn(&N, &N) -> N) {
         for node in &later.nodes {
             self.push(node.start, node.level, node.value, &combine);
         }
     }
 
-    /// Everything, combined from the right; the last step by `root`. One node is given back as it is.
+    /// Combines everything from the right, the last step by `root`. A single node is returned as it is.
     pub(crate) fn fold<R>(
         &self,
         combine: impl Fn(&N, &N) -> N,
@@ -88,7 +89,7 @@ impl<N: Copy> Tree<N> {
 mod tests {
     use super::*;
 
-    /// A node's value is the stretch it covers; combining strangers is what must not happen.
+    /// A node is its range; combining ranges that are no neighbours fails.
     fn join(left: &(u64, u64), right: &(u64, u64)) -> (u64, u64) {
         assert_eq!(left.1, right.0, "{left:?} {right:?} are no neighbours");
         (left.0, right.1)
@@ -125,10 +126,10 @@ mod tests {
 
     #[test]
     fn appended_parts_fold_in_the_order_of_single_leaves() {
-        // Writing out the brackets shows the order.
+        // Brackets show the order.
         let bracket = |tree: &[(u64, u64)]| {
             let mut parts: Vec<Tree<u64>> = vec![];
-            // Combining is not associative: any other order gives another number.
+            // Not associative: another order gives another number.
             let mix = |a: &u64, b: &u64| {
                 a.wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(b.rotate_left(17))

@@ -1,20 +1,20 @@
-//! Formats of which each buffer becomes a frame of its own.
+//! Compression of each buffer to a frame of its own.
 
 use crate::processor::{Joined, Needs, Output, Piece, Processor};
 use crate::{BytesError, Outcome, Sizes};
 
-/// A format whose frames may follow one another.
+/// A format whose frames can be concatenated.
 pub(super) trait Format: Send + Sync + 'static {
     const NAME: &'static str;
-    /// What compressing takes, reused for every frame.
+    /// A compressor, reused for every frame.
     type Context: Send + 'static;
 
     fn context(&self) -> Self::Context;
-    /// Bytes of a context, at most.
+    /// Upper bound of a context's bytes.
     fn context_bytes(&self, buffer: usize) -> usize;
-    /// Length of a frame of so many bytes, at most.
+    /// Upper bound of the frame of so many bytes.
     fn bound(bytes: usize) -> usize;
-    /// One frame at the end of `out`, which has room for it; or why not.
+    /// Appends a frame to `out`, which has room for it. Err: the library's message.
     fn compress(context: &mut Self::Context, bytes: &[u8], out: &mut Vec<u8>)
     -> Result<(), String>;
 }
@@ -92,7 +92,7 @@ impl<F: Format> Processor for Frames<F> {
 
     fn finish(&self, sizes: &mut Sizes, out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
         if sizes.bytes_in == 0 {
-            // Decoders take no bytes for a damaged file.
+            // Decoders reject an empty stream: it becomes one empty frame.
             let nothing = Piece {
                 offset: 0,
                 bytes: &[],

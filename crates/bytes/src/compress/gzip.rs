@@ -1,4 +1,5 @@
-//! gzip members: made by libdeflate, faster and smaller than zlib because it sees a whole buffer at once; taken apart by zlib-rs, which needs no whole.
+//! gzip members: compressed by libdeflate, which is faster and smaller than zlib but needs whole buffers; decompressed
+//! by zlib-rs, which does not.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::{CompressionLvl, Compressor};
@@ -10,7 +11,7 @@ pub(super) struct Gzip {
     pub(super) level: i32,
 }
 
-/// A deflate block cannot grow by more than 5 bytes in 5,000; header and trailer of a member have 18.
+/// A deflate block grows by at most 5 bytes in 5,000; a member's header and trailer have 18.
 const fn bound(bytes: usize) -> usize {
     bytes + bytes / 5000 * 5 + 64
 }
@@ -20,11 +21,11 @@ impl Format for Gzip {
     type Context = Compressor;
 
     fn context(&self) -> Compressor {
-        // The level was checked where the processor was made.
+        // The level was checked before.
         Compressor::new(CompressionLvl::new(self.level).unwrap_or_default())
     }
 
-    /// Levels from 10 on weigh many parses against each other.
+    /// Levels from 10 on compare many parses.
     fn context_bytes(&self, _buffer: usize) -> usize {
         if self.level < 10 { 2 << 20 } else { 10 << 20 }
     }
@@ -38,7 +39,7 @@ impl Format for Gzip {
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
-        // Clearing what will be overwritten takes a hundredth of compressing it.
+        // Zeroing takes a hundredth of the time of compressing.
         out.resize(bound(bytes.len()), 0);
         let length = compressor
             .gzip_compress(bytes, out)
@@ -48,14 +49,14 @@ impl Format for Gzip {
     }
 }
 
-/// Decodes members that follow one another, and the zeros behind the last one with which tapes and archives are padded.
+/// Decodes concatenated members, and the zeros after the last one that pad tapes and archives.
 #[derive(Default)]
 pub(super) struct Gunzip {
-    /// A member's decoder; none before the first and between two.
+    /// The current member's decoder.
     member: Option<Decompress>,
     /// A member has ended.
     ended: bool,
-    /// Zeros followed the last member.
+    /// Zeros have followed the last member.
     padded: bool,
 }
 
@@ -63,7 +64,7 @@ impl Decoder for Gunzip {
     const NAME: &'static str = "gunzip";
     type Options = ();
 
-    /// A window of 32 KiB and tables.
+    /// A window of 32 KiB, and tables.
     fn bytes((): ()) -> usize {
         128 << 10
     }

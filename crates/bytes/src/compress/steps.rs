@@ -1,34 +1,35 @@
-//! Decompression, a step of output at a time.
+//! Decompression in steps of bounded output.
 
 use super::STEP;
 use crate::processor::{Joined, Needs, Output, Piece, Processor};
 use crate::{BytesError, Outcome, Sizes};
 
-/// A decoder of frames that follow one another.
+/// A decoder of concatenated frames.
 pub(super) trait Decoder: Sized + Send + 'static {
     const NAME: &'static str;
-    /// How it decodes.
+    /// Its options.
     type Options: Copy + Send + Sync + 'static;
 
-    /// Bytes of a decoder, at most.
+    /// Upper bound of its bytes.
     fn bytes(options: Self::Options) -> usize;
 
-    /// A decoder before the first frame; or why there is none.
+    /// A decoder before the first frame. Err: the library's message.
     fn open(options: Self::Options) -> Result<Self, String>;
 
-    /// Takes what it can and fills what `out` has room for; never makes it grow. Says how much it took, and whether it is inside a frame. Or says what is wrong.
+    /// Decodes into the free capacity of `out`. Returns the bytes consumed, and whether it is within a frame. Err: what
+    /// is malformed.
     fn step(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), String>;
 }
 
 pub(super) struct Steps<D: Decoder>(pub(super) D::Options);
 
 pub(super) struct State<D> {
-    /// Or why there is none: told with the first bytes.
+    /// An error is reported with the first bytes.
     decoder: Result<D, String>,
     sizes: Sizes,
-    /// Bytes of the current piece that were taken.
+    /// Bytes consumed of the current piece.
     taken: usize,
-    /// Whether a frame has begun and not ended.
+    /// Within a frame.
     inside: bool,
 }
 
@@ -93,7 +94,7 @@ impl<D: Decoder> Processor for Steps<D> {
             Ok(decoder) => decoder,
             Err(reason) => return Err(corrupt(0, reason.clone())),
         };
-        // With the input used up, a frame may still hold output for which there was no room.
+        // After all input a frame may still have output that did not fit.
         while out.len() < out.capacity() && (state.taken < piece.bytes.len() || state.inside) {
             let filled = out.len();
             let (taken, inside) = decoder
@@ -116,7 +117,7 @@ impl<D: Decoder> Processor for Steps<D> {
     }
 
     fn finish(&self, state: &mut State<D>, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
-        // Nothing is a frame, too, when it is compressed: no bytes at all are what is left of a stream.
+        // An empty stream is no frame: even nothing compresses to one.
         if state.inside || state.sizes.bytes_in == 0 {
             return Err(BytesError::CutOff {
                 processor: D::NAME,

@@ -9,7 +9,7 @@ pub(super) struct Zstd {
     pub(super) level: i32,
 }
 
-/// A context, or why there is none: told at the first frame.
+/// An error is reported with the first frame.
 pub(super) type Context = Result<CCtx<'static>, String>;
 
 impl Zstd {
@@ -34,7 +34,7 @@ impl Format for Zstd {
         self.open()
     }
 
-    /// Contexts of zstd 1.5.7 as measured for sources of 1 KiB to 300 MiB, rounded up; shorter sources take smaller tables.
+    /// As measured with zstd 1.5.7 for sources of 1 KiB to 300 MiB, rounded up; shorter sources need smaller tables.
     fn context_bytes(&self, buffer: usize) -> usize {
         let largest: usize = match self.level {
             0 | 3 => 2,
@@ -73,12 +73,12 @@ impl Format for Zstd {
 
 pub(super) struct Unzstd {
     context: DCtx<'static>,
-    /// Whether a frame has begun and not ended.
+    /// Within a frame.
     inside: bool,
 }
 
-/// Whether a frame of today's format, or one that is skipped, may begin with this byte. The library also decodes those
-/// of before 1.0 where some crate has switched that on, and they heed no limit of memory.
+/// Whether a current or skippable frame may begin with this byte. The library also decodes frames from before 1.0 if
+/// another crate enables that; their decoders ignore memory limits.
 fn begins_frame(byte: u8) -> bool {
     byte == 0x28 || (0x50..=0x5f).contains(&byte)
 }
@@ -88,7 +88,7 @@ impl Decoder for Unzstd {
     /// Binary logarithm of the largest window.
     type Options = u32;
 
-    /// The window, and room for two blocks of 128 KiB with their tables.
+    /// The window, and two blocks of 128 KiB with tables.
     fn bytes(window: u32) -> usize {
         (1 << window) + (1 << 20)
     }
@@ -123,7 +123,7 @@ impl Decoder for Unzstd {
             .context
             .decompress_stream(&mut to, &mut from)
             .map_err(|code| match zstd_safe::get_error_name(code) {
-                // The one thing that whoever decompresses can mend.
+                // The only error with a remedy for the user.
                 name if name.contains("too much memory") => {
                     format!("{name} (a greater window, see unzstd,window=LOG)")
                 }

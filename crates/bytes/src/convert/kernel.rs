@@ -1,4 +1,4 @@
-//! Blocks of samples to numbers and back: a loader and a writer for each type, not a loop for each pair.
+//! Converts blocks of samples to numbers and back: one loader and one writer per type, not a loop per pair of types.
 
 use bytemuck::Pod;
 use isochrony_dsp::{Isa, Level};
@@ -7,22 +7,22 @@ use isochrony_segment::DType;
 use super::Conversion;
 use crate::samples::reverse_each;
 
-/// Samples converted at a time; what is in between stays in the first-level cache.
+/// Samples per step; intermediate numbers stay in the first-level cache.
 const BLOCK: usize = 1024;
 
-/// The first sample that did not fit, and what it would have become.
+/// The first sample that does not fit, and its converted value.
 #[derive(Debug)]
 pub(super) struct Misfit {
     pub(super) sample: usize,
     pub(super) value: String,
 }
 
-/// A conversion that was looked up.
+/// A conversion with its functions.
 pub(super) struct Kernel {
     conversion: Conversion,
-    /// Between integers as they are; otherwise by way of f64.
+    /// Intermediate numbers are integers, not f64.
     exact: bool,
-    /// Whether there is a scale or an offset.
+    /// There is a scale or an offset.
     scales: bool,
     isa: Isa,
 }
@@ -31,7 +31,7 @@ fn is_integer(dtype: DType) -> bool {
     !matches!(dtype, DType::F32 | DType::F64)
 }
 
-/// Runs an expression with a type alias bound to a real type; other types were refused before.
+/// Evaluates an expression with a type alias bound to the type of a dtype. Other types were refused before.
 macro_rules! with_real {
     ($dtype:expr, $name:ident => $run:expr) => {
         match $dtype {
@@ -86,7 +86,7 @@ impl Kernel {
         }
     }
 
-    /// Converts whole samples to the end of `out`.
+    /// Appends the conversion of whole samples to `out`.
     pub(super) fn run(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Misfit> {
         if self.exact {
             self.by_way_of::<i64>(bytes, out)
@@ -114,7 +114,7 @@ impl Kernel {
         let samples: &mut [u8] = bytemuck::cast_slice_mut(&mut samples);
         for (block, bytes) in bytes.chunks(BLOCK * size).enumerate() {
             let numbers = &mut numbers[..bytes.len() / size];
-            // Copies stay in the cache, and are aligned.
+            // The copy stays in the cache, and is aligned.
             let copy = &mut samples[..bytes.len()];
             copy.copy_from_slice(bytes);
             if !from.1.is_native() {
@@ -148,7 +148,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Scales one after the other, to the first that leaves the range.
+    /// Scales up to the first number that leaves the range.
     fn scale_each<N: Between>(&self, numbers: &mut [N]) -> Result<(), (usize, String)> {
         for (at, number) in numbers.iter_mut().enumerate() {
             if !number.scale(&self.conversion) {
@@ -159,7 +159,7 @@ impl Kernel {
     }
 }
 
-/// The first number that the type does not hold, and that saturating does not help.
+/// The first number that the type cannot hold, unless saturating helps.
 fn misfit<T: Number<N>, N: Between>(numbers: &[N], saturate: bool) -> Option<(usize, N)> {
     numbers
         .iter()
@@ -168,9 +168,9 @@ fn misfit<T: Number<N>, N: Between>(numbers: &[N], saturate: bool) -> Option<(us
         .find(|&(_, number)| !(T::holds(number) || saturate && number.is_number()))
 }
 
-/// What every sample is between its two types.
+/// A number between the two sample types.
 trait Between: Copy + Default + Send + ToString + 'static {
-    /// Whether it stayed in range; it is brought back there if asked for, which counts as staying.
+    /// Whether it stays within the range. If saturating, it is clamped, and stays.
     fn scale(&mut self, conversion: &Conversion) -> bool;
     fn is_number(self) -> bool;
 }
@@ -204,12 +204,12 @@ impl Between for f64 {
     }
 }
 
-/// A sample type by way of a number.
+/// A sample type, as seen from an intermediate number.
 trait Number<N>: Pod {
     fn load(self) -> N;
-    /// Whether rounding the number gives a value of this type.
+    /// Whether the rounded number is a value of this type.
     fn holds(number: N) -> bool;
-    /// The nearest value of this type; for NaN any.
+    /// The nearest value of this type; any for NaN.
     fn store(number: N) -> Self;
 }
 
@@ -242,11 +242,11 @@ macro_rules! integer {
                 self as f64
             }
 
-            /// Ties go to even, so that half a step above an odd greatest value is beyond it.
+            /// Ties go to even, so half a step above an odd maximum is out of range.
             #[inline(always)]
             #[allow(clippy::cast_lossless)]
             fn holds(number: f64) -> bool {
-                /// One above the greatest: a power of two, hence exact for every width.
+                /// The maximum plus one: a power of two, exact for every width.
                 const ABOVE: f64 = ($type::MAX / 2 + 1) as f64 * 2.0;
                 let rounded = number.round_ties_even();
                 (rounded >= $type::MIN as f64) & (rounded < ABOVE)
@@ -262,7 +262,7 @@ macro_rules! integer {
 
 integer!(i8 i16 i32 i64 u8 u16 u32);
 
-/// Between integers no float is met.
+/// Integers are never converted to floats here.
 macro_rules! never_exact {
     ($($type:ident)*) => {$(
         impl Number<i64> for $type {
@@ -297,7 +297,7 @@ impl Number<f64> for f32 {
         (number as f32).is_finite() | !number.is_finite()
     }
 
-    /// Infinite numbers stay infinite; finite ones stay finite.
+    /// Infinite numbers stay infinite, finite ones finite.
     #[inline(always)]
     fn store(number: f64) -> f32 {
         let rounded = number as f32;
@@ -329,12 +329,12 @@ impl Number<f64> for f64 {
 struct Load<'a, T, N> {
     samples: &'a [T],
     numbers: &'a mut [N],
-    /// Scales, too, if given.
+    /// The scale and offset, if any.
     conversion: Option<&'a Conversion>,
 }
 
 impl<T: Number<N>, N: Between> isochrony_dsp::Kernel for Load<'_, T, N> {
-    /// Whether all numbers stayed in range.
+    /// Whether all numbers stayed within the range.
     type Output = bool;
 
     #[inline(always)]
@@ -360,7 +360,7 @@ struct Store<'a, T, N> {
 }
 
 impl<T: Number<N>, N: Copy> isochrony_dsp::Kernel for Store<'_, T, N> {
-    /// Whether all numbers fitted.
+    /// Whether all numbers fit.
     type Output = bool;
 
     #[inline(always)]

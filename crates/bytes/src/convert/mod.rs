@@ -1,12 +1,12 @@
 //! Conversion of samples: width, kind and byte order, with an optional scale and offset.
 //!
 //! Conventions:
-//! - dtypes i1 i2 i4 i8 u1 u2 u4 f4 f8 in either byte order, samples from the stream's first byte on;
-//! - each sample becomes `sample * scale + offset`, computed in f64 in two roundings. Between integers, with neither scale nor offset, every
-//!   value is exact; other 64-bit integers are rounded to f64 first;
-//! - numbers become integers by rounding to nearest, ties to even; they become f4 by rounding to nearest;
-//! - what the new type cannot hold is an error that names the sample's place, or, if asked for, the nearest value that it holds (`saturate`). NaN and infinite samples
-//!   stay what they are in floats; NaN becomes no integer, whatever is asked.
+//! - dtypes i1 i2 i4 i8 u1 u2 u4 f4 f8 in either byte order, from the stream's first byte on;
+//! - a sample becomes `sample * scale + offset` in f64, rounded twice. Between integers without scale and offset,
+//!   values are exact; else 64-bit integers are first rounded to f64;
+//! - rounding is to nearest, ties to even;
+//! - a value outside the new type is an error with its offset, or becomes the nearest value (`saturate`). NaN and
+//!   infinities stay so in floats; NaN never becomes an integer.
 
 mod kernel;
 
@@ -20,20 +20,20 @@ use kernel::{Kernel, Misfit};
 /// A conversion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conversion {
-    /// What comes.
+    /// Input dtype.
     pub from: (DType, ByteOrder),
-    /// What it becomes.
+    /// Output dtype.
     pub to: (DType, ByteOrder),
     /// Factor, finite.
     pub scale: f64,
     /// Added after scaling, finite.
     pub offset: f64,
-    /// Whether what does not fit becomes the nearest value that does, instead of an error.
+    /// Values out of range become the nearest legal one, instead of an error.
     pub saturate: bool,
 }
 
 impl Conversion {
-    /// From one type to another, as the numbers are.
+    /// From one type to another, without scale and offset.
     #[must_use]
     pub fn new(from: (DType, ByteOrder), to: (DType, ByteOrder)) -> Self {
         Self {
@@ -46,10 +46,10 @@ impl Conversion {
     }
 }
 
-/// Conversion of all samples of a stream.
+/// Converts all samples of a stream.
 ///
 /// # Errors
-/// [`BytesError::Parameter`] for bool and complex samples, and for a scale or an offset that is not finite.
+/// [`BytesError::Parameter`]: bool or complex samples, a scale or offset that is not finite.
 pub fn convert(conversion: Conversion) -> Result<AnyProcessor, BytesError> {
     let refuse = |parameter: &str, got: String, allowed: &str| BytesError::Parameter {
         processor: NAME.into(),
@@ -79,9 +79,9 @@ const NAME: &str = "convert";
 
 struct Convert {
     kernel: Kernel,
-    /// Bytes of a sample that comes.
+    /// Bytes of an input sample.
     size: usize,
-    /// Bytes of what it becomes.
+    /// Bytes of an output sample.
     wide: usize,
     dtype: &'static str,
 }
@@ -148,7 +148,7 @@ impl Processor for Convert {
             return Ok(());
         }
         let whole = &piece.bytes[(from - piece.offset) as usize..][..(to - from) as usize];
-        // Exactly: growing by doubling would take more than `part_bytes` says.
+        // Doubling would exceed `part_bytes`.
         out.body.reserve_exact(whole.len() / self.size * self.wide);
         self.push(from, whole, &mut out.body)
     }
@@ -161,7 +161,7 @@ impl Processor for Convert {
         out: &mut Output,
     ) -> Result<Joined, BytesError> {
         let have = state.fragment.len() as u64;
-        // Whole samples were converted by `scan`.
+        // `scan` has converted the whole samples.
         if let Some(sample) = state.fragment.take(piece.bytes, self.size).first {
             self.push(piece.offset - have, &sample[..self.size], &mut out.before)?;
         }

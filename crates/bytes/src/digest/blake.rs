@@ -1,7 +1,7 @@
-//! BLAKE3 in parts: aligned subtrees are hashed alone, and combined as the specification's tree is.
+//! BLAKE3 in parts: aligned subtrees are hashed separately and combined as in the specification's tree.
 //!
-//! The root is combined otherwise than every other node, so nothing is combined before it is known that more follows: not the first chunk, and not the
-//! halves of the first subtree.
+//! The root is combined differently from all other nodes. So nothing is combined until more is known to follow: not the
+//! first chunk, nor the halves of the first subtree.
 
 use blake3::hazmat::{
     ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root,
@@ -30,19 +30,19 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Hashes whole chunks from `self.to` on, in subtrees as great as alignment allows.
+    /// Hashes whole chunks from `self.to` on, in the largest aligned subtrees.
     fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let chunks = bytes.len() as u64 / CHUNK;
             let at = self.to / CHUNK;
             let fits = 1 << chunks.ilog2();
             let chunks = match at {
-                // Its halves, as it may be all there is.
+                // Its halves: it may be the root.
                 0 => fits / 2,
                 at => fits.min(1 << at.trailing_zeros()),
             };
             let (subtree, rest) = bytes.split_at((chunks * CHUNK) as usize);
-            // A new one each time: `reset` keeps what is left of an input offset (blake3 1.8).
+            // Not reused: `reset` keeps a part of the input offset (blake3 1.8).
             let value = Hasher::new()
                 .set_input_offset(self.to)
                 .update(subtree)
@@ -54,11 +54,11 @@ impl Part {
     }
 }
 
-/// Subtrees so far, and the chunk after them.
+/// Subtrees so far, and the open chunk after them.
 pub(super) struct State {
     tree: Tree<ChainingValue>,
     open: Hasher,
-    /// Where the open chunk begins, and how much of it is there; a whole one stays open until more comes.
+    /// Start of the open chunk, and its bytes; a whole one stays open until more follows.
     at: u64,
     have: usize,
 }
@@ -71,7 +71,7 @@ impl State {
         self.have = 0;
     }
 
-    /// Ends a whole chunk because more follows.
+    /// Closes a whole chunk, since more follows.
     fn close(&mut self) {
         if self.have == CHUNK_LEN {
             let value = self.open.finalize_non_root();
@@ -144,7 +144,7 @@ impl Processor for Blake3 {
             part.to = part.from;
         }
         let to = round_down(piece.end(), CHUNK);
-        // The first chunk alone may be all there is; a piece that leaves a hole is left to `join`.
+        // The first chunk may be the root. After a hole between pieces, `join` does the work.
         let alone = part.to == 0 && to == CHUNK;
         if part.to >= piece.offset && to > part.to && !alone {
             let bytes = &piece.bytes[(part.to - piece.offset) as usize..];
@@ -181,7 +181,7 @@ impl Processor for Blake3 {
             tree.push(state.at / CHUNK, 0, value, combine);
         }
         let root = |left: &_, right: &_| *merge_subtrees_root(left, right, Mode::Hash).as_bytes();
-        // Subtrees are never alone, so what is left is a stream of one chunk or none.
+        // Subtrees are never alone, so the stream has at most one chunk.
         let bytes = tree
             .fold(combine, root, |alone| *alone)
             .unwrap_or_else(|| *state.open.finalize().as_bytes());

@@ -1,19 +1,20 @@
-//! CRC-32C in parts: the checksum of two stretches from theirs and the second's length.
+//! CRC-32C in parts: combines the checksums of two consecutive ranges.
 //!
-//! A checksum is a remainder of polynomials over the field of two elements, so that of `n` bytes more is the first times `x^(8n)`, plus the second's (what is put in
-//! before and after cancels). The powers `x^(2^k)` are constants; a length takes one product a bit that it has. The `crc32c` crate's own
-//! combination squares matrices: 20 us a buffer, a tenth of what scanning 4 MiB takes.
+//! A checksum is a remainder of polynomials over the field of two elements: that of a range with `n` more bytes is the
+//! first times `x^(8n)`, plus the second (initial and final inversions cancel). The powers `x^(2^k)` are constants, so
+//! a combination takes one product per set bit of the length. The `crc32c` crate's own squares matrices: 20 us per
+//! buffer, a tenth of scanning 4 MiB.
 
 use crate::processor::{Joined, Needs, Output, Piece, Processor};
 use crate::{BytesError, Digest, Outcome};
 
-/// Bytes that are faster added than combined.
+/// Up to this length, adding bytes is faster than combining.
 const SHORT: usize = 1024;
 
-/// The polynomial without its highest power, the lowest power in the highest bit.
+/// The polynomial without its highest power; the highest bit is the lowest power.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// `x^(2^k)`, for every bit of a length in bits.
+/// `x^(2^k)` for each bit of a length in bits.
 const POWERS: [u32; 67] = {
     let mut powers = [0; 67];
     powers[0] = 1 << 30;
@@ -25,12 +26,12 @@ const POWERS: [u32; 67] = {
     powers
 };
 
-/// The remainder of a product.
+/// The product modulo the polynomial.
 const fn multiply(a: u32, mut b: u32) -> u32 {
     let mut product = 0;
     let mut power = 0;
     while power < 32 {
-        // Branches would be taken at random.
+        // A branch would be mispredicted.
         product ^= b & (a >> (31 - power) & 1).wrapping_neg();
         b = (b >> 1) ^ (POLYNOMIAL & (b & 1).wrapping_neg());
         power += 1;
@@ -38,11 +39,11 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
     product
 }
 
-/// The checksum of a stretch with checksum `first` followed by one of `bytes` bytes with checksum `second`.
+/// The checksum of a range followed by one of `bytes` bytes with checksum `second`.
 fn combine(mut first: u32, second: u32, bytes: u64) -> u32 {
     let mut rest = bytes;
     while rest != 0 {
-        // Bytes have eight bits each.
+        // A byte has eight bits.
         first = multiply(POWERS[rest.trailing_zeros() as usize + 3], first);
         rest &= rest - 1;
     }
@@ -51,7 +52,7 @@ fn combine(mut first: u32, second: u32, bytes: u64) -> u32 {
 
 pub(super) struct Crc32c;
 
-/// Checksum of the buffer.
+/// The buffer's checksum.
 pub(super) struct Part {
     crc: u32,
     bytes: usize,
@@ -129,7 +130,7 @@ impl Processor for Crc32c {
 mod tests {
     use super::*;
 
-    /// A stretch of zeros can be appended byte by byte, and squares of its length checked against the crate's matrices.
+    /// Checks powers of `x` against ranges of zeros, appended byte by byte, and against the crate's matrices.
     #[test]
     fn combining_is_appending() {
         let zeros = vec![0; 1 << 17];

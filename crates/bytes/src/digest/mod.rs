@@ -4,12 +4,12 @@
 //! |---|---|---|
 //! | `md5` | RFC 1321, 16 bytes | in order |
 //! | `sha256`, `sha512` | FIPS 180-4, 32 and 64 bytes | in order |
-//! | `xxh3`, `xxh3-128` | XXH3 with seed 0, 8 and 16 bytes, big-endian as `xxhsum` writes | in order |
+//! | `xxh3`, `xxh3-128` | XXH3 with seed 0, 8 and 16 bytes, big-endian as `xxhsum` prints | in order |
 //! | `crc32c` | RFC 3720 appendix B.4, 4 bytes, most significant first | in parts |
 //! | `blake3` | the BLAKE3 specification, 32 bytes | in parts |
 //!
-//! Parts of a checksum are shifted by the length of what follows and added; BLAKE3 is a binary tree over chunks of 1,024 bytes, whose aligned subtrees are hashed
-//! alone. MD5, SHA-2 and XXH3 carry a state from byte to byte, so their work is all in `join`. MD5 is for comparing with old checksums, not for safety.
+//! Hashes in order carry a state from byte to byte, so all their work is in `join`. MD5 is not secure; use it only to
+//! compare with old checksums.
 
 mod blake;
 mod crc;
@@ -31,7 +31,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Every one there is.
+    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Md5,
         Self::Sha256,
@@ -42,7 +42,7 @@ impl Algorithm {
         Self::Crc32c,
     ];
 
-    /// The name of its processor.
+    /// The processor's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Algorithm {
     }
 }
 
-/// The digest of all bytes.
+/// Digests all bytes.
 #[must_use]
 pub fn digest(algorithm: Algorithm) -> AnyProcessor {
     match algorithm {

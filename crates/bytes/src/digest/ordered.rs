@@ -1,4 +1,4 @@
-//! Hashes that take the bytes in order.
+//! Hashes that need the bytes in order.
 
 use std::hash::Hasher;
 use std::marker::PhantomData;
@@ -9,10 +9,10 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 use crate::processor::{Joined, Needs, Output, Piece, Processor};
 use crate::{BytesError, Digest, Outcome};
 
-/// Heap of the largest hash: what the 64-bit and 128-bit XXH3 keep of secret and buffer.
+/// Heap of the largest hash: XXH3's secret and buffer.
 const HEAP: usize = 1024;
 
-/// A hash that runs along the stream.
+/// A streaming hash.
 pub(super) trait Running: Default + Send + 'static {
     fn update(&mut self, bytes: &[u8]);
     fn digest(&self) -> Vec<u8>;
@@ -54,7 +54,7 @@ impl Running for XxHash3_128 {
     }
 }
 
-/// The processor of a running hash.
+/// The processor of a streaming hash.
 pub(super) struct Ordered<H>(PhantomData<fn() -> H>);
 
 impl<H> Ordered<H> {

@@ -1,4 +1,4 @@
-//! The searchers underneath, each the fastest for what is looked for.
+//! The search algorithms: the fastest for each kind of search.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,13 +13,13 @@ use super::vector::Counter;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) start: usize,
-    /// Where the next may begin.
+    /// Where the next match may begin.
     pub(super) next: usize,
     pub(super) pattern: u32,
 }
 
 impl Hit {
-    /// What is found first; at one place there is only one, unless they overlap.
+    /// Sort key: position, then pattern.
     pub(super) fn order(&self) -> (usize, u32) {
         (self.start, self.pattern)
     }
@@ -28,9 +28,9 @@ impl Hit {
 #[derive(Debug)]
 enum Kind {
     Byte(u8),
-    /// Found by one, and counted by the other where the CPU can.
+    /// One literal; counted with vectors if the CPU can.
     Literal(Box<Finder<'static>>, Option<Counter>),
-    /// Those that do not overlap, or one pattern that ignores case.
+    /// Several patterns without overlaps, or one regardless of case.
     Many(AhoCorasick),
     /// All matches of several patterns.
     All(AhoCorasick),
@@ -76,7 +76,7 @@ impl Engine {
         })
     }
 
-    /// Bytes of the longest pattern.
+    /// Length of the longest pattern.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
@@ -90,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// Bytes of matches that wait for earlier ones, at most.
+    /// Upper bound of the bytes of matches held back for earlier ones.
     pub(super) fn waiting_bytes(&self) -> usize {
         match self.kind {
             Kind::All(_) if self.ordered => self
@@ -101,7 +101,7 @@ impl Engine {
         }
     }
 
-    /// The first match that begins at `from` or after; of several there, the first pattern's. Not for [`Kind::All`].
+    /// The first match from `from` on; of several there, the first pattern's. Not for [`Kind::All`].
     pub(super) fn find(&self, bytes: &[u8], from: usize) -> Option<Hit> {
         let rest = bytes.get(from..)?;
         let (start, end, pattern) = match &self.kind {
@@ -125,7 +125,7 @@ impl Engine {
         })
     }
 
-    /// Matches that begin from `from` on and before `limit`, in order.
+    /// Matches that begin in `from..limit`, in order.
     pub(super) fn walk(&self, bytes: &[u8], from: usize, limit: usize, mut each: impl FnMut(Hit)) {
         if let Kind::All(automaton) = &self.kind {
             self.walk_all(automaton, bytes, from, limit, each);
@@ -140,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// As [`walk`](Self::walk), every match of every pattern. The automaton finds them in the order of their ends.
+    /// As [`walk`](Self::walk), with every match of every pattern. The automaton finds them in the order of their ends.
     fn walk_all(
         &self,
         automaton: &AhoCorasick,
@@ -169,7 +169,7 @@ impl Engine {
                 emit(now);
                 continue;
             }
-            // What is found later ends later, hence does not begin before this.
+            // Later matches end later, so none begins before this.
             let settled = hit.end().saturating_sub(self.longest);
             while let Some(&Reverse(first)) = waiting.peek()
                 && first.0 < settled
@@ -184,7 +184,8 @@ impl Engine {
         }
     }
 
-    /// The number of matches of the one pattern in all bytes, and where the next might begin; if there is a faster way to it.
+    /// Counts the matches of a single pattern; also returns where the next may begin. None: there is no faster way than
+    /// `walk`.
     pub(super) fn count(&self, bytes: &[u8]) -> Option<(u64, usize)> {
         match &self.kind {
             Kind::Byte(byte) => Some((memchr::memchr_iter(*byte, bytes).count() as u64, 0)),

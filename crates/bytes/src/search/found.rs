@@ -1,6 +1,6 @@
-//! Counts of each pattern, and the places of the first matches.
+//! Counts per pattern, and positions of the first matches.
 
-/// Matches so far. Places are kept in the order of the stream.
+/// Matches so far; positions ascend.
 #[derive(Debug)]
 pub(super) struct Found {
     counts: Vec<u64>,
@@ -18,7 +18,7 @@ impl Found {
         }
     }
 
-    /// Bytes on the heap, at most: vectors double.
+    /// Upper bound of the heap: vectors double.
     pub(super) fn bytes(&self) -> usize {
         self.counts.len() * size_of::<u64>() + 2 * self.keep * size_of::<(u64, u32)>()
     }
@@ -28,13 +28,13 @@ impl Found {
         self.first.clear();
     }
 
-    /// One match after all others.
+    /// Adds a match after all others.
     pub(super) fn add(&mut self, offset: u64, pattern: u32) {
         self.counts[pattern as usize] += 1;
         self.keep(offset, pattern);
     }
 
-    /// A place after all others, without counting it.
+    /// Adds a position without counting it.
     pub(super) fn keep(&mut self, offset: u64, pattern: u32) {
         if self.first.len() < self.keep {
             self.first.push((offset, pattern));
@@ -49,7 +49,7 @@ impl Found {
         self.counts[pattern as usize] -= 1;
     }
 
-    /// Forgets the places of the first so many matches.
+    /// Forgets the positions of the first matches.
     pub(super) fn drop_first(&mut self, matches: usize) {
         self.first.drain(..matches.min(self.first.len()));
     }
@@ -58,7 +58,7 @@ impl Found {
         self.first.len()
     }
 
-    /// How many of the later matches' places are wanted here that they did not keep.
+    /// How many positions of later matches are wanted here that these did not keep.
     pub(super) fn wants(&self, later: &Self) -> usize {
         let matches: u64 = later.counts.iter().sum();
         let room = self.keep - self.first.len();
@@ -66,7 +66,7 @@ impl Found {
         room.min(there).saturating_sub(later.first.len())
     }
 
-    /// All matches that follow.
+    /// Appends later matches.
     pub(super) fn append(&mut self, later: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&later.counts) {
             *count += more;

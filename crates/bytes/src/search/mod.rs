@@ -1,15 +1,15 @@
-//! Search for one or several byte strings.
+//! Search for byte strings.
 //!
-//! Conventions, those of `grep` and of the `aho-corasick` crate:
-//! - matches do not overlap unless asked for: the next is looked for from the end of the one before, from the stream's first byte on. `aa` is found
-//!   twice in `aaaa`, with [`Search::overlapping`] three times;
-//! - of several patterns that match at one place, the first given is taken; when overlapping, all are;
-//! - a match may span any number of buffers and is found once, whatever the cuts.
+//! Conventions, as in `grep` and the `aho-corasick` crate:
+//! - matches do not overlap unless requested: the next search begins at the end of the last match. `aa` is found twice
+//!   in `aaaa`, with [`Search::overlapping`] three times;
+//! - of several patterns that match at a position, the first given counts; with overlaps, all;
+//! - a match may span any number of buffers and is found once.
 //!
-//! A match begins in one place, and whether there is one depends on as many bytes from there as the longest pattern has. So `scan` finds those that begin
-//! where their buffer still shows all of these; the few places at its end wait for the next buffer, whose `join` has both. What `scan` cannot know is
-//! where the match before ended; it assumes the buffer's beginning, and `join` corrects: two searches from different places agree for
-//! good from their first common match on, which is nearly always the first.
+//! Whether a match begins at a position depends only on as many bytes as the longest pattern has. So `scan` finds the
+//! matches for which its buffer shows these; positions at its end are left to the `join` of the next buffer. `scan`
+//! cannot know where the previous match ended: it starts at the buffer's beginning, and `join` corrects. Two searches
+//! from different positions agree from their first common match on, which is nearly always the first.
 
 mod engine;
 mod found;
@@ -20,34 +20,35 @@ use crate::{BytesError, Matches, Outcome, PatternCount};
 use engine::Engine;
 use found::Found;
 
-/// Longest pattern, in bytes.
+/// Bytes of the longest legal pattern.
 pub const LONGEST: usize = 64 << 10;
 
-/// Most patterns, and most bytes of all together: about what an automaton of 100 MB takes.
+/// Most patterns, and most bytes of all together: their automaton takes about 100 MB.
 pub const MOST_PATTERNS: usize = 10_000;
 /// See [`MOST_PATTERNS`].
 pub const MOST_BYTES: usize = 1 << 20;
 
-/// Most offsets that can be kept.
+/// Most positions kept.
 pub const MOST_KEPT: usize = 1 << 20;
 
-/// What to look for, and how.
+/// What to search for, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Search {
     /// The byte strings.
     pub patterns: Vec<Vec<u8>>,
-    /// Whether to count matches that overlap one another.
+    /// Also finds matches that overlap others.
     pub overlapping: bool,
-    /// Whether upper and lower case of ASCII letters are the same.
+    /// Ignores the case of ASCII letters.
     pub ignore_case: bool,
-    /// How many of the first matches' places to keep.
+    /// Number of positions to keep.
     pub keep: usize,
 }
 
-/// Counts matches, and keeps where the first are.
+/// Counts matches and keeps the positions of the first.
 ///
 /// # Errors
-/// [`BytesError::Parameter`] for no pattern, an empty one, or more than [`LONGEST`], [`MOST_PATTERNS`], [`MOST_BYTES`] and [`MOST_KEPT`] allow.
+/// [`BytesError::Parameter`]: no pattern, an empty one, or more than [`LONGEST`], [`MOST_PATTERNS`], [`MOST_BYTES`] and
+/// [`MOST_KEPT`] allow.
 pub fn search(search: Search) -> Result<AnyProcessor, BytesError> {
     let refuse = |parameter: &str, got: String, allowed: String| BytesError::Parameter {
         processor: "search".into(),
@@ -94,16 +95,16 @@ struct Searcher {
     engine: Engine,
 }
 
-/// Matches that begin in a buffer, except for the last places.
+/// Matches that begin in a buffer, except at its last positions.
 struct Part {
     found: Found,
-    /// Place in the buffer where the search would go on.
+    /// Where the search continues, in the buffer.
     cursor: usize,
 }
 
 struct State {
     found: Found,
-    /// The stream's last bytes: those where a match may begin that they do not show whole.
+    /// The stream's last bytes, in which undecided matches may begin.
     carry: Vec<u8>,
     /// `carry` and what follows it.
     window: Vec<u8>,
@@ -113,7 +114,7 @@ struct State {
 }
 
 impl Searcher {
-    /// Bytes beyond the first that deciding upon a place takes.
+    /// Bytes after a position that decide on a match there.
     fn beyond(&self) -> usize {
         self.engine.longest() - 1
     }
@@ -122,7 +123,7 @@ impl Searcher {
         Found::new(self.search.patterns.len(), self.search.keep)
     }
 
-    /// Matches that begin in the carried bytes before `to`, an offset in the stream, as the window shows them.
+    /// Searches the carried bytes before offset `to`.
     fn search_window(&self, state: &mut State, start: u64, to: u64) {
         let from = state.cursor.saturating_sub(start) as usize;
         let limit = to.saturating_sub(start) as usize;
@@ -133,7 +134,7 @@ impl Searcher {
         });
     }
 
-    /// Turns what `scan` found from the buffer's beginning into what there is from the cursor on.
+    /// Corrects the matches that `scan` found from the buffer's beginning to those from the cursor on.
     fn correct(&self, piece: Piece<'_>, limit: usize, part: &mut Part, state: &mut State) {
         let begin = (state.cursor - piece.offset) as usize;
         let next = |from: usize| {
@@ -164,7 +165,7 @@ impl Searcher {
         if real.is_none() {
             part.cursor = 0; // The scan's last match is none.
         }
-        // Where more was dropped than added, places that the scan did not keep are wanted.
+        // If more matches were dropped than added, positions are wanted that the scan did not keep.
         let short = state.found.wants(&part.found);
         if short > 0 {
             let mut skip = part.found.kept();
@@ -200,7 +201,7 @@ impl Processor for Searcher {
     }
 
     fn state_bytes(&self) -> usize {
-        // The automaton is one for all.
+        // The automaton is shared.
         size_of::<State>()
             + self.found().bytes()
             + 6 * self.beyond()
@@ -267,7 +268,7 @@ impl Processor for Searcher {
             state
                 .window
                 .extend_from_slice(&bytes[..bytes.len().min(beyond)]);
-            // Places from which the window shows all that the longest pattern takes.
+            // Positions for which the window shows the longest pattern.
             let shown = start + state.window.len().saturating_sub(beyond) as u64;
             self.search_window(state, start, shown.min(piece.offset));
         }
@@ -293,7 +294,7 @@ impl Processor for Searcher {
     }
 
     fn finish(&self, state: &mut State, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
-        // Nothing follows: what the last bytes show is all there is.
+        // Nothing follows: all positions are decided.
         state.window.clear();
         let State { window, carry, .. } = state;
         window.append(carry);

@@ -1,30 +1,31 @@
-//! Counting a literal with vectors: fast where matches are frequent, too.
+//! Counts a literal with vectors, also where matches are frequent.
 //!
-//! A searcher that is asked for the next match begins anew with each, which costs more than the match where every line has one. To count, no match need be
-//! found: 64 places at a time are compared with up to eight bytes of the literal, the rest only where the two rarest are there, and what is left are bits. Literals
-//! of up to eight bytes are compared whole; of longer ones each bit is looked at, as is each where matches may overlap and only every other counts.
+//! Searchers restart after each match, which costs more than the search if every line has one. Counting needs no
+//! positions: 64 at a time are compared with up to eight bytes of the literal, first the two rarest; the result is a
+//! bit mask. This decides literals of up to eight bytes. Longer ones, and those whose matches may overlap, are checked
+//! bit by bit.
 #![allow(unsafe_code)] // Loads through pointers, and instructions beyond the baseline.
 
 use memchr::memmem::Finder;
 
-/// Places compared at a time.
+/// Positions compared at a time.
 #[cfg(target_arch = "x86_64")]
 const STEP: usize = 64;
 
 /// Bytes of the literal that are compared.
 const PROBES: usize = 8;
 
-/// A literal of two bytes at least, on a CPU with AVX2.
+/// A literal of at least two bytes, on a CPU with AVX2.
 #[derive(Debug)]
 pub(super) struct Counter {
-    /// Where the compared bytes are in the literal, the rarest first; all of a short one's.
+    /// Positions of the compared bytes in the literal, rarest first.
     probes: Vec<usize>,
-    /// Whether a match may begin inside another.
+    /// Matches may overlap.
     overlaps: bool,
 }
 
 impl Counter {
-    /// Nothing where the CPU lacks what it takes, or the literal is too short.
+    /// None if the CPU lacks the instructions or the literal is too short.
     pub(super) fn new(literal: &[u8]) -> Option<Self> {
         if !available() || literal.len() < 2 {
             return None;
@@ -39,13 +40,13 @@ impl Counter {
         })
     }
 
-    /// Matches that do not overlap, and the end of the last.
+    /// The number of matches without overlaps, and the end of the last.
     pub(super) fn count(&self, bytes: &[u8], finder: &Finder<'_>) -> (u64, usize) {
         let literal = finder.needle();
         let mut so_far = SoFar::default();
         #[cfg(target_arch = "x86_64")]
         self.count_blocks(bytes, literal, &mut so_far);
-        // The last places, which do not fill a block.
+        // The last positions, which do not fill a block.
         let mut from = so_far.looked_at.max(so_far.end);
         while let Some(at) = bytes.get(from..).and_then(|rest| finder.find(rest)) {
             from += at + literal.len();
@@ -66,10 +67,10 @@ impl Counter {
                         for (probe, &at) in probes.iter_mut().zip(&self.probes) {
                             *probe = (at, literal[at]);
                         }
-                        // SAFETY: a counter is made only where the CPU has AVX2 and POPCNT.
+                        // SAFETY: a counter exists only if the CPU has AVX2 and POPCNT.
                         unsafe { count_avx2(bytes, literal, probes, each, so_far) }
                     })*
-                    // Without blocks all is left to the finder.
+                    // Without blocks the finder does all.
                     _ => {}
                 }
             };
@@ -83,11 +84,11 @@ struct SoFar {
     count: u64,
     /// End of the last match.
     end: usize,
-    /// Places before this were compared.
+    /// Positions before this were compared.
     looked_at: usize,
 }
 
-/// How common a byte is in text, code and logs; of the rest, zero is common in numbers. A guess: a wrong one costs time only.
+/// How common a byte is in text, code and logs. A guess: a wrong one only costs time.
 fn commonness(byte: u8) -> usize {
     const COMMON: &[u8] = b"\0 etaoinsr0lhd1cu2mp\nf.g3,y5bw46789-v_k\"/=:()";
     let place = COMMON
@@ -96,7 +97,8 @@ fn commonness(byte: u8) -> usize {
     place.map_or(0, |place| COMMON.len() - place)
 }
 
-/// Whether the literal's end is its beginning, so that matches may overlap: the last value of the prefix function (Knuth, Morris and Pratt 1977).
+/// Whether the literal's end equals its beginning, so that matches may overlap: the last value of the prefix function
+/// (Knuth, Morris and Pratt 1977).
 fn has_border(literal: &[u8]) -> bool {
     let mut border = vec![0; literal.len()];
     for at in 1..literal.len() {
@@ -119,7 +121,7 @@ fn available() -> bool {
     false
 }
 
-/// Compares whole blocks of places from the beginning on.
+/// Compares whole blocks of positions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt")]
 fn count_avx2<const N: usize>(
@@ -210,7 +212,7 @@ mod tests {
         let mut matched = 0;
         for round in 0..600 {
             let bytes = letters(round % 331, 1 + round as u64 % 3);
-            // From the text itself, so that it is found; at any length, also beyond what is compared.
+            // Taken from the text, so that it is found; also longer than what is compared.
             let length = 2 + round % 13;
             let Some(literal) = bytes.get(round % 7..round % 7 + length) else {
                 continue;

@@ -1,4 +1,4 @@
-//! Sums that may be begun anywhere on a grid and appended to those before, with the bits of one pass.
+//! Sums that can begin at any multiple of a grain, and be appended, with the same bits as in one pass.
 
 use bytemuck::{Pod, Zeroable};
 use isochrony_dsp::stats::{Accumulator, Statistic, Summary};
@@ -6,33 +6,33 @@ use isochrony_dsp::stats::{Accumulator, Statistic, Summary};
 use crate::Value;
 use crate::tree::{MOST_NODES, Tree};
 
-/// Samples that floats are summed over in one go: wide enough that combining costs little.
+/// Samples per leaf of floating-point sums: combining leaves costs little.
 const LEAF: u64 = 4096;
 
 /// A sample type with statistics.
 pub(super) trait Gathered: Statistic<Extreme = Self> + Pod + Zeroable + Send + Sync {
     type Gather: Gather<Self>;
 
-    /// The sample as a field of a result.
+    /// The sample as a result's value.
     fn value(self) -> Value;
 }
 
-/// Sums of a stretch of the stream.
+/// Sums of a range of the stream.
 pub(super) trait Gather<T: Statistic>: Default + Send + 'static {
-    /// Stretches that are appended begin and end at multiples of this many samples.
+    /// Appended ranges begin and end at multiples of so many samples.
     const GRAIN: u64;
-    /// Bytes on the heap, at most.
+    /// Upper bound of the heap.
     const HEAP: usize;
 
-    /// Forgets all; the next sample is the one with this number.
+    /// Resets it; the next sample has this number.
     fn begin(&mut self, sample: u64);
     fn push(&mut self, samples: &[T]);
-    /// Adds what was gathered from here on, between two lines of the grid.
+    /// Appends the sums of the range that follows.
     fn append(&mut self, later: &Self);
     fn summary(&self) -> Summary<T::Extreme>;
 }
 
-/// Integers up to 32 bits: exact, so there is no grid.
+/// Integers of up to 32 bits: exact, so any grain will do.
 #[derive(Default)]
 pub(super) struct Exact<T: Statistic>(Accumulator<T>);
 
@@ -71,9 +71,9 @@ macro_rules! exact {
 
 exact!(i8 i16 i32 u8 u16 u32);
 
-/// Floats and 64-bit integers: leaves that combine as a binary tree over the stream.
+/// Floats and 64-bit integers: leaves, combined as a binary tree over the stream.
 pub(super) struct Leaves<T: Statistic> {
-    /// Number of the next sample in the stream.
+    /// Number of the next sample.
     next: u64,
     open: Accumulator<T>,
     tree: Tree<Summary<T::Extreme>>,

@@ -1,13 +1,13 @@
 //! Statistics of samples: count, minimum, maximum, mean, deviation.
 //!
 //! Conventions:
-//! - dtypes i1 i2 i4 i8 u1 u2 u4 f4 f8 in either byte order; samples follow one another from the stream's first byte;
-//! - only finite samples count; NaN and infinite ones are counted apart;
-//! - minimum and maximum are exact. Up to 32 bits, sums of integers and of their squares are exact, so mean and M2 are within one unit in
-//!   the last place. Floats and 64-bit integers are summed as [`isochrony_dsp::stats`] does within leaves of 4,096 samples from the stream's beginning, and
-//!   leaves combine in pairs as in a binary tree (Chan, Golub and LeVeque 1979), so errors grow with the logarithm of the count. Where
-//!   deviations beyond 1e154 overflow, M2 is infinite, and the mean may be NaN;
-//! - same bits however the stream is cut, whoever scans what, and whatever the CPU.
+//! - dtypes i1 i2 i4 i8 u1 u2 u4 f4 f8 in either byte order, from the stream's first byte on;
+//! - NaN and infinite samples are only counted;
+//! - minimum and maximum are exact. Sums of integers of up to 32 bits and of their squares are exact, so mean and M2
+//!   are within one unit in the last place. Floats and 64-bit integers are summed as in [`isochrony_dsp::stats`] within
+//!   leaves of 4,096 samples, and leaves combine in pairs as a binary tree (Chan, Golub and LeVeque 1979), so errors
+//!   grow with the logarithm of the count. If deviations exceed 1e154, M2 is infinite, and the mean may be NaN;
+//! - the same bits for any cuts, workers and CPU.
 
 mod gather;
 
@@ -21,13 +21,13 @@ use crate::samples::{Fragment, reverse_each, round_down, round_up};
 use crate::{BytesError, Outcome, Statistics};
 use gather::{Gather, Gathered};
 
-/// Samples that are copied to where they are aligned, or whose bytes are swapped, at a time.
+/// Samples copied at a time to align them or swap their bytes.
 const TILE: usize = 2048;
 
-/// Statistics of samples of a type known at run time.
+/// Statistics of samples of a dtype.
 ///
 /// # Errors
-/// [`BytesError::Parameter`] for bool and complex samples.
+/// [`BytesError::Parameter`]: bool or complex samples.
 pub fn statistics(dtype: DType, order: ByteOrder) -> Result<AnyProcessor, BytesError> {
     Ok(match dtype {
         DType::I8 => AnyProcessor::new(Stats::<i8>::new(order)),
@@ -66,10 +66,10 @@ impl<T> Stats<T> {
     }
 }
 
-/// Sums, and how bytes get there.
+/// Sums, with memory for samples that must be copied.
 struct Sums<T: Gathered> {
     gather: T::Gather,
-    /// Room for samples that cannot be summed where they lie.
+    /// Samples that cannot be summed in place.
     tile: Vec<T>,
     swap: bool,
 }
@@ -104,10 +104,10 @@ impl<T: Gathered> Sums<T> {
     }
 }
 
-/// Sums of the samples between the grid's first and last line in a buffer.
+/// Sums of a buffer's samples between its first and last multiple of the grain.
 struct Part<T: Gathered> {
     sums: Sums<T>,
-    /// Where that is in the stream; empty where there is no line, or one.
+    /// Offsets of these in the stream; equal if the buffer has fewer than two.
     from: u64,
     to: u64,
 }
@@ -181,7 +181,7 @@ impl<T: Gathered + Pod> Processor for Stats<T> {
             part.sums.gather.begin(part.from / size_of::<T>() as u64);
         }
         let to = round_down(piece.end(), grain);
-        // A piece that leaves a hole is left to `join`, as is all after it.
+        // After a hole between pieces, `join` does the work.
         if part.to >= piece.offset && to > part.to {
             let bytes = &piece.bytes[(part.to - piece.offset) as usize..];
             part.sums.push(&bytes[..(to - part.to) as usize]);
