@@ -1,7 +1,7 @@
 //! Names of processors as users give them, and what such a chain makes of bytes cut anywhere: the same as of one piece.
 #![no_main]
 
-use isochrony_bytes::{BytesError, Chain, Joined, Outcome, Piece};
+use isochrony_bytes::{BytesError, Chain, JoinOutcome, Outcome, Piece};
 
 /// Results and output over pieces of so many bytes.
 fn run(chain: &Chain, bytes: &[u8], length: usize) -> Result<(Vec<Outcome>, Vec<u8>), BytesError> {
@@ -14,7 +14,7 @@ fn run(chain: &Chain, bytes: &[u8], length: usize) -> Result<(Vec<Outcome>, Vec<
             let joined = chain.join(piece, &mut part, &mut state)?;
             output.extend(part.output().concat());
             // What decompresses without end is cut off: it is bounded in memory, not in time.
-            if joined == Joined::Done || output.len() > 1 << 22 {
+            if joined == JoinOutcome::Done || output.len() > 1 << 22 {
                 break;
             }
         }

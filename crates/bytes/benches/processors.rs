@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use isochrony_bytes::{Chain, Joined, Piece, Value};
+use isochrony_bytes::{Chain, JoinOutcome, Piece, Value};
 use memchr::memmem;
 use sha2::Digest as _;
 
@@ -36,7 +36,7 @@ fn run(chain: &Chain, bytes: &[u8]) -> (Vec<(&'static str, Value)>, u64) {
     for bytes in bytes.chunks(BUFFER) {
         let piece = Piece { offset, bytes };
         chain.scan(piece, &mut part).expect("a scan");
-        while chain.join(piece, &mut part, &mut state).expect("a join") == Joined::Again {
+        while chain.join(piece, &mut part, &mut state).expect("a join") == JoinOutcome::Again {
             written += part
                 .output()
                 .iter()

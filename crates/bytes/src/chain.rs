@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use crate::processor::{AnyProcessor, BLOCK, Erased, Joined, Needs, Output, Piece};
+use crate::processor::{AnyProcessor, BLOCK, DynProcessor, JoinOutcome, Needs, Output, Piece};
 use crate::{BytesError, Outcome, spec};
 
 /// Processors over the same bytes, shared by all workers. An empty chain passes its input on.
@@ -13,7 +13,7 @@ pub struct Chain {
 
 struct Entry {
     name: String,
-    processor: Box<dyn Erased>,
+    processor: Box<dyn DynProcessor>,
     needs: Needs,
 }
 
@@ -247,7 +247,7 @@ impl Chain {
         piece: Piece<'_>,
         part: &mut Part,
         state: &mut State,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         if part.parts.len() != self.entries.len() || state.states.len() != self.entries.len() {
             return Err(BytesError::Foreign);
         }
@@ -263,7 +263,7 @@ impl Chain {
             });
         }
         let again = std::mem::take(&mut state.again);
-        let mut joined = Joined::Done;
+        let mut joined = JoinOutcome::Done;
         let held = part.parts.iter_mut().zip(&mut state.states);
         for (entry, (own, state)) in self.entries.iter().zip(held) {
             // The others have joined the piece already.
@@ -273,13 +273,13 @@ impl Chain {
             let now = entry
                 .processor
                 .join(piece, &mut **own, &mut **state, &mut part.out)?;
-            if now == Joined::Again {
+            if now == JoinOutcome::Again {
                 joined = now;
             }
         }
         match joined {
-            Joined::Done => state.next = piece.end(),
-            Joined::Again => state.again = true,
+            JoinOutcome::Done => state.next = piece.end(),
+            JoinOutcome::Again => state.again = true,
         }
         Ok(joined)
     }
@@ -309,7 +309,7 @@ impl Chain {
         let (mut part, mut state) = (self.part(), self.state());
         let piece = Piece { offset: 0, bytes };
         self.scan(piece, &mut part)?;
-        while self.join(piece, &mut part, &mut state)? == Joined::Again {}
+        while self.join(piece, &mut part, &mut state)? == JoinOutcome::Again {}
         self.finish(&mut state)
     }
 }

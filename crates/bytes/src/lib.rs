@@ -46,4 +46,4 @@ mod tree;
 pub use chain::{Chain, Part, State};
 pub use error::BytesError;
 pub use outcome::{Digest, Matches, Outcome, PatternCount, Sizes, Statistics, Value};
-pub use processor::{AnyProcessor, BLOCK, Joined, Needs, Output, Piece, Processor};
+pub use processor::{AnyProcessor, BLOCK, JoinOutcome, Needs, Output, Piece, Processor};

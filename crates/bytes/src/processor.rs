@@ -27,7 +27,7 @@ impl Piece<'_> {
 /// What a call of [`Chain::join`](crate::Chain::join) leaves to do.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Joined {
+pub enum JoinOutcome {
     /// Nothing.
     Done,
     /// The output is full: write it, then call again with the same piece, part and state.
@@ -43,7 +43,7 @@ pub struct Needs {
     pub ordered: bool,
     /// It makes output. Otherwise the input is passed on.
     pub output: bool,
-    /// `join` may return [`Joined::Again`].
+    /// `join` may return [`JoinOutcome::Again`].
     pub again: bool,
 }
 
@@ -114,7 +114,7 @@ pub trait Processor: Send + Sync + 'static {
         part: &mut Self::Part,
         state: &mut Self::State,
         out: &mut Output,
-    ) -> Result<Joined, BytesError>;
+    ) -> Result<JoinOutcome, BytesError>;
 
     /// Returns the result at the end of the stream, and appends the last output.
     ///
@@ -124,7 +124,7 @@ pub trait Processor: Send + Sync + 'static {
 }
 
 /// A processor of any type.
-pub struct AnyProcessor(pub(crate) Box<dyn Erased>);
+pub struct AnyProcessor(pub(crate) Box<dyn DynProcessor>);
 
 impl AnyProcessor {
     /// Erases the processor's type.
@@ -143,7 +143,7 @@ impl std::fmt::Debug for AnyProcessor {
 }
 
 /// A [`Processor`] with boxed parts and states.
-pub(crate) trait Erased: Send + Sync {
+pub(crate) trait DynProcessor: Send + Sync {
     fn needs(&self) -> Needs;
     fn blockwise(&self) -> bool;
     fn part_bytes(&self, buffer: usize) -> usize;
@@ -163,7 +163,7 @@ pub(crate) trait Erased: Send + Sync {
         part: &mut dyn Any,
         state: &mut dyn Any,
         out: &mut Output,
-    ) -> Result<Joined, BytesError>;
+    ) -> Result<JoinOutcome, BytesError>;
     fn finish(&self, state: &mut dyn Any, out: &mut Vec<u8>) -> Result<Outcome, BytesError>;
 }
 
@@ -172,7 +172,7 @@ fn own<T: 'static>(any: &mut dyn Any) -> Result<&mut T, BytesError> {
     any.downcast_mut().ok_or(BytesError::Foreign)
 }
 
-impl<P: Processor> Erased for P {
+impl<P: Processor> DynProcessor for P {
     fn needs(&self) -> Needs {
         Processor::needs(self)
     }
@@ -213,7 +213,7 @@ impl<P: Processor> Erased for P {
         part: &mut dyn Any,
         state: &mut dyn Any,
         out: &mut Output,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         Processor::join(self, piece, own(part)?, own(state)?, out)
     }
 

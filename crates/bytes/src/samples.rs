@@ -13,7 +13,7 @@ pub(crate) struct Fragment {
 }
 
 /// The samples that a buffer completes.
-pub(crate) struct Cut<'a> {
+pub(crate) struct CompletedSamples<'a> {
     /// The one that began in the previous buffer.
     pub(crate) first: Option<[u8; WIDEST]>,
     /// Whole samples.
@@ -27,7 +27,7 @@ impl Fragment {
     }
 
     /// Takes the stream's next bytes; keeps an incomplete last sample of `size` bytes.
-    pub(crate) fn take<'a>(&mut self, bytes: &'a [u8], size: usize) -> Cut<'a> {
+    pub(crate) fn take<'a>(&mut self, bytes: &'a [u8], size: usize) -> CompletedSamples<'a> {
         let mut rest = bytes;
         let mut first = None;
         if self.have > 0 {
@@ -36,7 +36,7 @@ impl Fragment {
             self.have += head.len();
             rest = tail;
             if self.have < size {
-                return Cut { first, whole: rest };
+                return CompletedSamples { first, whole: rest };
             }
             first = Some(self.bytes);
             self.have = 0;
@@ -44,7 +44,7 @@ impl Fragment {
         let (whole, tail) = rest.split_at(rest.len() - rest.len() % size);
         self.bytes[..tail.len()].copy_from_slice(tail);
         self.have = tail.len();
-        Cut { first, whole }
+        CompletedSamples { first, whole }
     }
 
     /// Checks that the stream does not end within a sample.

@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::noise;
-use isochrony_bytes::{Chain, Joined, Part, Piece, State};
+use isochrony_bytes::{Chain, JoinOutcome, Part, Piece, State};
 
 struct Counting;
 
@@ -48,7 +48,7 @@ fn go_on(chain: &Chain, part: &mut Part, state: &mut State, bytes: &[u8], buffer
             bytes: &bytes[at..at + BUFFER],
         };
         chain.scan(piece, part).unwrap();
-        assert_eq!(chain.join(piece, part, state), Ok(Joined::Done));
+        assert_eq!(chain.join(piece, part, state), Ok(JoinOutcome::Done));
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use isochrony_bytes::{BytesError, Chain, Joined, Outcome, Part, Piece, State};
+use isochrony_bytes::{BytesError, Chain, JoinOutcome, Outcome, Part, Piece, State};
 
 use crate::buffer_output::BufferOutput;
 use crate::error::{Cause, LocatedError};
@@ -153,8 +153,8 @@ impl BlockProcessor for NativeProcessors {
                 .join(piece(block), part, &mut state)
                 .map_err(located)?
             {
-                Joined::Done => return Ok(()),
-                Joined::Again => {
+                JoinOutcome::Done => return Ok(()),
+                JoinOutcome::Again => {
                     for bytes in part.output() {
                         out.write(0, bytes)?;
                     }

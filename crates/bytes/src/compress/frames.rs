@@ -1,6 +1,6 @@
 //! Compression of each buffer to a frame of its own.
 
-use crate::processor::{Joined, Needs, Output, Piece, Processor};
+use crate::processor::{JoinOutcome, Needs, Output, Piece, Processor};
 use crate::{BytesError, Outcome, Sizes};
 
 /// A format whose frames can be concatenated.
@@ -84,10 +84,10 @@ impl<F: Format> Processor for Frames<F> {
         _context: &mut F::Context,
         sizes: &mut Sizes,
         out: &mut Output,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         sizes.bytes_in = piece.end();
         sizes.bytes_out += out.body.len() as u64;
-        Ok(Joined::Done)
+        Ok(JoinOutcome::Done)
     }
 
     fn finish(&self, sizes: &mut Sizes, out: &mut Vec<u8>) -> Result<Outcome, BytesError> {

@@ -1,7 +1,7 @@
 //! Decompression in steps of bounded output.
 
 use super::STEP;
-use crate::processor::{Joined, Needs, Output, Piece, Processor};
+use crate::processor::{JoinOutcome, Needs, Output, Piece, Processor};
 use crate::{BytesError, Outcome, Sizes};
 
 /// A decoder of concatenated frames.
@@ -81,7 +81,7 @@ impl<D: Decoder> Processor for Steps<D> {
         _part: &mut (),
         state: &mut State<D>,
         out: &mut Output,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         out.clear();
         let out = &mut out.body;
         out.reserve_exact(STEP);
@@ -109,11 +109,11 @@ impl<D: Decoder> Processor for Steps<D> {
         state.sizes.bytes_out += out.len() as u64;
         let more = state.inside || state.taken < piece.bytes.len();
         if more && out.len() == out.capacity() {
-            return Ok(Joined::Again);
+            return Ok(JoinOutcome::Again);
         }
         state.taken = 0;
         state.sizes.bytes_in = piece.end();
-        Ok(Joined::Done)
+        Ok(JoinOutcome::Done)
     }
 
     fn finish(&self, state: &mut State<D>, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {

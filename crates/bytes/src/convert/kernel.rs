@@ -95,7 +95,11 @@ impl Kernel {
         }
     }
 
-    fn by_way_of<N: Between>(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Misfit>
+    fn by_way_of<N: IntermediateNumber>(
+        &self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Misfit>
     where
         i8: Number<N>,
         i16: Number<N>,
@@ -149,7 +153,7 @@ impl Kernel {
     }
 
     /// Scales up to the first number that leaves the range.
-    fn scale_each<N: Between>(&self, numbers: &mut [N]) -> Result<(), (usize, String)> {
+    fn scale_each<N: IntermediateNumber>(&self, numbers: &mut [N]) -> Result<(), (usize, String)> {
         for (at, number) in numbers.iter_mut().enumerate() {
             if !number.scale(&self.conversion) {
                 return Err((at, number.to_string()));
@@ -160,7 +164,10 @@ impl Kernel {
 }
 
 /// The first number that the type cannot hold, unless saturating helps.
-fn misfit<T: Number<N>, N: Between>(numbers: &[N], saturate: bool) -> Option<(usize, N)> {
+fn misfit<T: Number<N>, N: IntermediateNumber>(
+    numbers: &[N],
+    saturate: bool,
+) -> Option<(usize, N)> {
     numbers
         .iter()
         .copied()
@@ -169,13 +176,13 @@ fn misfit<T: Number<N>, N: Between>(numbers: &[N], saturate: bool) -> Option<(us
 }
 
 /// A number between the two sample types.
-trait Between: Copy + Default + Send + ToString + 'static {
+trait IntermediateNumber: Copy + Default + Send + ToString + 'static {
     /// Whether it stays within the range. If saturating, it is clamped, and stays.
     fn scale(&mut self, conversion: &Conversion) -> bool;
     fn is_number(self) -> bool;
 }
 
-impl Between for i64 {
+impl IntermediateNumber for i64 {
     #[inline(always)]
     fn scale(&mut self, _conversion: &Conversion) -> bool {
         true
@@ -186,7 +193,7 @@ impl Between for i64 {
     }
 }
 
-impl Between for f64 {
+impl IntermediateNumber for f64 {
     #[inline(always)]
     fn scale(&mut self, conversion: &Conversion) -> bool {
         let scaled = *self * conversion.scale + conversion.offset;
@@ -333,7 +340,7 @@ struct Load<'a, T, N> {
     conversion: Option<&'a Conversion>,
 }
 
-impl<T: Number<N>, N: Between> isochrony_dsp::Kernel for Load<'_, T, N> {
+impl<T: Number<N>, N: IntermediateNumber> isochrony_dsp::Kernel for Load<'_, T, N> {
     /// Whether all numbers stayed within the range.
     type Output = bool;
 

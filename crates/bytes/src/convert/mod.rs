@@ -12,7 +12,7 @@ mod kernel;
 
 use isochrony_segment::{ByteOrder, DType};
 
-use crate::processor::{AnyProcessor, Joined, Needs, Output, Piece, Processor};
+use crate::processor::{AnyProcessor, JoinOutcome, Needs, Output, Piece, Processor};
 use crate::samples::{Fragment, round_down, round_up};
 use crate::{BytesError, Outcome, Sizes};
 use kernel::{Kernel, Misfit};
@@ -159,7 +159,7 @@ impl Processor for Convert {
         _part: &mut (),
         state: &mut State,
         out: &mut Output,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         let have = state.fragment.len() as u64;
         // `scan` has converted the whole samples.
         if let Some(sample) = state.fragment.take(piece.bytes, self.size).first {
@@ -167,7 +167,7 @@ impl Processor for Convert {
         }
         state.sizes.bytes_in = piece.end();
         state.sizes.bytes_out += (out.before.len() + out.body.len()) as u64;
-        Ok(Joined::Done)
+        Ok(JoinOutcome::Done)
     }
 
     fn finish(&self, state: &mut State, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {

@@ -8,7 +8,7 @@ use blake3::hazmat::{
 };
 use blake3::{CHUNK_LEN, Hasher};
 
-use crate::processor::{Joined, Needs, Output, Piece, Processor};
+use crate::processor::{JoinOutcome, Needs, Output, Piece, Processor};
 use crate::samples::{round_down, round_up};
 use crate::tree::{MOST_NODES, Tree};
 use crate::{BytesError, Digest, Outcome};
@@ -160,7 +160,7 @@ impl Processor for Blake3 {
         part: &mut Part,
         state: &mut State,
         _out: &mut Output,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         if part.from < part.to {
             let (head, rest) = piece.bytes.split_at((part.from - piece.offset) as usize);
             state.push(head);
@@ -171,7 +171,7 @@ impl Processor for Blake3 {
         } else {
             state.push(piece.bytes);
         }
-        Ok(Joined::Done)
+        Ok(JoinOutcome::Done)
     }
 
     fn finish(&self, state: &mut State, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {

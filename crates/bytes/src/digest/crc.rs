@@ -5,7 +5,7 @@
 //! a combination takes one product per set bit of the length. The `crc32c` crate's own squares matrices: 20 us per
 //! buffer, a tenth of scanning 4 MiB.
 
-use crate::processor::{Joined, Needs, Output, Piece, Processor};
+use crate::processor::{JoinOutcome, Needs, Output, Piece, Processor};
 use crate::{BytesError, Digest, Outcome};
 
 /// Up to this length, adding bytes is faster than combining.
@@ -110,13 +110,13 @@ impl Processor for Crc32c {
         part: &mut Part,
         state: &mut u32,
         _out: &mut Output,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         *state = if piece.bytes.len() < SHORT || part.bytes != piece.bytes.len() {
             crc32c::crc32c_append(*state, piece.bytes)
         } else {
             combine(*state, part.crc, part.bytes as u64)
         };
-        Ok(Joined::Done)
+        Ok(JoinOutcome::Done)
     }
 
     fn finish(&self, state: &mut u32, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {

@@ -6,21 +6,21 @@ use std::marker::PhantomData;
 use sha2::Digest as _;
 use twox_hash::{XxHash3_64, XxHash3_128};
 
-use crate::processor::{Joined, Needs, Output, Piece, Processor};
+use crate::processor::{JoinOutcome, Needs, Output, Piece, Processor};
 use crate::{BytesError, Digest, Outcome};
 
 /// Heap of the largest hash: XXH3's secret and buffer.
 const HEAP: usize = 1024;
 
 /// A streaming hash.
-pub(super) trait Running: Default + Send + 'static {
+pub(super) trait StreamHash: Default + Send + 'static {
     fn update(&mut self, bytes: &[u8]);
     fn digest(&self) -> Vec<u8>;
 }
 
 macro_rules! rust_crypto {
     ($($type:ty)*) => {$(
-        impl Running for $type {
+        impl StreamHash for $type {
             fn update(&mut self, bytes: &[u8]) {
                 sha2::Digest::update(self, bytes);
             }
@@ -34,7 +34,7 @@ macro_rules! rust_crypto {
 
 rust_crypto!(md5::Md5 sha2::Sha256 sha2::Sha512);
 
-impl Running for XxHash3_64 {
+impl StreamHash for XxHash3_64 {
     fn update(&mut self, bytes: &[u8]) {
         self.write(bytes);
     }
@@ -44,7 +44,7 @@ impl Running for XxHash3_64 {
     }
 }
 
-impl Running for XxHash3_128 {
+impl StreamHash for XxHash3_128 {
     fn update(&mut self, bytes: &[u8]) {
         self.write(bytes);
     }
@@ -63,7 +63,7 @@ impl<H> Ordered<H> {
     }
 }
 
-impl<H: Running> Processor for Ordered<H> {
+impl<H: StreamHash> Processor for Ordered<H> {
     type Part = ();
     type State = H;
 
@@ -104,9 +104,9 @@ impl<H: Running> Processor for Ordered<H> {
         _part: &mut (),
         state: &mut H,
         _out: &mut Output,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         state.update(piece.bytes);
-        Ok(Joined::Done)
+        Ok(JoinOutcome::Done)
     }
 
     fn finish(&self, state: &mut H, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {

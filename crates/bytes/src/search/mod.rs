@@ -15,7 +15,7 @@ mod engine;
 mod found;
 mod vector;
 
-use crate::processor::{AnyProcessor, Joined, Needs, Output, Piece, Processor};
+use crate::processor::{AnyProcessor, JoinOutcome, Needs, Output, Piece, Processor};
 use crate::{BytesError, Matches, Outcome, PatternCount};
 use engine::Engine;
 use found::Found;
@@ -257,7 +257,7 @@ impl Processor for Searcher {
         part: &mut Part,
         state: &mut State,
         _out: &mut Output,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         let beyond = self.beyond();
         let bytes = piece.bytes;
         let limit = bytes.len().saturating_sub(beyond);
@@ -290,7 +290,7 @@ impl Processor for Searcher {
             .carry
             .extend_from_slice(&bytes[bytes.len().saturating_sub(beyond)..]);
         state.end = piece.end();
-        Ok(Joined::Done)
+        Ok(JoinOutcome::Done)
     }
 
     fn finish(&self, state: &mut State, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {

@@ -9,17 +9,17 @@
 //!   grow with the logarithm of the count. If deviations exceed 1e154, M2 is infinite, and the mean may be NaN;
 //! - the same bits for any cuts, workers and CPU.
 
-mod gather;
+mod grid_sums;
 
 use std::marker::PhantomData;
 
 use bytemuck::Pod;
 use isochrony_segment::{ByteOrder, DType};
 
-use crate::processor::{AnyProcessor, Joined, Needs, Output, Piece, Processor};
+use crate::processor::{AnyProcessor, JoinOutcome, Needs, Output, Piece, Processor};
 use crate::samples::{Fragment, reverse_each, round_down, round_up};
 use crate::{BytesError, Outcome, Statistics};
-use gather::{Gather, Gathered};
+use grid_sums::{GridSums, StatisticSample};
 
 /// Samples copied at a time to align them or swap their bytes.
 const TILE: usize = 2048;
@@ -67,17 +67,17 @@ impl<T> Stats<T> {
 }
 
 /// Sums, with memory for samples that must be copied.
-struct Sums<T: Gathered> {
-    gather: T::Gather,
+struct Sums<T: StatisticSample> {
+    sums: T::Sums,
     /// Samples that cannot be summed in place.
     tile: Vec<T>,
     swap: bool,
 }
 
-impl<T: Gathered> Sums<T> {
+impl<T: StatisticSample> Sums<T> {
     fn new(order: ByteOrder) -> Self {
         Self {
-            gather: T::Gather::default(),
+            sums: T::Sums::default(),
             tile: Vec::new(),
             swap: !order.is_native(),
         }
@@ -88,7 +88,7 @@ impl<T: Gathered> Sums<T> {
         if !self.swap
             && let Ok(samples) = bytemuck::try_cast_slice(bytes)
         {
-            self.gather.push(samples);
+            self.sums.push(samples);
             return;
         }
         self.tile.resize(TILE, T::zeroed());
@@ -99,26 +99,26 @@ impl<T: Gathered> Sums<T> {
             if self.swap {
                 reverse_each(room, size_of::<T>());
             }
-            self.gather.push(tile);
+            self.sums.push(tile);
         }
     }
 }
 
 /// Sums of a buffer's samples between its first and last multiple of the grain.
-struct Part<T: Gathered> {
+struct Part<T: StatisticSample> {
     sums: Sums<T>,
     /// Offsets of these in the stream; equal if the buffer has fewer than two.
     from: u64,
     to: u64,
 }
 
-struct State<T: Gathered> {
+struct State<T: StatisticSample> {
     sums: Sums<T>,
     fragment: Fragment,
     end: u64,
 }
 
-impl<T: Gathered> State<T> {
+impl<T: StatisticSample> State<T> {
     fn push(&mut self, bytes: &[u8]) {
         let cut = self.fragment.take(bytes, size_of::<T>());
         if let Some(sample) = cut.first {
@@ -128,7 +128,7 @@ impl<T: Gathered> State<T> {
     }
 }
 
-impl<T: Gathered + Pod> Processor for Stats<T> {
+impl<T: StatisticSample + Pod> Processor for Stats<T> {
     type Part = Part<T>;
     type State = State<T>;
 
@@ -144,11 +144,11 @@ impl<T: Gathered + Pod> Processor for Stats<T> {
     }
 
     fn part_bytes(&self, _buffer: usize) -> usize {
-        size_of::<Part<T>>() + TILE * size_of::<T>() + T::Gather::HEAP
+        size_of::<Part<T>>() + TILE * size_of::<T>() + T::Sums::HEAP
     }
 
     fn state_bytes(&self) -> usize {
-        size_of::<State<T>>() + TILE * size_of::<T>() + T::Gather::HEAP
+        size_of::<State<T>>() + TILE * size_of::<T>() + T::Sums::HEAP
     }
 
     fn part(&self) -> Part<T> {
@@ -174,11 +174,11 @@ impl<T: Gathered + Pod> Processor for Stats<T> {
         part: &mut Part<T>,
         _out: &mut Output,
     ) -> Result<(), BytesError> {
-        let grain = T::Gather::GRAIN * size_of::<T>() as u64;
+        let grain = T::Sums::GRAIN * size_of::<T>() as u64;
         if first || part.from == part.to {
             part.from = round_up(piece.offset, grain);
             part.to = part.from;
-            part.sums.gather.begin(part.from / size_of::<T>() as u64);
+            part.sums.sums.begin(part.from / size_of::<T>() as u64);
         }
         let to = round_down(piece.end(), grain);
         // After a hole between pieces, `join` does the work.
@@ -196,22 +196,22 @@ impl<T: Gathered + Pod> Processor for Stats<T> {
         part: &mut Part<T>,
         state: &mut State<T>,
         _out: &mut Output,
-    ) -> Result<Joined, BytesError> {
+    ) -> Result<JoinOutcome, BytesError> {
         if part.from < part.to {
             let (head, rest) = piece.bytes.split_at((part.from - piece.offset) as usize);
             state.push(head);
-            state.sums.gather.append(&part.sums.gather);
+            state.sums.sums.append(&part.sums.sums);
             state.push(&rest[(part.to - part.from) as usize..]);
         } else {
             state.push(piece.bytes);
         }
         state.end = piece.end();
-        Ok(Joined::Done)
+        Ok(JoinOutcome::Done)
     }
 
     fn finish(&self, state: &mut State<T>, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
         state.fragment.finish("stats", state.end, size_of::<T>())?;
-        let summary = state.sums.gather.summary();
+        let summary = state.sums.sums.summary();
         let samples = state.end / size_of::<T>() as u64;
         let extreme = |value: T| match summary.count {
             0 => crate::Value::Float(f64::NAN),

@@ -1,7 +1,7 @@
 //! Several processors at once, and what chains refuse.
 
 use crate::common::{cuts, noise, run, run_cut};
-use isochrony_bytes::{BytesError, Chain, Joined, Needs, Outcome, Piece, Value};
+use isochrony_bytes::{BytesError, Chain, JoinOutcome, Needs, Outcome, Piece, Value};
 use proptest::prelude::*;
 
 fn piece(offset: u64, bytes: &[u8]) -> Piece<'_> {
@@ -63,7 +63,7 @@ fn needs_say_what_may_be_left_out() {
     let (mut part, mut state) = (chain.part(), chain.state());
     assert_eq!(
         chain.join(piece(0, b"abc"), &mut part, &mut state),
-        Ok(Joined::Done)
+        Ok(JoinOutcome::Done)
     );
     assert_eq!(chain.finish(&mut state), chain.run(b"abc"));
 }
@@ -95,7 +95,10 @@ fn pieces_out_of_order_are_refused_and_change_nothing() {
     );
     let first = piece(0, b"abc");
     chain.scan(first, &mut part).unwrap();
-    assert_eq!(chain.join(first, &mut part, &mut state), Ok(Joined::Done));
+    assert_eq!(
+        chain.join(first, &mut part, &mut state),
+        Ok(JoinOutcome::Done)
+    );
     // Twice, and with a hole.
     for offset in [0, 4] {
         let error = refuse(offset, b"abc", &mut part, &mut state);
@@ -148,7 +151,10 @@ fn parts_serve_any_number_of_buffers_of_any_stream() {
             chain.scan(piece, &mut part).unwrap();
             // Scanning twice is as good as once.
             chain.scan(piece, &mut part).unwrap();
-            assert_eq!(chain.join(piece, &mut part, &mut state), Ok(Joined::Done));
+            assert_eq!(
+                chain.join(piece, &mut part, &mut state),
+                Ok(JoinOutcome::Done)
+            );
             output.extend(part.output().concat());
         }
         assert_eq!(chain.finish(&mut state).unwrap(), want.0);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::common::{cuts, noise, run, run_cut};
-use isochrony_bytes::{Chain, Joined, Outcome, Piece, Sizes, compress};
+use isochrony_bytes::{Chain, JoinOutcome, Outcome, Piece, Sizes, compress};
 use proptest::prelude::*;
 
 /// Half of it compresses well.
@@ -104,7 +104,7 @@ fn decompression_takes_bounded_memory_whatever_comes_out() {
         };
         let (mut total, mut again) = (0, true);
         while again {
-            again = chain.join(piece, &mut part, &mut state).unwrap() == Joined::Again;
+            again = chain.join(piece, &mut part, &mut state).unwrap() == JoinOutcome::Again;
             let [before, body] = part.output();
             assert!(before.is_empty() && body.iter().all(|&byte| byte == 0));
             assert!(body.len() <= compress::STEP);

@@ -1,7 +1,7 @@
 //! Running chains over streams that are cut as a test likes.
 #![allow(dead_code)] // Not every test needs all of it.
 
-use isochrony_bytes::{BytesError, Chain, Joined, Outcome, Piece};
+use isochrony_bytes::{BytesError, Chain, JoinOutcome, Outcome, Piece};
 use proptest::prelude::*;
 
 /// Results, and the output.
@@ -27,7 +27,7 @@ pub(crate) fn run_cut(
                 for half in part.output() {
                     output.extend_from_slice(half);
                 }
-                if joined == Joined::Done {
+                if joined == JoinOutcome::Done {
                     break;
                 }
                 assert!(chain.needs().again);

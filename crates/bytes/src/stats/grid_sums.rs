@@ -10,15 +10,17 @@ use crate::tree::{MOST_NODES, Tree};
 const LEAF: u64 = 4096;
 
 /// A sample type with statistics.
-pub(super) trait Gathered: Statistic<Extreme = Self> + Pod + Zeroable + Send + Sync {
-    type Gather: Gather<Self>;
+pub(super) trait StatisticSample:
+    Statistic<Extreme = Self> + Pod + Zeroable + Send + Sync
+{
+    type Sums: GridSums<Self>;
 
     /// The sample as a result's value.
     fn value(self) -> Value;
 }
 
 /// Sums of a range of the stream.
-pub(super) trait Gather<T: Statistic>: Default + Send + 'static {
+pub(super) trait GridSums<T: Statistic>: Default + Send + 'static {
     /// Appended ranges begin and end at multiples of so many samples.
     const GRAIN: u64;
     /// Upper bound of the heap.
@@ -38,15 +40,15 @@ pub(super) struct Exact<T: Statistic>(Accumulator<T>);
 
 macro_rules! exact {
     ($($type:ty)*) => {$(
-        impl Gathered for $type {
-            type Gather = Exact<Self>;
+        impl StatisticSample for $type {
+            type Sums = Exact<Self>;
 
             fn value(self) -> Value {
                 Value::Int(i128::from(self))
             }
         }
 
-        impl Gather<$type> for Exact<$type> {
+        impl GridSums<$type> for Exact<$type> {
             const GRAIN: u64 = 1;
             const HEAP: usize = 0;
 
@@ -89,7 +91,7 @@ impl<T: Statistic> Default for Leaves<T> {
     }
 }
 
-impl<T: Statistic> Gather<T> for Leaves<T> {
+impl<T: Statistic> GridSums<T> for Leaves<T> {
     const GRAIN: u64 = LEAF;
     const HEAP: usize = MOST_NODES * (size_of::<Summary<T::Extreme>>() + 16);
 
@@ -129,24 +131,24 @@ impl<T: Statistic> Gather<T> for Leaves<T> {
     }
 }
 
-impl Gathered for i64 {
-    type Gather = Leaves<Self>;
+impl StatisticSample for i64 {
+    type Sums = Leaves<Self>;
 
     fn value(self) -> Value {
         Value::Int(i128::from(self))
     }
 }
 
-impl Gathered for f32 {
-    type Gather = Leaves<Self>;
+impl StatisticSample for f32 {
+    type Sums = Leaves<Self>;
 
     fn value(self) -> Value {
         Value::Float(f64::from(self))
     }
 }
 
-impl Gathered for f64 {
-    type Gather = Leaves<Self>;
+impl StatisticSample for f64 {
+    type Sums = Leaves<Self>;
 
     fn value(self) -> Value {
         Value::Float(self)
