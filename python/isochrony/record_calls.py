@@ -105,7 +105,8 @@ def call_records(
     exception, or nothing.
     """
     size, lengths_at, count, outputs = call
-    pieces, accumulator, failure = b"", None, tuple[bytes, ...]()
+    pieces, accumulator = b"", None
+    failure: tuple[bytes, ...] = ()
     data: list[bytes] = []
     calls = None
     try:

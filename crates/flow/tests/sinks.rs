@@ -181,6 +181,31 @@ fn saved_targets_come_back_for_their_store_or_another() {
 }
 
 #[test]
+fn a_signal_that_the_execution_creates_gets_events() {
+    let (_folder, store) = made();
+    let events = || EventSink::new(SignalLocation::new(&store, "copy"), "high").created_by_run();
+    let loud = |plan: Plan| {
+        let windows = plan.rewindow(10).unwrap();
+        windows.filter(&Expr::input().mean().gt(150)).unwrap()
+    };
+    let copied = scan(&store).sink(to(&store, "copy")).unwrap();
+    loud(copied).sink(events()).unwrap().run().unwrap();
+    let copy = store.signal("copy").unwrap();
+    let found: Vec<_> = copy.events().map(|event| event.start).collect();
+    assert_eq!(found, [200, 210, 220, 230, 240]);
+    assert_eq!(store.signal("p").unwrap().events().count(), 0);
+
+    let nowhere = EventSink::new(SignalLocation::new(&store, "none"), "high").created_by_run();
+    let error = loud(scan(&store)).sink(nowhere).unwrap().run().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("has created \"none\"; put annotate behind sink"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_cannot_be_kept_is_refused_and_says_why() {
     let (_folder, store) = made();
     let plan = scan(&store);

@@ -35,20 +35,19 @@
 //! be computed of them:
 //!
 //! ```
-//! use isochrony::bytes::{Digest, Outcome};
+//! use isochrony::bytes::Chain;
 //! use isochrony::nbuf::{Framing, Input, NativeProcessors, Options, Output, Prefix, run};
 //!
 //! // Three messages, each behind its length, as protobuf delimits them.
 //! let messages = b"\x05hello\x00\x01!";
 //! let options = Options { framing: Framing::Prefixed(Prefix::varint()), ..Options::default() };
-//! let processors = NativeProcessors::parse(&["sha256".to_owned()])?;
+//! let processors = NativeProcessors::parse(&["sha256"])?;
 //! let mut copy = Vec::new();
 //! let outputs = vec![Output::writer(&mut copy)];
 //! let report = run(&options, vec![Input::bytes(messages)], &processors, outputs, &mut |_| true)?;
 //! assert_eq!((report.records, &copy[..]), (3, &messages[..]));
-//! let (name, outcome) = &processors.outcomes()[0];
-//! assert_eq!(name, "sha256");
-//! assert_eq!(*outcome, isochrony::bytes::Chain::parse(&["sha256"])?.run(messages)?[0]);
+//! let (name, digest) = &processors.outcomes()[0];
+//! assert_eq!((name.as_str(), digest), ("sha256", &Chain::parse(&["sha256"])?.run(messages)?[0]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -234,4 +234,6 @@ def _report(done: RunResult) -> dict[str, Any]:
         "bursts": report.bursts,
         "elapsed_s": report.elapsed_s,
         "peak_bytes": report.peak_bytes,
+        "engine_share": report.engine_share,
+        "latency": None if report.latency is None else report.latency._asdict(),
     }

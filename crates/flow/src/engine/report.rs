@@ -417,3 +417,56 @@ impl fmt::Display for Report {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn report(useful: &[Duration], elapsed: Duration, idle: Duration) -> Report {
+        let operators = useful.iter().map(|useful| OperatorReport {
+            useful: *useful,
+            ..OperatorReport::none("map")
+        });
+        Report {
+            operators: operators.collect(),
+            elapsed,
+            idle,
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn the_engines_share_is_what_operators_leave_of_the_time_worked() {
+        // 10 s, of which 2 s without anything to do: 6 s of 8 s in operators.
+        let one = report(&[4 * SECOND, 2 * SECOND], 10 * SECOND, 2 * SECOND);
+        assert_eq!(one.engine_share(), Some(0.25));
+        assert!(one.to_string().contains("engine: 25.0% of the time worked"));
+        // Estimates may exceed the time.
+        let more = report(&[3 * SECOND], 2 * SECOND, Duration::ZERO);
+        assert_eq!(more.engine_share(), Some(0.0));
+        let unmeasured = report(&[Duration::ZERO], SECOND, Duration::ZERO);
+        assert_eq!(unmeasured.engine_share(), None);
+        assert!(!unmeasured.to_string().contains("engine"));
+    }
+
+    #[test]
+    fn of_stages_all_threads_count() {
+        let stage = |number, busy| StageReport {
+            number,
+            replica: None,
+            operators: vec![number],
+            items: 1,
+            bytes: 1,
+            time: StageTime {
+                busy,
+                ..StageTime::default()
+            },
+            cpu: busy,
+        };
+        let mut staged = report(&[4 * SECOND, 5 * SECOND], 6 * SECOND, Duration::ZERO);
+        staged.stages = vec![stage(0, 5 * SECOND), stage(1, 5 * SECOND)];
+        assert_eq!(staged.engine_share(), Some(0.1));
+    }
+}
