@@ -147,6 +147,10 @@ def run(arguments: argparse.Namespace) -> int:
             report = _processed(arguments, destination)
     except OptionError as error:
         raise UsageError(_named(str(error))) from error
+    except NBufferError as error:
+        if error.code != "nbuf_prefix":
+            raise
+        raise NBufferError(_named(str(error))) from error
     except KeyboardInterrupt:
         left = "the output is incomplete" if arguments.out is None else f"{arguments.out} was not written"
         print(f"isochrony: interrupted; {left}", file=sys.stderr)
@@ -221,8 +225,8 @@ def _delimiter(text: str) -> bytes:
 
 def _named(text: str) -> str:
     """A message with what are options here as such; what belongs to a processor's name is none."""
-    text = re.sub(r"\b(memory|workers|buffer|order|stride|delimiter|prefix)=", r"--\1 ", text)
-    text = text.replace("max_length=", "--max-length ")
+    options = r"\b(memory|workers|buffer|order|stride|delimiter|prefix|max_length)=(?=(\w|['\"<>])?)"
+    text = re.sub(options, lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", text)
     return re.sub(r"(?<=\s)(\w+)=(?=\S)", r"\1 ", text)
 
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use isochrony_flow::Clock;
+use isochrony_flow::{Clock, LatencyHistogram};
 use isochrony_segment::StreamId;
 use isochrony_time::Rate;
 
