@@ -17,14 +17,6 @@ pub enum Framing {
     Prefixed(Prefix),
 }
 
-/// Relative to the record's beginning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RecordEnd {
-    Within(usize),
-    /// Not within these bytes; the length, if known already.
-    Beyond(Option<u64>),
-}
-
 impl Framing {
     /// The shortest buffer that can hold a record, as far as known.
     pub(crate) fn shortest_buffer(&self) -> usize {
@@ -43,7 +35,8 @@ impl Framing {
         }
     }
 
-    fn end(&self, bytes: &[u8]) -> RecordEnd {
+    /// The length of the first record, if it ends within `bytes`.
+    fn end(&self, bytes: &[u8]) -> Option<usize> {
         let end = match self {
             Self::Stride(stride) => Some(*stride as u64),
             Self::Delimited(delimiter) => match delimiter.as_slice() {
@@ -53,10 +46,8 @@ impl Framing {
             // A record with a faulty prefix has no end.
             Self::Prefixed(prefix) => prefix.record_length(bytes).unwrap_or(None),
         };
-        match end {
-            Some(end) if end <= bytes.len() as u64 => RecordEnd::Within(end as usize),
-            end => RecordEnd::Beyond(end),
-        }
+        end.filter(|end| *end <= bytes.len() as u64)
+            .map(|end| end as usize)
     }
 
     /// The length of whole records in `bytes`, which begin with a record.
@@ -70,22 +61,19 @@ impl Framing {
             }
             _ => {
                 let mut at = 0;
-                while at < bytes.len() {
-                    match self.end(&bytes[at..]) {
-                        RecordEnd::Within(length) => at += length,
-                        RecordEnd::Beyond(_) => break,
-                    }
+                while let Some(length) = self.end(&bytes[at..]) {
+                    at += length;
                 }
                 at
             }
         }
     }
 
-    /// The length of the first record, if known.
+    /// The length of the first record by its prefix.
     pub(crate) fn announced(&self, bytes: &[u8]) -> Option<u64> {
-        match self.end(bytes) {
-            RecordEnd::Within(length) => Some(length as u64),
-            RecordEnd::Beyond(length) => length,
+        match self {
+            Self::Prefixed(prefix) => prefix.record_length(bytes).ok().flatten(),
+            _ => None,
         }
     }
 
@@ -135,8 +123,8 @@ impl<'a> Iterator for Records<'a> {
         }
         let length = match self.framing.end(self.rest) {
             // A length of 0 would loop forever. Prefixes have at least one byte, and options refuse the other cases.
-            RecordEnd::Within(length) => length.max(1),
-            RecordEnd::Beyond(_) => self.rest.len(),
+            Some(length) => length.max(1),
+            None => self.rest.len(),
         };
         let (record, rest) = self.rest.split_at(length);
         self.rest = rest;

@@ -196,6 +196,16 @@ impl RecordReader<'_> {
                 self.ended = true;
                 return Ok(FillOutcome::End);
             }
+            let announced = framing.announced(read);
+            let is_too_long = announced.is_some_and(|all| all > sizes.capacity as u64);
+            if is_too_long || more && length >= sizes.capacity {
+                return Err(NbufError::Record {
+                    input: index,
+                    offset: self.position,
+                    length: announced,
+                    buffer: sizes.capacity,
+                });
+            }
             if !more && !policy.waits_for_record {
                 self.carry_over(index, read)?;
                 return Ok(FillOutcome::Pending);
@@ -212,16 +222,6 @@ impl RecordReader<'_> {
                     Err(why) => return self.defer_error(index, framing, &buffer[..length], why),
                 }
                 continue;
-            }
-            let announced = framing.announced(read);
-            if length >= sizes.capacity || announced.is_some_and(|all| all > sizes.capacity as u64)
-            {
-                return Err(NbufError::Record {
-                    input: index,
-                    offset: self.position,
-                    length: announced,
-                    buffer: sizes.capacity,
-                });
             }
             fill = fill.saturating_mul(2).min(sizes.capacity);
             grow_to(buffer, fill).map_err(|why| self.error(index, why))?;

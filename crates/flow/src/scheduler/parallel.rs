@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use isochrony_runtime::Interrupt;
 
@@ -182,6 +183,8 @@ pub(crate) fn run(
         report.places = split.placements(graph, options);
     }
     report.workers = reports.iter().map(|one| one.summary()).collect();
+    // Those of the sequential part alone.
+    (report.latency, report.idle) = (None, Duration::ZERO);
     report.peak_bytes = memory.peak();
     Ok(Some(ParallelExecution {
         executor,
