@@ -41,7 +41,7 @@ def test_results_may_be_filtered_inside_the_loop(workers: int) -> None:
     x = noise(6000)
 
     def above(windows: iso.Plan, level: iso.Plan) -> tuple[iso.Plan, iso.Plan]:
-        loud = windows.filter(lambda s, before: s.std() > before.max(), level)
+        loud = windows.filter(lambda s, before: s.std() > before, level)
         return loud, windows.map(lambda s, before: 0.9 * before + 0.1 * s.std(), level)
 
     got = iso.scan(x, 700, rate=100).rewindow(20).feedback(above, initial=1.0).collect(workers=workers)
@@ -59,8 +59,8 @@ def test_what_is_fed_back_is_held_where_a_window_is_refused() -> None:
     x = noise(3000)
 
     def follow(windows: iso.Plan, held: iso.Plan) -> tuple[iso.Plan, iso.Plan]:
-        passed = windows.map(lambda s, before: (s.max() > 2).where(s.max(), before.max()), held)
-        return windows.map(lambda s, before: s.max() - before.max(), held), passed
+        passed = windows.map(lambda s, before: (s.max() > 2).where(s.max(), before), held)
+        return windows.map(lambda s, before: s.max() - before, held), passed
 
     got = iso.scan(x, rate=100).rewindow(10).feedback(follow, initial=0.0).collect()
     held, expected = 0.0, []

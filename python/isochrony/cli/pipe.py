@@ -148,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OptionError as error:
         raise UsageError(_named(str(error))) from error
     except NBufferError as error:
-        if error.code != "nbuf_prefix":
+        if type(error) is not NBufferError:
             raise
         raise NBufferError(_named(str(error))) from error
     except KeyboardInterrupt:
@@ -170,16 +170,25 @@ def _destination(arguments: argparse.Namespace, streams: bool) -> Iterator[Outpu
     if arguments.out is None:
         yield 1 if streams else None
         return
-    with writing(arguments.out, replace=arguments.force) as file:
-        try:
-            yield file
-        except NBufferError as error:
-            # What was written of it is removed.
-            head, found, _ = str(error).partition("; the output is incomplete: ")
-            if not found:
-                raise
-            head = head.replace("(OutputFile)", f"({arguments.out})")
-            raise type(error)(f"{head}; {arguments.out} was not written") from error
+    try:
+        with writing(arguments.out, replace=arguments.force) as file:
+            try:
+                yield file
+            except NBufferError as error:
+                raise _UnfinishedError(error) from error
+    except _UnfinishedError as unfinished:
+        failure = unfinished.failure
+        # What was written of it is removed.
+        head = str(failure).partition("; the output is incomplete: ")[0].replace("(OutputFile)", f"({arguments.out})")
+        raise type(failure)(f"{head}; {arguments.out} was not written") from failure
+
+
+class _UnfinishedError(Exception):
+    """Passes an error of the run through `writing`, which would take a RuntimeError for one of a library."""
+
+    def __init__(self, failure: NBufferError) -> None:
+        super().__init__(failure)
+        self.failure = failure
 
 
 def _processed(arguments: argparse.Namespace, destination: OutputFile | int | None) -> Any:
