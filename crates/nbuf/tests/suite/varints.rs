@@ -1,5 +1,8 @@
 //! Records with varint length prefixes, as a slow encoder writes them, and prefixes that are refused.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
 use isochrony_nbuf::{
@@ -137,5 +140,36 @@ fn a_limit_holds_for_fixed_prefixes_too() {
         text,
         "input 0: the length prefix at byte 4 gives a length of 3 bytes, but max_length=2; check the framing, or give \
          a larger max_length; the output is incomplete: 4 bytes in writer"
+    );
+}
+
+#[test]
+fn a_length_beyond_memory_is_refused_before_the_record_is_read() {
+    let before = framed(b"fits");
+    let bytes = [&before[..], &encoded(10_000_000), &[7; 5]].concat();
+    let options = Options {
+        workers: Some(1),
+        memory: 1 << 20,
+        framing: Framing::Prefixed(Prefix::varint()),
+        eager: true,
+        ..Options::default()
+    };
+    let nothing = PerRecord(|_: &[u8], _: &mut BufferOutput<'_>| Ok(()));
+    // A pipe that stays open: waiting for the record would not end.
+    let (from, mut into) = io::pipe().expect("a pipe");
+    into.write_all(&bytes).expect("room in the pipe");
+    let input = Input::file(File::from(OwnedFd::from(from))).expect("a pipe");
+    let done = run_unwatched(&options, vec![input], &nothing, vec![]);
+    let error = done.expect_err("there is no memory for it").error;
+    assert!(
+        matches!(
+            error,
+            NbufError::Record {
+                offset: 5,
+                length: Some(10_000_004),
+                ..
+            }
+        ),
+        "{error}"
     );
 }
