@@ -159,25 +159,27 @@ $(AZURE_SERVER_BUILT):
 
 lint: lint-rust lint-python
 
-# `bench` and `fuzz` are packages with lock files of their own, which a new dependency of a crate makes stale.
+# `bench`, `fuzz` and `studies/xstream` are packages with lock files of their own, which a new dependency of a crate
+# makes stale.
 lint-rust:
 	cargo metadata --locked --format-version 1 --manifest-path bench/Cargo.toml >/dev/null
 	cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
+	cargo check --locked --quiet --profile $(TEST_PROFILE) --target-dir target --manifest-path studies/xstream/Cargo.toml
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --profile $(TEST_PROFILE) -- -D warnings
 
 # stubtest imports the extension, so the stubs are checked against what was built.
 lint-python: build-test
-	$(BIN)/ruff check python tests bench tools
-	$(BIN)/ruff format --check python tests bench tools
+	$(BIN)/ruff check python tests bench studies tools
+	$(BIN)/ruff format --check python tests bench studies tools
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest isochrony._native \
 	  --allowlist tests/stubtest_allowlist.txt --ignore-unused-allowlist
 
 fmt: $(VENV)/.test-env
 	cargo fmt --all
-	$(BIN)/ruff check --fix python tests bench tools
-	$(BIN)/ruff format python tests bench tools
+	$(BIN)/ruff check --fix python tests bench studies tools
+	$(BIN)/ruff format python tests bench studies tools
 
 generate: build-test
 	$(BIN)/python tools/generate.py

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import diffusion_report
-import figures
 import scaling
 import streams
 import thesis
@@ -148,7 +147,6 @@ def read(paths: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]], list[d
         files.get(name, {}) for name in ("peers", "operators", "resampling", "applications", "storage", "archives")
     ]
     results = [result for file in files.values() if isinstance(file, list) for result in file]
-    results += files.get("design_space", {}).get("sync_cost", [])
     results += [result for part in compared for result in part.get("results", [])]
     return files, results, [peer for part in compared for peer in part.get("missing", [])]
 
@@ -209,8 +207,6 @@ def main() -> None:
     for result in results:
         if "table" in result:
             print(table(result))
-    if "design_space" in files:
-        print(f"\n{figures.section(files['design_space'], files['cache'])}", end="")
     print(f"\n{archives(all_results, files)}", end="")
     print(f"\n{diffusion(all_results)}", end="")
 

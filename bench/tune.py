@@ -13,8 +13,9 @@ import json
 import math
 import os
 import time
-from dataclasses import replace
-from itertools import product
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product, repeat
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,35 @@ COUNTED, GOAL, KEPT = 0.7, 0.95, 0.98
 ROUNDS = 5
 
 
-def plans(x: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Plans by name."""
-    scan = iso.scan(x, rate=RATE)
-    return {
-        "three filters in a row": scan.lowpass(50).highpass(5).lowpass(40).rewindow(WINDOW).map(lambda s: s.max()),
-        "windowed FFT behind a recursive filter": scan.lowpass(50).rewindow(WINDOW).power().map(lambda s: s.max()),
-        "detector behind a filter": scan.highpass(5).stalta(0.05, 1.0).ca_cfar(pfa=1e-3, training=32, guard=4),
-    }
+#: Plans by name, of a source.
+PLANS: dict[str, Callable[[Any], Any]] = {
+    "three filters in a row": lambda x: x.lowpass(50).highpass(5).lowpass(40).rewindow(WINDOW).map(lambda s: s.max()),
+    "windowed FFT behind a recursive filter": lambda x: x.lowpass(50).rewindow(WINDOW).power().map(lambda s: s.max()),
+    "detector behind a filter": lambda x: x.highpass(5).stalta(0.05, 1.0).ca_cfar(pfa=1e-3, training=32, guard=4),
+}
+
+
+@dataclass
+class Workload:
+    """A plan that runs for as long as wanted: the same million samples again and again, which take no memory."""
+
+    name: str
+    segment: np.ndarray[Any, Any]
+    #: Of one million samples in one thread.
+    segment_s: float = 0.0
+
+    def of(self, segments: int) -> Any:
+        """The plan over so many segments."""
+        return PLANS[self.name](iso.generate(lambda: repeat(self.segment, segments), dtype="f4", rate=RATE))
+
+    def lasting(self, seconds: float) -> Any:
+        """The plan that takes about so long in one thread."""
+        if not self.segment_s:
+            run(self.of(4), None, 1)
+            start = time.perf_counter()
+            run(self.of(16), None, 1)
+            self.segment_s = (time.perf_counter() - start) / 16
+        return self.of(max(round(seconds / self.segment_s), 4))
 
 
 def run(plan: Any, request: TuningRequest | None, workers: int) -> Any:
@@ -90,8 +112,9 @@ def median(times: list[float]) -> float:
     return quartiles(times)[1]
 
 
-def measure(name: str, short: Any, long: Any, cores: int, rounds: int) -> dict[str, Any]:
+def measure(workload: Workload, short_s: float, long_s: float, cores: int, rounds: int) -> dict[str, Any]:
     """One plan: the grid, and what tuning reaches from bad starts."""
+    name, short, long = workload.name, workload.lasting(short_s), workload.lasting(long_s)
     everything = grid(short, cores)
     np.testing.assert_array_equal(
         *(short.collect(workers=workers) for workers in (1, cores)), err_msg=f"{name}: other bits"
@@ -124,7 +147,7 @@ def measure(name: str, short: Any, long: Any, cores: int, rounds: int) -> dict[s
                 "run_s": time.perf_counter() - begun,
             }
         )
-        print(f"  {name}: {start} ({parts[start]:.2f}) -> {kept} ({part:.3f}), {len(changes)} changes")
+        print(f"  {name}: {start} ({parts[start]:.2f}) -> {kept} ({part:.3f}), {len(changes)} changes", flush=True)
     return {
         "name": name,
         "configurations": len(everything),
@@ -161,12 +184,14 @@ def main() -> None:
     # The other measurements run in one thread unless they say otherwise.
     os.environ.pop("ISOCHRONY_WORKER", None)
     cores = min(max(auto_workers(), 2), 4)
-    noise = np.random.default_rng(1).standard_normal(1 << 20).astype("f4")
-    short, long = (4, 8) if arguments.quick else (24, 400)
+    segment = np.random.default_rng(1).standard_normal(1 << 20).astype("f4")
+    segment.flags.writeable = False
+    # Long enough that threads that begin do not matter, and that trials can pay.
+    short_s, long_s, harm_s = (0.05, 0.1, 0.1) if arguments.quick else (1.0, 40.0, 4.0)
     rounds, pairs = (1, 2) if arguments.quick else (ROUNDS, 30)
-    shorts, longs = plans(np.tile(noise, short)), plans(np.tile(noise, long))
-    names = list(shorts)[:1] if arguments.quick else list(shorts)
-    results = [measure(name, shorts[name], longs[name], cores, rounds) for name in names]
+    names = list(PLANS)[:1] if arguments.quick else list(PLANS)
+    workloads = [Workload(name, segment) for name in names]
+    results = [measure(workload, short_s, long_s, cores, rounds) for workload in workloads]
     parts = [one["part"] for result in results for one in result["reached"]]
     summary = {}
     if parts:
@@ -176,9 +201,8 @@ def main() -> None:
             "goal": GOAL,
         }
         print(f"  reached of the best: {summary['geometric_mean']:.3f}, worst decile {summary['worst_decile']:.3f}")
-    # Two seconds: long enough to be tuned, and already at its best.
-    middle = plans(np.tile(noise, 8 if arguments.quick else 160))
-    harms = [harm(name, middle[name], pairs) for name in names]
+    # Long enough to be tuned, and already at its best.
+    harms = [harm(workload.name, workload.lasting(harm_s), pairs) for workload in workloads]
     arguments.out.write_text(json.dumps({"plans": results, "summary": summary, "harm": harms}, indent=1))
 
 

@@ -17,8 +17,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
 DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "README.md", *PAGES)
-#: Written by programs: `make generate` and `make bench`.
-GENERATED = {"docs/operators.md", "docs/benchmarks.md"}
+#: Written by programs: `make generate`, `make bench` and `make -C studies/xstream`.
+GENERATED = {"docs/operators.md", "docs/benchmarks.md", "docs/measurements/xstream_design_space.md"}
 #: Pages that are looked up, not read.
 LONG = GENERATED | {"docs/glossary.md"}
 MAX_WORDS = 1_500
@@ -27,7 +27,7 @@ MAX_LINE = 120
 ENTRIES = ("README.md", "docs/README.md")
 #: What only looks like a path: a function, and files that guides have their readers write.
 NO_FILES = {"iso.py", "python/isochrony/importers/vib.py", "acme_vib.py", "acme_entropy.py"}
-SOURCE_FOLDERS = ("bench", "crates", "examples", "fuzz", "python", "tests", "tools")
+SOURCE_FOLDERS = ("bench", "crates", "examples", "fuzz", "python", "studies", "tests", "tools")
 
 
 def crate_path(path: str) -> Path:
@@ -44,7 +44,9 @@ def is_crate_path(path: str) -> bool:
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_paths_from_the_root_exist(document: str) -> None:
     text = (ROOT / document).read_text()
-    named = set(re.findall(r"`((?:crates|python|tests|docs|examples|bench|fuzz|tools)/[\w./-]*)`", text)) - NO_FILES
+    named = (
+        set(re.findall(r"`((?:crates|python|tests|docs|examples|bench|fuzz|studies|tools)/[\w./-]*)`", text)) - NO_FILES
+    )
     links = set(re.findall(r"\]\(([\w./-]+?)(?:#[\w-]+)?\)", text))
     folder = (ROOT / document).parent
     missing = [path for path in named if not (ROOT / path).exists()]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use isochrony_flow::Plan;
 use proptest::prelude::*;
 
-use crate::feed::{Feed, JoinGate};
-use crate::plans::{around, named, plans, settling, steps};
+use super::feed::{Feed, JoinGate};
+use super::plans::{around, named, plans, settling, steps};
 
 /// Two plans over one feed.
 #[derive(Debug)]

@@ -1,0 +1,53 @@
+//! Tests of the crate from outside, in one binary: each would carry a copy of what it links. Tests that count what their
+//! whole process does, or that have an allocator or threads of their own, are binaries beside this one.
+
+mod common;
+
+mod calibrate;
+mod catalog;
+mod cells;
+mod characterise;
+mod cluster;
+mod contracts;
+mod control_branches;
+mod control_methods;
+mod controls;
+mod cut_graphs;
+mod detectors;
+mod ended_branches;
+mod ended_fan_ins;
+mod engine;
+mod expressions;
+mod factories;
+mod failures;
+mod features;
+mod filters;
+mod first_errors;
+mod hosts;
+mod in_step;
+mod little_memory;
+mod loops;
+mod merged_samples;
+mod parallel;
+mod parallel_memory;
+mod placed;
+mod read_ahead;
+mod repeated;
+mod resample;
+mod rewinds;
+mod rewrites;
+mod rewritten;
+mod rows;
+mod sealed;
+mod several;
+mod several_ends;
+mod several_factories;
+mod several_stored;
+mod silent_sources;
+mod sinks;
+mod skipped_ranges;
+mod spectra;
+mod stage_notices;
+mod stats;
+mod stored;
+mod tuning;

@@ -1,0 +1,192 @@
+//! Plans that are tuned while they run: the same bits, and a report of what was tried.
+
+use std::sync::Arc;
+
+use isochrony_flow::{
+    GeneratedRecording, Plan, PlanOutput, Report, RunError, RunOptions, SharedRecording, Tuning,
+    TuningMode, TuningReport,
+};
+use isochrony_segment::{DType, SigSeg, Stream, StreamId};
+use isochrony_time::{Rate, TimebaseId};
+use isochrony_tune::Configuration;
+
+use crate::common::plans::{named, settling};
+
+fn stream() -> StreamId {
+    Stream::new("made", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
+}
+
+fn samples(start: i64, count: usize) -> Vec<i16> {
+    let samples = (start..start + count as i64)
+        .map(|at| (at.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 50) as i16);
+    samples.collect()
+}
+
+/// Samples that are made while the plan runs, so that it runs in stages.
+fn made(total: i64) -> Plan {
+    const SEGMENT: i64 = 1 << 16;
+    let recording = GeneratedRecording::new(DType::I16, stream(), move || {
+        let mut next = 0;
+        Ok(Box::new(move || {
+            if next >= total {
+                return Ok(None);
+            }
+            let segment = SigSeg::from_slice(&samples(next, SEGMENT as usize), next, stream())?;
+            next += SEGMENT;
+            Ok(Some(segment))
+        }))
+    });
+    Plan::scan(recording)
+}
+
+/// Three filters that keep state.
+fn filters(plan: Plan) -> Plan {
+    let filter = &settling()[0];
+    (0..3).fold(plan, |plan, _| named(&plan, filter).unwrap())
+}
+
+fn run(
+    plan: &Plan,
+    workers: usize,
+    tuning: Option<&Tuning>,
+) -> Result<(PlanOutput, Report), RunError> {
+    let mut options = RunOptions::default();
+    options.workers = workers;
+    options.tuning = tuning;
+    plan.collect_with(&options)
+}
+
+fn tuned(plan: &Plan, workers: usize, mode: TuningMode) -> (PlanOutput, Report, TuningReport) {
+    let tuning = Tuning::new(mode, false);
+    let (output, report) = run(plan, workers, Some(&tuning)).unwrap();
+    (output, report, tuning.report().unwrap())
+}
+
+#[test]
+fn a_tuned_plan_in_stages_gives_the_bits_of_one_thread() {
+    let plan = filters(made(30 << 20))
+        .rewindow(4096)
+        .unwrap()
+        .power()
+        .unwrap();
+    let (expected, _) = run(&plan, 1, None).unwrap();
+    let (output, report, tuning) = tuned(&plan, 3, TuningMode::Change);
+    assert_eq!(output, expected);
+    assert!(report.stages.len() > 1);
+    assert!(tuning.windows > 3, "{tuning:?}");
+    let configuration = tuning.configuration.unwrap();
+    assert!((1..=3).contains(&configuration.workers));
+    assert_eq!(configuration.link_bytes.len(), report.links.len());
+    assert!(tuning.bottleneck.is_some());
+    assert!(tuning.rate > 0.0 && tuning.predicted_rate.unwrap() > 0.0);
+}
+
+#[test]
+fn a_recommendation_changes_nothing_and_is_a_configuration_of_the_plan() {
+    let plan = filters(made(12 << 20));
+    let (expected, _) = run(&plan, 1, None).unwrap();
+    let (output, report, tuning) = tuned(&plan, 2, TuningMode::Recommend);
+    assert_eq!(output, expected);
+    assert!(tuning.decisions.is_empty());
+    let recommended = tuning.configuration.unwrap();
+    // It can be given to the next run.
+    let (again, _, applied) = tuned(&plan, 2, TuningMode::Apply(recommended.clone()));
+    assert_eq!(again, expected);
+    assert_eq!(applied.configuration, Some(recommended));
+    assert!(!report.links.is_empty());
+}
+
+#[test]
+fn one_active_thread_executes_all_stages() {
+    let plan = filters(made(4 << 20));
+    let (expected, report) = run(&plan, 3, None).unwrap();
+    let configuration = Configuration {
+        workers: 1,
+        replicas: vec![1; report.stages.len()],
+        link_bytes: report.links.iter().map(|link| link.capacity).collect(),
+    };
+    let (output, report, _) = tuned(&plan, 3, TuningMode::Apply(configuration));
+    assert_eq!(output, expected);
+    let cpu = |thread: usize| report.threads[thread].cpu.unwrap().as_secs_f64();
+    let helpers: f64 = (1..report.threads.len()).map(cpu).sum();
+    assert!(helpers < 0.05 * cpu(0), "{:?}", report.threads);
+}
+
+#[test]
+fn one_active_worker_executes_all_tasks() {
+    let samples = samples(0, 8 << 20);
+    let segment = SigSeg::from_slice(&samples, 0, stream()).unwrap();
+    let recording = SharedRecording::new(isochrony_flow::Segments::new([segment]).unwrap());
+    let plan = Plan::scan_shared(recording)
+        .rewindow(1024)
+        .unwrap()
+        .power()
+        .unwrap();
+    let (expected, _) = run(&plan, 1, None).unwrap();
+    let configuration = Configuration {
+        workers: 1,
+        replicas: vec![3],
+        link_bytes: Vec::new(),
+    };
+    let (output, report, _) = tuned(&plan, 3, TuningMode::Apply(configuration));
+    assert_eq!(output, expected);
+    // Tasks do not overlap in time.
+    let busy: f64 = (report.workers.iter())
+        .map(|one| one.work.busy.as_secs_f64())
+        .sum();
+    assert!(
+        busy <= 1.05 * report.elapsed.as_secs_f64(),
+        "{busy} {:?}",
+        report.elapsed
+    );
+    assert!(report.tasks.len() > 3);
+}
+
+#[test]
+fn a_configuration_of_another_plan_is_refused_before_anything_runs() {
+    let plan = filters(made(1 << 20));
+    let configuration = Configuration {
+        workers: 2,
+        replicas: vec![1],
+        link_bytes: Vec::new(),
+    };
+    let tuning = Tuning::new(TuningMode::Apply(configuration), false);
+    let error = run(&plan, 2, Some(&tuning)).unwrap_err();
+    assert_eq!(error.code(), "other_plan");
+    let text = error.to_string();
+    assert!(
+        text.starts_with("tune=: the configuration has 1 stages and the plan has "),
+        "{text}"
+    );
+    assert!(text.ends_with("tune the plan again"), "{text}");
+    assert!(tuning.report().is_err());
+}
+
+#[test]
+fn a_plan_in_one_thread_has_nothing_to_tune() {
+    let (_, _, tuning) = tuned(&filters(made(1 << 18)), 1, TuningMode::Change);
+    assert_eq!(tuning, TuningReport::default());
+}
+
+#[test]
+fn an_error_of_the_plan_ends_the_tuning() {
+    let failing = GeneratedRecording::new(DType::I16, stream(), || {
+        let mut left = 200;
+        Ok(Box::new(move || {
+            left -= 1;
+            assert!(left > 0, "the sensor is gone");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            let start = (200 - left) << 16;
+            Ok(Some(SigSeg::from_slice(
+                &samples(start, 1 << 16),
+                start,
+                stream(),
+            )?))
+        }))
+    });
+    let plan = filters(Plan::scan(failing));
+    let tuning = Arc::new(Tuning::new(TuningMode::Change, false));
+    let error = run(&plan, 2, Some(&tuning)).unwrap_err();
+    assert!(error.to_string().contains("the sensor is gone"), "{error}");
+    assert!(tuning.report().unwrap().windows > 0);
+}

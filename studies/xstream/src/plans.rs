@@ -1,0 +1,145 @@
+//! For each real plan: does another scheduler beat the product's?
+//!
+//! All have the same kernels, the same segments without copying them, the same bursts, windows in blocks, and queues in
+//! rings: only scheduling and what each engine does around a call differ. A scheduler that beats the product's by more
+//! than a tenth on one of these should become selectable in the product.
+
+use isochrony::SigSeg;
+use isochrony::flow::{Plan, PlanError};
+use isochrony::segment::Sample;
+use serde_json::{Value, json};
+
+use crate::data::{self, CHANNELS, SENSORS, audio, vibration};
+use crate::engine::{Inline, Scheduler};
+use crate::engine_bench::{LENGTH, chain};
+use crate::measure::{Contestant, contest, rates, show};
+use crate::models::blocks::{self, Block};
+use crate::models::{Admission, End, Query, drive};
+use crate::product;
+
+const PRODUCT: &str = "Isochrony";
+/// What a run of the product admits at once.
+const BURST_SAMPLES: usize = 1 << 18;
+const BURST_ITEMS: usize = 64;
+
+struct Case<'a> {
+    name: String,
+    samples: u64,
+    expected: u64,
+    plan: Plan,
+    /// The same in the small engine.
+    rival: Box<dyn Fn(Scheduler) -> u64 + 'a>,
+}
+
+impl Case<'_> {
+    fn run(&self, rounds: usize) -> Value {
+        let mut all: Vec<Contestant<'_>> = Scheduler::ALL
+            .into_iter()
+            .map(|scheduler| Contestant::new(scheduler.name(), move || (self.rival)(scheduler)))
+            .collect();
+        all.push(Contestant::new(PRODUCT, || product::result(&self.plan)));
+        let times = contest(&self.name, rounds, self.expected, &mut all);
+        let rates = rates(&times, self.samples, PRODUCT);
+        show(&self.name, &rates);
+        json!({"plan": self.name, "rates": rates})
+    }
+}
+
+fn shared<T: Sample>(channels: &[Vec<T>]) -> Vec<SigSeg> {
+    channels
+        .iter()
+        .map(|samples| product::shared(samples))
+        .collect()
+}
+
+/// A query over blocks, without copying what it reads.
+fn rival<'a>(
+    query: impl Fn() -> Query<Block> + 'a,
+    whole: &'a [SigSeg],
+    segment: usize,
+) -> Box<dyn Fn(Scheduler) -> u64 + 'a> {
+    let admission = Admission {
+        sources: whole.len(),
+        total: whole[0].len() as usize,
+        segment,
+        burst: (BURST_SAMPLES / segment).clamp(1, BURST_ITEMS),
+    };
+    Box::new(move |scheduler| {
+        drive::<Block, Inline<_>>(query(), scheduler, admission, &mut |source, range, give| {
+            let part = whole[source].subseg(range.start as i64..range.end as i64);
+            give(Block::Samples(part.expect("within")));
+        })
+    })
+}
+
+/// Every plan, in segments of two sizes.
+pub fn run(quick: bool) -> Value {
+    // Making a plan takes some ten microseconds, which must not show.
+    let scale = if quick { 0 } else { 5 };
+    let rounds = if quick { 1 } else { 11 };
+    let one = audio(1, 1 << (18 + scale));
+    let four = audio(CHANNELS, 1 << (17 + scale));
+    let three = vibration(1 << (15 + scale));
+    let (shared_one, shared_four, shared_three) = (shared(&one), shared(&four), shared(&three));
+    let live = |shared: &[SigSeg]| shared.iter().map(product::recorded).collect::<Vec<_>>();
+    let (live_one, live_four, live_three) =
+        (live(&shared_one), live(&shared_four), live(&shared_three));
+    let mut results = Vec::new();
+    for operators in [10, 1000] {
+        let count = one[0].len() / if operators == 1000 { 4 } else { 1 };
+        let whole = shared_one[0].subseg(0..count as i64).expect("within");
+        let live = product::recorded(&whole);
+        let case = Case {
+            name: format!("passchain-{operators}/{LENGTH}"),
+            samples: count as u64,
+            expected: count as u64,
+            plan: product::chain(&live, LENGTH, operators, true).expect("a plan"),
+            rival: Box::new(move |scheduler| {
+                chain::<Inline<_>>(&whole, operators, scheduler, true)
+            }),
+        };
+        results.push(case.run(rounds));
+    }
+    for segment in [4096, isochrony::flow::SEGMENT_SAMPLES as usize] {
+        let mut add =
+            |name: &str, samples: usize, expected: u64, plan: Result<Plan, PlanError>, rival| {
+                let case = Case {
+                    name: format!("{name}/{segment}"),
+                    samples: samples as u64,
+                    expected,
+                    plan: plan.expect("a plan"),
+                    rival,
+                };
+                results.push(case.run(rounds));
+            };
+        add(
+            "statfilter",
+            one[0].len(),
+            data::stat_filter(&one[0]),
+            product::stat_filter(&live_one[0], segment),
+            rival(blocks::stat_filter, &shared_one, segment),
+        );
+        add(
+            "silencefilter",
+            one[0].len(),
+            data::silence_filter(&one[0]),
+            product::silence_filter(&live_one[0], segment, End::Sync),
+            rival(blocks::silence_filter, &shared_one, segment),
+        );
+        add(
+            "detectaudio",
+            CHANNELS * four[0].len(),
+            data::detect_audio(&four),
+            product::detect_audio_scan(&live_four, segment, End::Sync),
+            rival(|| blocks::detect_audio(End::Sync), &shared_four, segment),
+        );
+        add(
+            "pipeline",
+            SENSORS * three[0].len(),
+            data::pipeline(&three),
+            product::pipeline_scan(&live_three, segment),
+            rival(blocks::pipeline, &shared_three, segment),
+        );
+    }
+    json!(results)
+}
