@@ -282,7 +282,7 @@ class Plan(
         >>> [(event.start, event.end) for event in store["copy"].events]
         [(2, 4)]
         """
-        from ._native import Store
+        from .._native import Store
 
         if isinstance(signal, tuple) and list(map(type, signal)) != [Store, str]:
             raise OptionError(f"annotate({signal!r}) is refused; give a signal, or a pair of a store and a name")
