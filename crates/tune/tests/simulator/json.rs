@@ -1,4 +1,4 @@
-//! Plans, machines and configurations are read from JSON; the example in the head of `examples/simulate.rs` runs.
+//! Plans, machines and configurations are read from JSON; the example in the head of `examples/simulate_plans.rs` runs.
 
 use isochrony_tune::Configuration;
 use isochrony_tune::simulator::{SimulatedMachine, SimulatedPlan, SimulatedRun};
@@ -8,7 +8,7 @@ use crate::assert_close;
 
 #[test]
 fn the_documented_example_runs_as_described() {
-    let source = include_str!("../../examples/simulate.rs");
+    let source = include_str!("../../examples/simulate_plans.rs");
     let head = source.lines().filter_map(|line| line.strip_prefix("//!"));
     let block = head
         .skip_while(|line| line.trim() != "```json")

@@ -1,7 +1,7 @@
 //! Simulates a plan that is described in a JSON file, and prints what came of it as JSON.
 //!
 //! ```text
-//! cargo run --profile tested -p isochrony-tune --example simulate -- plan.json
+//! cargo run --profile tested -p isochrony-tune --example simulate_plans -- plan.json
 //! ```
 //!
 //! Fields of the file, times in seconds; those with a default may be left out:
