@@ -31,7 +31,7 @@ def own(pid: int) -> int:
 def has_begun(pid: int) -> bool:
     for thread in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
-            if (thread / "comm").read_text().startswith("nbuf-"):
+            if (thread / "comm").read_text().startswith("isochrony-"):
                 return True
     return False
 

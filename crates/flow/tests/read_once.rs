@@ -21,7 +21,7 @@ fn threads() -> usize {
     let all = std::fs::read_dir("/proc/self/task").unwrap();
     let names = all.filter_map(|one| std::fs::read_to_string(one.ok()?.path().join("comm")).ok());
     names
-        .filter(|name| name.starts_with("isochrony-direc"))
+        .filter(|name| name.starts_with("isochrony-read"))
         .count()
 }
 
