@@ -105,6 +105,7 @@ SAMPLES: dict[str, Drive] = {
     "Gaps": lambda w: w.reader["a/p"].gaps,
     "Graph": lambda w: w.graph,
     "Listener": lambda w: iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100),
+    "StreamProgress": lambda w: iso.StreamProgress(1, 2, 0.5),
     "NBufferReport": lambda w: iso.nbuffer(b"abc" * 100, lambda record: None, stride=3, workers=1),
     "Operator": lambda w: Echo(),
     "Plan": lambda w: w.windows,

@@ -30,6 +30,7 @@ LINES = {
     ("run", "--out"): (["{plan}"], "a.parquet"),
     ("run", "--report"): (["{plan}"], "a.json"),
     ("run", "--save-configuration"): (["{stages}", "--workers", "2", "--tune", "yes"], "a.json"),
+    ("pipe", "--out"): (["--in", "{plan}"], "a.bin"),
     ("calibrate", "--out"): (["--dir", "{folder}", "--size", "1MB", "--repeats", "1"], "a.json"),
 }
 

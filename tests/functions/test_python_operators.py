@@ -274,7 +274,7 @@ def test_a_plan_with_an_operator_is_saved_by_the_name_of_its_class() -> None:
     assert str(again) == str(plan) == "scan(stretches) -> Above(limit=4.0)"
     gc.collect()
     assert again.collect()["start"].tolist() == plan.collect()["start"].tolist() == [5]
-    with pytest.raises(iso.PlanError, match="no JSON"):
+    with pytest.raises(iso.PlanError, match="not JSON"):
         iso.generate(own.stretches, dtype="f8", rate=10).apply(own.Above, limit=np.float32(3)).to_json()
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors.native import OptionError
 from ..options import sample_dtype, seconds, whole
-from ..running.latency import Latency
+from ..latency import Latency
 from ..steps.chain import Chain
 
 if TYPE_CHECKING:

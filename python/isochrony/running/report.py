@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ..tuning import TuningReport, TuningRequest
-from .latency import Latency
+from ..latency import Latency
 
 __all__ = [
     "BranchReport",

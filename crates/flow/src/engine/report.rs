@@ -400,7 +400,7 @@ impl fmt::Display for Report {
             let ms = |time: Duration| 1e3 * time.as_secs_f64();
             writeln!(
                 f,
-                "latency of a burst: {:.3} ms, 99% at most {:.3} ms, all at most {:.3} ms",
+                "latency: {:.3} ms, 99% at most {:.3} ms, all at most {:.3} ms",
                 ms(latency.median),
                 ms(latency.p99),
                 ms(latency.max)
