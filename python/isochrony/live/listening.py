@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors.native import OptionError
-from ..options import sample_dtype, seconds, whole
 from ..latency import Latency
+from ..options import sample_dtype, seconds, whole
 from ..steps.chain import Chain
 
 if TYPE_CHECKING:

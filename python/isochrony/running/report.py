@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from ..tuning import TuningReport, TuningRequest
 from ..latency import Latency
+from ..tuning import TuningReport, TuningRequest
 
 __all__ = [
     "BranchReport",
