@@ -58,6 +58,10 @@ class Workload:
         """The plan over so many segments."""
         return PLANS[self.name](iso.generate(lambda: repeat(self.segment, segments), dtype="f4", rate=RATE))
 
+    def stored(self) -> Any:
+        """The plan over an array, which can be read more than once."""
+        return PLANS[self.name](iso.scan(np.tile(self.segment, 8), rate=RATE))
+
     def lasting(self, seconds: float) -> Any:
         """The plan that takes about so long in one thread."""
         return self.of(self.segments(seconds))
@@ -130,7 +134,7 @@ def measure(workload: Workload, short_s: float, long_s: float, cores: int, round
     # Counted without replicas, whose blocks overlap.
     counted = next(one for one in everything if one.workers == cores and set(one.replicas) <= {1})
     report = run(short, applied(counted), counted.threads)
-    simulated = compare(short, report, first, samples, cores, repeats=3 if rounds == 1 else 9)
+    simulated = compare(workload.stored(), report, first, samples, cores, repeats=3 if rounds == 1 else 9)
     for kind, error in simulated["errors"].items():
         print(
             f"  {name}: {kind} over measured {error['ratio']:.2f}, off by {error['median']:.3f}, p90 {error['p90']:.3f}"

@@ -12,10 +12,10 @@ import statistics
 from typing import Any
 
 import numpy as np
-from isochrony.report import Report
 
 from isochrony import Configuration
 from isochrony._native import _simulated_runs
+from isochrony.running.report import Report
 
 #: Samples that a source gives at once, which are the simulator's items.
 SEGMENT = 1 << 17
@@ -83,7 +83,12 @@ def errors(ratios: list[float]) -> dict[str, float]:
 def compare(
     plan: Any, report: Report, times: dict[Configuration, float], total: int, cores: int, *, repeats: int
 ) -> dict[str, Any]:
-    """Predicted over measured throughput of each configuration; `report` is that of any of its runs in stages."""
+    """Predicted over measured throughput of each configuration.
+
+    Parameters:
+        plan: over samples that can be read more than once, for the costs of its operators.
+        report: of any run in stages, of that plan or the same one over generated samples.
+    """
     configurations = list(times)
     seconds = costs_of_nodes(plan, report, total, repeats=repeats)
     most = tuple(max(one.replicas[stage] for one in configurations) for stage in range(len(configurations[0].replicas)))
