@@ -96,7 +96,7 @@ def test_what_cannot_be_tuned_is_refused() -> None:
         tuned(Configuration(workers=1, link_bytes=(65536,)), 10)
     with pytest.raises(OptionError, match=r"is not one of an iso\.Executor; give what the report"):
         iso.Executor(tune=Configuration(workers=1, buffer_bytes=65536))
-    with pytest.raises(OptionError, match='give workers="auto", or leave out one of both'):
+    with pytest.raises(OptionError, match='give workers="auto", or leave out one of them'):
         iso.Executor(workers=2, tune=True)
     with pytest.raises(OptionError, match="not on a cluster; leave out tune= or on="):
         iso.Executor(tune=True, on=object())

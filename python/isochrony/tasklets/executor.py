@@ -281,7 +281,7 @@ class Executor:
         if is_tuned and not is_auto(workers):
             raise OptionError(
                 f"tune={tune!r} is refused with workers={workers!r}, which is all that it could change; give "
-                'workers="auto", or leave out one of both'
+                'workers="auto", or leave out one of them'
             )
         if is_tuned and on is not None:
             raise OptionError(f"tune={tune!r} works on this machine, not on a cluster; leave out tune= or on=")
