@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -24,7 +24,17 @@ from .output.files import writing
 if TYPE_CHECKING:
     from ._native import NativePlan
 
-__all__ = ["Configuration", "Gain", "OperatorCost", "TuningDecision", "TuningReport", "TuningRequest", "checked_tune"]
+__all__ = [
+    "Configuration",
+    "Gain",
+    "OperatorCost",
+    "TuningDecision",
+    "TuningReport",
+    "TuningRequest",
+    "checked_tune",
+    "parsed_tune",
+    "tuning_fields",
+]
 
 #: Of saved configurations.
 FORMAT = 1
@@ -335,6 +345,16 @@ class TuningRequest:
 
 
 _RUST_FIELDS = ("workers", "replicas", "link_bytes")
+
+
+def parsed_tune(text: str) -> bool | str:
+    """The value of ``tune=`` that a command line gives as text."""
+    return {"yes": True, "no": False}.get(text, text)
+
+
+def tuning_fields(tuning: TuningReport) -> dict[str, Any]:
+    """A report as JSON has it: decisions as lines."""
+    return asdict(tuning) | {"decisions": [str(decision) for decision in tuning.decisions]}
 
 
 def checked_tune(name: str, tune: object) -> Tune | Configuration:

@@ -92,7 +92,7 @@ def test_records_are_those_of_the_framing() -> None:
         (["--in", "."], 3, "it is a folder: name a file"),
         (["--out", "-"], 2, "--out: '-' names no file"),
         (["--out", "none/out"], 3, "none/out: No such file or directory"),
-        (["--force"], 2, "--force is for the file of --out"),
+        (["--force"], 2, "--force is for the files of --out and"),
         (["--copy", "--out", "out", "gzip"], 2, "leave out --copy, or that processor"),
         (["--delimiter", ""], 2, "--delimiter: the text is empty"),
         (["--delimiter", r"\q"], 2, r"'\q' in '\\q' is no escape"),
@@ -186,3 +186,36 @@ def test_progress_is_drawn_on_a_terminal_alone(folder: Path) -> None:
         child.wait()
         child.stdout.close()
         os.close(ours)
+
+
+def test_a_configuration_is_found_saved_and_applied(folder: Path) -> None:
+    saved, digest = folder / "here.json", hashlib.sha256(DATA).hexdigest()
+    words = ["sha256", "--in", folder / "in", "--out", folder / "copy"]
+    out, said = pipe(*words, "--tune", "recommend", "--save-configuration", saved)
+    assert out.decode() == f"{digest}  sha256\n"
+    found = json.loads(saved.read_text())
+    assert said.splitlines()[-1].startswith(f"tuning: {found['workers']} workers, blocks of ")
+    saved.write_text(json.dumps(found | {"buffer_bytes": 65536}))
+    out, said = pipe(*words, "--tune", saved, "--force", "--json")
+    report = json.loads(out)
+    assert (report["buffer_bytes"], report["tuning"]["configuration"]["buffer_bytes"]) == (65536, 65536)
+    assert report["tuning"]["decisions"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--save-configuration", "F"], "--save-configuration F needs --tune"),
+        (["--tune", "maybe"], "--tune 'maybe': maybe cannot be read as a configuration: No such file or directory"),
+        (
+            ["--tune", "yes", "--workers", "1", "--buffer", "64kB"],
+            "--tune yes is refused with both --workers and --buffer",
+        ),
+        (["--tune", "yes", "--save-configuration", "in"], "in exists"),
+    ],
+)
+def test_wrong_tuning_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str) -> None:
+    monkeypatch.chdir(folder)
+    out, said = pipe("sha256", *words, data=DATA, code=2)
+    assert (out, message in said) == (b"", True), said
+    assert (folder / "in").read_bytes() == DATA

@@ -15,7 +15,9 @@ from typing import Any
 from ..errors import UsageError
 from ..errors.native import NBufferError, OptionError
 from ..options import byte_count
-from ..output.files import OutputFile, writing
+from ..output.files import OutputFile, check_output, writing
+from ..output.progress import bytes_text
+from ..tuning import TuningReport, parsed_tune, tuning_fields
 from .exits import Exit
 from .paths import input_path, output_path
 
@@ -29,6 +31,7 @@ EXAMPLES = """examples:
   isochrony pipe --copy blake3 < big > copy
   isochrony pipe --json 'count:needle' < text
   isochrony pipe zstd sha256 --in big --out big.zst --progress
+  isochrony pipe zstd --in big --out big.zst --tune yes --save-configuration here.json
   isochrony pipe --json --in messages.bin --prefix varint --max-length 1MB
 
 Processors see the same bytes in one pass. Results go to standard output; to standard error where that has the
@@ -65,7 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=output_path,
         help="file to write, which appears when all of it is written (default: standard output)",
     )
-    parser.add_argument("--force", action="store_true", help="replace the file of --out if it exists")
+    parser.add_argument(
+        "--force", action="store_true", help="replace the files of --out and --save-configuration if they exist"
+    )
     parser.add_argument("--copy", action="store_true", help="write the input to the output as well")
     framing = parser.add_mutually_exclusive_group()
     framing.add_argument("--stride", metavar="SIZE", help="size of a record (default: 1024 bytes; 1 byte with --eager)")
@@ -114,6 +119,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--eager", action="store_true", help="process data as soon as they arrive, without waiting for full blocks"
     )
     parser.add_argument(
+        "--tune",
+        metavar="yes|recommend|FILE",
+        help="change workers and the size of blocks while it runs, where trials show that it gains; recommend: change "
+        "nothing, and report what would be best; or the file of --save-configuration",
+    )
+    parser.add_argument(
+        "--save-configuration",
+        type=output_path,
+        metavar="F",
+        help="write the configuration that --tune found to this JSON file, for --tune F",
+    )
+    parser.add_argument(
         "--progress", action="store_true", help="draw a line with rate and remaining time, on a terminal"
     )
     parser.add_argument(
@@ -139,8 +156,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "--copy and one of the processors both write to the output; leave out --copy, or that processor"
         )
-    if arguments.force and arguments.out is None:
-        raise UsageError("--force is for the file of --out, and there is none; leave out --force")
+    if arguments.force and arguments.out is None and arguments.save_configuration is None:
+        raise UsageError(
+            "--force is for the files of --out and --save-configuration, and there is none; leave out --force"
+        )
+    _check_tuning(arguments)
     streams = arguments.copy or makes or not names
     try:
         with _destination(arguments, streams) as destination:
@@ -155,13 +175,41 @@ def run(arguments: argparse.Namespace) -> int:
         left = "the output is incomplete" if arguments.out is None else f"{arguments.out} was not written"
         print(f"isochrony: interrupted; {left}", file=sys.stderr)
         return Exit.INTERRUPTED
+    tuning = report.tuning
+    if arguments.save_configuration is not None and tuning is not None and tuning.configuration is not None:
+        tuning.configuration.save(arguments.save_configuration, replace=arguments.force)
     out = sys.stderr if streams and arguments.out is None else sys.stdout
     if arguments.json:
         print(json.dumps(_plain(report), indent=2), file=out)
         return Exit.OK
     for name, found in report.results.items():
         print(f"{name}  {_fields(found)}" if isinstance(found, Mapping) else f"{found}  {name}", file=out)
+    if tuning is not None:
+        print(*_tuning_lines(tuning), sep="\n", file=sys.stderr)
     return Exit.OK
+
+
+def _check_tuning(arguments: argparse.Namespace) -> None:
+    """Refuse a configuration that cannot be saved, before anything is read."""
+    saved = arguments.save_configuration
+    if saved is None:
+        return
+    if arguments.tune in (None, "no"):
+        raise UsageError(
+            f"--save-configuration {saved} needs --tune, which finds one; add --tune yes or --tune recommend"
+        )
+    check_output(saved, replace=arguments.force)
+
+
+def _tuning_lines(tuning: TuningReport) -> list[str]:
+    """What was tried, and what is kept or recommended."""
+    lines = [f"tuning {decision}" for decision in tuning.decisions]
+    found = tuning.configuration
+    if found is not None:
+        gain = tuning.predicted_gain
+        predicted = "" if gain is None else f", predicted {100 * gain:+.1f} %"
+        lines.append(f"tuning: {found.workers} workers, blocks of {bytes_text(found.buffer_bytes)}{predicted}")
+    return lines
 
 
 @contextlib.contextmanager
@@ -210,6 +258,7 @@ def _processed(arguments: argparse.Namespace, destination: OutputFile | int | No
         order=arguments.order,
         eager=arguments.eager,
         progress=arguments.progress,
+        tune=parsed_tune(arguments.tune or "no"),
     )
 
 
@@ -234,9 +283,9 @@ def _delimiter(text: str) -> bytes:
 
 def _named(text: str) -> str:
     """A message with what are options here as such; what belongs to a processor's name is none."""
-    options = r"\b(memory|workers|buffer|order|stride|delimiter|prefix|max_length)=(?=(\w|['\"<>])?)"
+    options = r"\b(memory|workers|buffer|order|stride|delimiter|prefix|max_length|tune)=(?=(\w|['\"<>])?)"
     text = re.sub(options, lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", text)
-    return re.sub(r"(?<=\s)(\w+)=(?=\S)", r"\1 ", text)
+    return re.sub(r"(?<=\s)(\w+)=(?=\S)", r"\1 ", text).replace("--tune True", "--tune yes")
 
 
 def _number(text: str) -> Any:
@@ -279,6 +328,7 @@ def _plain(report: Any) -> dict[str, Any]:
         "written": sum(output.bytes for output in report.outputs),
         "elapsed_s": report.elapsed_s,
         "buffer_bytes": report.buffer_bytes,
+        "tuning": None if report.tuning is None else tuning_fields(report.tuning),
         "peak_bytes": report.peak_bytes,
         "results": results,
         "workers": workers,

@@ -20,7 +20,7 @@ from ..running.report import RunResult
 from ..running.runs import collect_reported, run_reported
 from ..store.exporters import write_npy
 from ..tables.table import Table
-from ..tuning import TuningReport
+from ..tuning import tuning_fields
 from .exits import Exit
 from .paths import output_path, store_path
 from .run_options import add_run_options, run_options
@@ -188,12 +188,6 @@ def _write(out: Path, result: Any, columns: dict[str, Any] | None, *, replace: b
         write_columns({"count": np.array([result])} if columns is None else columns, out, replace=replace)
 
 
-def _tuning(tuning: TuningReport) -> dict[str, Any]:
-    fields = asdict(tuning)
-    fields["decisions"] = [str(decision) for decision in tuning.decisions]
-    return fields
-
-
 def _report(done: RunResult) -> dict[str, Any]:
     report = done.report
     return {
@@ -211,7 +205,7 @@ def _report(done: RunResult) -> dict[str, Any]:
         "reads": list(report.reads),
         "workers": [asdict(worker) for worker in report.workers],
         "tasks": len(report.tasks),
-        "tuning": None if report.tuning is None else _tuning(report.tuning),
+        "tuning": None if report.tuning is None else tuning_fields(report.tuning),
         "stages": [
             {
                 "number": s.number,

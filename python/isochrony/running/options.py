@@ -21,7 +21,7 @@ from .._native import NativeControl, available_cores
 from ..errors.native import OptionError
 from ..options import byte_count, flag, is_auto
 from ..options.keywords import Option, declared_options, listing_options
-from ..tuning import Configuration, TuningRequest, checked_tune
+from ..tuning import Configuration, TuningRequest, checked_tune, parsed_tune
 from .control import Control
 from .status_files import status_path
 
@@ -98,10 +98,6 @@ def _latency(name: str, latency: object) -> float | None:
 
 def _memory(name: str, memory: object) -> int | None:
     return None if memory is None else byte_count(name, memory)
-
-
-def _parse_tune(text: str) -> Any:
-    return {"yes": True, "no": False}.get(text, text)
 
 
 def _control(name: str, control: object) -> NativeControl | None:
@@ -313,7 +309,7 @@ class RunKeywords(TypedDict, total=False):
                 one of another plan or machine is an `OptionError`. It works on this machine: not together with
                 `on=`.""",
             metavar="yes|recommend|FILE",
-            parse=_parse_tune,
+            parse=parsed_tune,
             is_setting=False,
         ),
     ]
