@@ -1,10 +1,10 @@
 """What tuning a run reaches of the best configuration of a grid, and whether it ever makes a run slower.
 
 Of each plan all configurations of a grid (workers, replicas of stages that may have some, one capacity for all links)
-are measured by turns, the best ones again. A run is then tuned that begins with each start below 70 % of the best, and
-the configuration that it keeps is measured beside the best one. The simulator and the flow model predict the
-throughput of every configuration of the grid (`tune_simulated.py`). Last, tuned and untuned runs alternate, of plans of
-which nothing can be gained.
+are measured by turns, the best ones again; of each byte stream (`tune_streams.py`) workers and sizes of buffers. A run
+is then tuned that begins with each start below 70 % of the best, and the configuration that it keeps is measured beside
+the best one. The simulator and the flow model predict the throughput of every configuration of a plan's grid
+(`tune_simulated.py`). Last, tuned and untuned runs alternate.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from itertools import product, repeat
 from pathlib import Path
 from typing import Any
 
+# Products of matrices in one thread: threads are the runtime's to choose. NumPy reads it when it is imported.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 from peers import quartiles
 from tune_simulated import compare, errors
+from tune_streams import Stream, streams
 
 import numpy as np  # isort: skip
 
@@ -30,18 +34,41 @@ from isochrony.running.options import RunOptions, auto_workers
 from isochrony.running.runs import run_reported
 from isochrony.tuning import TuningRequest
 
-RATE, WINDOW = 1000, 4096
+RATE, WINDOW, AUDIO_RATE = 1000, 4096, 48_000
 CAPACITIES = (1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22)
 #: Starts below this part of the best count; what must be reached of it; what a tuned run must keep of an untuned one.
 COUNTED, GOAL, KEPT = 0.7, 0.95, 0.98
 ROUNDS = 5
 
+#: Of ones and minus ones: products with whole numbers are exact, so every configuration has the same bits.
+MATRIX = np.where(np.random.default_rng(2).random((256, 256)) < 0.5, -1, 1).astype("f4")
 
-#: Plans by name, of a source.
-PLANS: dict[str, Callable[[Any], Any]] = {
-    "three filters in a row": lambda x: x.lowpass(50).highpass(5).lowpass(40).rewindow(WINDOW).map(lambda s: s.max()),
-    "windowed FFT behind a recursive filter": lambda x: x.lowpass(50).rewindow(WINDOW).power().map(lambda s: s.max()),
-    "detector behind a filter": lambda x: x.highpass(5).stalta(0.05, 1.0).ca_cfar(pfa=1e-3, training=32, guard=4),
+
+def multiplied(windows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Each window by the matrix; the largest value of the product."""
+    return (windows @ MATRIX).max(axis=1)
+
+
+def detect_audio(x: Any) -> Any:
+    """The detector of DETECTAUDIO, on one channel."""
+    score = x.rewindow(32).spectral_score(band_hz=(1500, 7500))
+    return score.cfar(deviations=7, memory=1000).triggers(on=1, off=0.5, min_length=0.005, merge=0.02)
+
+
+#: Plans by name, of a source; dtype and rate of the samples.
+PLANS: dict[str, tuple[Callable[[Any], Any], str, int]] = {
+    "three filters in a row": (
+        lambda x: x.lowpass(50).highpass(5).lowpass(40).rewindow(WINDOW).map(lambda s: s.max()),
+        "f4",
+        RATE,
+    ),
+    "windowed FFT behind a recursive filter": (
+        lambda x: x.lowpass(50).rewindow(WINDOW).power().map(lambda s: s.max()),
+        "f4",
+        RATE,
+    ),
+    "DETECTAUDIO": (detect_audio, "i2", AUDIO_RATE),
+    "matrix multiply": (lambda x: x.rewindow(256).map(iso.py(multiplied, on_workers="threads")), "f4", RATE),
 }
 
 
@@ -50,21 +77,26 @@ class Workload:
     """A plan that runs for as long as wanted: the same million samples again and again, which take no memory."""
 
     name: str
+    #: Whole numbers.
     segment: np.ndarray[Any, Any]
     #: Of one million samples in one thread.
     segment_s: float = 0.0
 
+    def _plan(self) -> tuple[Callable[[Any], Any], int, np.ndarray[Any, Any]]:
+        made, dtype, rate = PLANS[self.name]
+        segment = self.segment.astype(dtype)
+        segment.flags.writeable = False
+        return made, rate, segment
+
     def of(self, segments: int) -> Any:
         """The plan over so many segments."""
-        return PLANS[self.name](iso.generate(lambda: repeat(self.segment, segments), dtype="f4", rate=RATE))
+        made, rate, segment = self._plan()
+        return made(iso.generate(lambda: repeat(segment, segments), dtype=segment.dtype, rate=rate))
 
     def stored(self) -> Any:
         """The plan over an array, which can be read more than once."""
-        return PLANS[self.name](iso.scan(np.tile(self.segment, 8), rate=RATE))
-
-    def lasting(self, seconds: float) -> Any:
-        """The plan that takes about so long in one thread."""
-        return self.of(self.segments(seconds))
+        made, rate, segment = self._plan()
+        return made(iso.scan(np.tile(segment, 8), rate=rate))
 
     def segments(self, seconds: float) -> int:
         """How many segments take about so long in one thread."""
@@ -74,6 +106,43 @@ class Workload:
             run(self.of(16), None, 1)
             self.segment_s = (time.perf_counter() - start) / 16
         return max(round(seconds / self.segment_s), 4)
+
+    def lasting(self, seconds: float) -> Any:
+        """The plan that takes about so long in one thread."""
+        return self.of(self.segments(seconds))
+
+    def grid(self, cores: int) -> list[iso.Configuration]:
+        """All configurations; the limits are those of the run."""
+        report = run(self.lasting(0.2), TuningRequest("recommend", threads=cores), cores)
+        start = report.tuning.configuration
+        ranges = [range(1, most + 1) for most in start.replicas]
+        return [
+            replace(start, workers=workers, replicas=replicas, link_bytes=(capacity,) * len(start.link_bytes))
+            for workers, replicas, capacity in product(range(1, cores + 1), product(*ranges), CAPACITIES)
+        ]
+
+    def seconds(self, configuration: iso.Configuration, seconds: float) -> float:
+        """Time of a run that takes about so long in one thread."""
+        plan = self.lasting(seconds)
+        start = time.perf_counter()
+        run(plan, applied(configuration), configuration.threads)
+        return time.perf_counter() - start
+
+    def tuned(self, start: iso.Configuration, seconds: float) -> iso.TuningReport:
+        """A run that begins with a configuration and is tuned."""
+        request = TuningRequest("change", configuration=start, threads=start.threads)
+        return run(self.lasting(seconds), request, start.threads).tuning
+
+    def check(self) -> None:
+        """Any number of workers gives the same."""
+        plan = self.of(4)
+        np.testing.assert_array_equal(
+            *(plan.collect(workers=workers) for workers in (1, 2)), err_msg=f"{self.name}: other bits"
+        )
+
+    def untuned(self, seconds: float, *, tune: bool) -> None:
+        """A run as a user begins it."""
+        self.lasting(seconds).run(tune=tune)
 
 
 def run(plan: Any, request: TuningRequest | None, workers: int) -> Any:
@@ -90,30 +159,14 @@ def applied(configuration: iso.Configuration) -> TuningRequest:
     return TuningRequest("apply", configuration=configuration, threads=configuration.threads)
 
 
-def grid(plan: Any, cores: int) -> list[iso.Configuration]:
-    """All configurations; the limits are those of the run."""
-    report = run(plan, TuningRequest("recommend", threads=cores), cores)
-    start = report.tuning.configuration
-    ranges = [range(1, most + 1) for most in start.replicas]
-    return [
-        replace(start, workers=workers, replicas=replicas, link_bytes=(capacity,) * len(start.link_bytes))
-        for workers, replicas, capacity in product(range(1, cores + 1), product(*ranges), CAPACITIES)
-    ]
-
-
-def seconds(plan: Any, configuration: iso.Configuration) -> float:
-    """Time of a run."""
-    start = time.perf_counter()
-    run(plan, applied(configuration), configuration.threads)
-    return time.perf_counter() - start
-
-
-def by_turns(plan: Any, configurations: list[iso.Configuration], rounds: int) -> dict[iso.Configuration, list[float]]:
+def by_turns(
+    workload: Workload | Stream, configurations: list[iso.Configuration], seconds: float, rounds: int
+) -> dict[iso.Configuration, list[float]]:
     """Times of each, one round after the other."""
     times: dict[iso.Configuration, list[float]] = {one: [] for one in configurations}
     for _ in range(rounds):
         for one in configurations:
-            times[one].append(seconds(plan, one))
+            times[one].append(workload.seconds(one, seconds))
     return times
 
 
@@ -122,25 +175,32 @@ def median(times: list[float]) -> float:
     return quartiles(times)[1]
 
 
-def measure(workload: Workload, short_s: float, long_s: float, cores: int, rounds: int) -> dict[str, Any]:
-    """One plan: the grid, its prediction, and what tuning reaches from bad starts."""
-    name, short, long = workload.name, workload.lasting(short_s), workload.lasting(long_s)
-    samples = workload.segments(short_s) * len(workload.segment)
-    everything = grid(short, cores)
-    np.testing.assert_array_equal(
-        *(short.collect(workers=workers) for workers in (1, cores)), err_msg=f"{name}: other bits"
-    )
-    first = {one: median(times) for one, times in by_turns(short, everything, max(rounds // 2, 1)).items()}
+def predicted(
+    workload: Workload, times: dict[iso.Configuration, float], short_s: float, cores: int, rounds: int
+) -> dict[str, Any]:
+    """What the simulator and the flow model say of each configuration."""
     # Counted without replicas, whose blocks overlap.
-    counted = next(one for one in everything if one.workers == cores and set(one.replicas) <= {1})
-    report = run(short, applied(counted), counted.threads)
-    simulated = compare(workload.stored(), report, first, samples, cores, repeats=3 if rounds == 1 else 9)
+    counted = next(one for one in times if one.workers == cores and set(one.replicas) <= {1})
+    report = run(workload.lasting(short_s), applied(counted), counted.threads)
+    samples = workload.segments(short_s) * len(workload.segment)
+    simulated = compare(workload.stored(), report, times, samples, cores, repeats=3 if rounds == 1 else 9)
     for kind, error in simulated["errors"].items():
         print(
-            f"  {name}: {kind} over measured {error['ratio']:.2f}, off by {error['median']:.3f}, p90 {error['p90']:.3f}"
+            f"  {workload.name}: {kind} over measured {error['ratio']:.2f}, off by {error['median']:.3f}, "
+            f"p90 {error['p90']:.3f}"
         )
+    return simulated
+
+
+def measure(workload: Workload | Stream, short_s: float, long_s: float, cores: int, rounds: int) -> dict[str, Any]:
+    """The grid, its prediction, and what tuning reaches from bad starts."""
+    name = workload.name
+    workload.check()
+    everything = workload.grid(cores)
+    first = {one: median(times) for one, times in by_turns(workload, everything, short_s, max(rounds // 2, 1)).items()}
+    simulated = predicted(workload, first, short_s, cores, rounds) if isinstance(workload, Workload) else None
     winners = sorted(first, key=lambda one: first[one])[:5]
-    again = by_turns(short, winners, rounds)
+    again = by_turns(workload, winners, short_s, rounds)
     best = min(winners, key=lambda one: median(again[one]))
     parts = {one: first[best] / time_s for one, time_s in first.items()}
     starts = [one for one in everything if parts[one] < COUNTED]
@@ -149,9 +209,9 @@ def measure(workload: Workload, short_s: float, long_s: float, cores: int, round
     reached = []
     for start in starts:
         begun = time.perf_counter()
-        tuning = run(long, TuningRequest("change", configuration=start, threads=cores), cores).tuning
+        tuning = workload.tuned(start, long_s)
         kept = tuning.configuration
-        pairs = by_turns(short, [best, kept], rounds) if kept != best else {best: [1.0]}
+        pairs = by_turns(workload, [best, kept], short_s, rounds) if kept != best else {best: [1.0]}
         part = median(pairs[best]) / median(pairs[kept])
         changes = [one for one in tuning.decisions if one.outcome == "kept"]
         reached.append(
@@ -164,6 +224,7 @@ def measure(workload: Workload, short_s: float, long_s: float, cores: int, round
                 "settled_s": changes[-1].at_s if changes else 0.0,
                 "prediction": tuning.predicted_rate / tuning.rate if tuning.predicted_rate else None,
                 "run_s": time.perf_counter() - begun,
+                "decisions": [str(one) for one in tuning.decisions],
             }
         )
         print(f"  {name}: {start} ({parts[start]:.2f}) -> {kept} ({part:.3f}), {len(changes)} changes", flush=True)
@@ -173,26 +234,27 @@ def measure(workload: Workload, short_s: float, long_s: float, cores: int, round
         "best": str(best),
         "worst_part": min(parts.values()),
         "starts_below": sum(part < COUNTED for part in parts.values()),
+        "grid": {str(one): part for one, part in parts.items()},
         "reached": reached,
         "simulated": simulated,
     }
 
 
-def harm(name: str, plan: Any, pairs: int) -> dict[str, Any]:
-    """Tuned against untuned runs of the same plan, by turns."""
+def harm(workload: Workload | Stream, seconds: float, pairs: int) -> dict[str, Any]:
+    """Tuned against untuned runs of the same, by turns."""
     ratios = []
     for pair in range(pairs):
         times = {}
         for tune in (False, True) if pair % 2 else (True, False):
             start = time.perf_counter()
-            plan.run(tune=tune)
+            workload.untuned(seconds, tune=tune)
             times[tune] = time.perf_counter() - start
         ratios.append(math.log(times[False] / times[True]))
     mean, deviation = float(np.mean(ratios)), float(np.std(ratios, ddof=1))
     # 1.70: quantile 0.95 of Student's t with 29 degrees of freedom.
     low = math.exp(mean - 1.70 * deviation / math.sqrt(pairs))
-    print(f"  tuned over untuned, {name}: {math.exp(mean):.3f}, at least {low:.3f}")
-    return {"name": name, "pairs": pairs, "mean": math.exp(mean), "low": low, "goal": KEPT}
+    print(f"  tuned over untuned, {workload.name}: {math.exp(mean):.3f}, at least {low:.3f}", flush=True)
+    return {"name": workload.name, "pairs": pairs, "mean": math.exp(mean), "low": low, "goal": KEPT}
 
 
 def main() -> None:
@@ -204,30 +266,32 @@ def main() -> None:
     # The other measurements run in one thread unless they say otherwise.
     os.environ.pop("ISOCHRONY_WORKER", None)
     cores = min(max(auto_workers(), 2), 4)
-    segment = np.random.default_rng(1).standard_normal(1 << 20).astype("f4")
-    segment.flags.writeable = False
+    segment = np.rint(100 * np.random.default_rng(1).standard_normal(1 << 20))
     # Long enough that threads that begin do not matter, and that trials can pay.
-    short_s, long_s, harm_s = (0.05, 0.1, 0.1) if arguments.quick else (1.0, 40.0, 4.0)
+    short_s, long_s, harm_s = (0.05, 0.1, 0.1) if arguments.quick else (0.5, 20.0, 4.0)
     rounds, pairs = (1, 2) if arguments.quick else (ROUNDS, 30)
-    names = list(PLANS)[:1] if arguments.quick else list(PLANS)
-    workloads = [Workload(name, segment) for name in names]
-    results = [measure(workload, short_s, long_s, cores, rounds) for workload in workloads]
+    plans = [Workload(name, segment) for name in PLANS]
+    everything: list[Workload | Stream] = [*plans, *streams()]
+    if arguments.quick:
+        everything = [everything[0], everything[-1]]
+    results = [measure(workload, short_s, long_s, cores, rounds) for workload in everything]
     parts = [one["part"] for result in results for one in result["reached"]]
     summary = {}
     if parts:
         summary = {
             "geometric_mean": math.exp(float(np.mean(np.log(parts)))),
             "worst_decile": float(np.quantile(parts, 0.1)),
+            "starts": len(parts),
             "goal": GOAL,
         }
         print(f"  reached of the best: {summary['geometric_mean']:.3f}, worst decile {summary['worst_decile']:.3f}")
     simulated = {}
     for kind in ("simulated", "flow_model"):
-        runs = [one for result in results for one in result["simulated"]["runs"]]
+        runs = [one for result in results if result["simulated"] for one in result["simulated"]["runs"]]
         simulated[kind] = errors([one[kind] / one["measured"] for one in runs])
         print(f"  {kind}: off by {simulated[kind]['median']:.3f}, 90th percentile {simulated[kind]['p90']:.3f}")
-    # Long enough to be tuned, and already at its best.
-    harms = [harm(workload.name, workload.lasting(harm_s), pairs) for workload in workloads]
+    # Long enough to be tuned.
+    harms = [harm(workload, harm_s, pairs) for workload in everything]
     arguments.out.write_text(
         json.dumps({"plans": results, "summary": summary, "simulated": simulated, "harm": harms}, indent=1)
     )

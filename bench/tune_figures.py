@@ -54,7 +54,7 @@ def draw_predictions(results: dict[str, Any], plt: Any) -> Any:
     finish(axes)
     if has_runs:
         axes = panels[0][1]
-        runs = [run for plan in results["tune"]["plans"] for run in plan["simulated"]["runs"]]
+        runs = [run for plan in results["tune"]["plans"] if plan["simulated"] for run in plan["simulated"]["runs"]]
         measured = [run["measured"] for run in runs]
         for kind, colour, label in (("flow_model", OTHER, "flow model"), ("simulated", OURS, "simulator")):
             scatter(axes, measured, [run[kind] for run in runs], colour, label)
