@@ -17,6 +17,8 @@ struct FormulaPlan {
     noise: f64,
     /// Samples per second that arrive; None: as many as the plan takes.
     arrivals: Option<f64>,
+    /// Bytes of an item of a thousand samples in each link: stages take turns where a link holds fewer than two.
+    item_bytes: f64,
     random: fastrand::Rng,
 }
 
@@ -28,12 +30,18 @@ impl FormulaPlan {
             contention: 0.0,
             noise: 0.03,
             arrivals: None,
+            item_bytes: 0.0,
             random: fastrand::Rng::with_seed(seed),
         }
     }
 
     fn rate(&self, configuration: &Configuration) -> f64 {
-        let threads = configuration.workers.min(self.cores) as f64;
+        let takes_turns =
+            (configuration.link_bytes.iter()).any(|&bytes| (bytes as f64) < 2.0 * self.item_bytes);
+        let threads = match takes_turns {
+            true => 1.0,
+            false => configuration.workers.min(self.cores) as f64,
+        };
         let speed = 1.0 / (1.0 + self.contention * (threads - 1.0));
         let stages = self.costs.iter().zip(&configuration.replicas);
         let stage = stages
@@ -54,6 +62,7 @@ impl FormulaPlan {
         let slowness = 1.0 + self.contention * (threads - 1.0);
         let busy = |cost: &f64| StageWindow {
             busy_s: rate * elapsed_s * cost * slowness,
+            items: rate * elapsed_s / 1000.0,
             ..StageWindow::default()
         };
         let stages: Vec<StageWindow> = self.costs.iter().map(busy).collect();
@@ -69,6 +78,7 @@ impl FormulaPlan {
                 .map(|to| LinkWindow {
                     from: to - 1,
                     to,
+                    bytes: self.item_bytes * rate * elapsed_s / 1000.0,
                     ..LinkWindow::default()
                 })
                 .collect(),
@@ -119,6 +129,25 @@ fn settle(controller: &mut Controller, plan: &mut FormulaPlan, most: usize) -> u
 fn kept(controller: &Controller) -> usize {
     let decisions = controller.decisions().iter();
     decisions.filter(|one| one.outcome == Outcome::Kept).count()
+}
+
+#[test]
+fn threads_that_gain_only_with_larger_links_get_both() {
+    for (seed, link_bytes) in (0..20).flat_map(|seed| [(seed, 1 << 14), (seed, 1 << 18)]) {
+        for workers in [1, 2] {
+            let mut plan = FormulaPlan::new(&[4e-6, 5e-6, 3e-6], 2, seed);
+            plan.item_bytes = f64::from(1 << 19);
+            let start = Configuration {
+                link_bytes: vec![link_bytes; 2],
+                ..start(3, workers, 1)
+            };
+            let mut controller = Controller::new(start, limits(&[1; 3], 2), options(2)).unwrap();
+            settle(&mut controller, &mut plan, 2000);
+            let part = plan.rate(controller.kept()) / (2.0 / 12e-6);
+            assert!(part > 0.95, "seed {seed}: {part} of the best");
+            assert!(kept(&controller) <= 2, "seed {seed}: {}", kept(&controller));
+        }
+    }
 }
 
 #[test]

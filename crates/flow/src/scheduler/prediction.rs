@@ -180,6 +180,7 @@ fn predict(
         output_wait: Vec::new(),
         core_wait: 0.0,
         links: Vec::new(),
+        link_item_bytes: Vec::new(),
     };
     let rate = model
         .predict(&configuration, workers)

@@ -91,6 +91,9 @@ impl Corrections {
 
 /// A stage that waits for room for a larger part of the time may gain from a larger link.
 const MIN_OUTPUT_WAIT: f64 = 0.05;
+/// Items that a link holds at least where more than one thread computes: its writer makes one while its reader consumes
+/// another. A thread alone gains nothing from larger links, and one more thread gains nothing from smaller ones.
+const LINK_ITEMS: f64 = 2.0;
 /// Replicas that the model leaves free in each stage, since service times vary.
 const REPLICA_UTILIZATION: f64 = 0.9;
 
@@ -147,6 +150,7 @@ pub(super) fn candidates(
     proposals.one_more();
     // What the model does not see: the order in which it is tried is that of likely gain.
     proposals.most_replicas();
+    proposals.links_of_few_items();
     proposals.links_that_block();
     proposals.fewer_threads();
     proposals.all_links();
@@ -222,8 +226,9 @@ impl Proposals<'_> {
             let needed = (rate * seconds / REPLICA_UTILIZATION).ceil();
             *replicas = (needed as usize).max(kept).clamp(1, *replicas);
         }
+        let links = self.hold_items(&mut best, LINK_ITEMS);
         let reason = format!(
-            "the model predicts {rate:.4e} samples/s, the most within the limits, {} now",
+            "the model predicts {rate:.4e} samples/s{links}, the most within the limits, {} now",
             self.costs
                 .predict(self.kept, self.cores)
                 .map_or("none".into(), |rate| format!("{rate:.4e}"))
@@ -241,11 +246,12 @@ impl Proposals<'_> {
         if more.workers < self.limits.workers {
             more.workers += 1;
             let wait = 100.0 * self.costs.core_wait;
+            let links = self.hold_items(&mut more, LINK_ITEMS);
             let reason = match wait >= 1.0 {
                 true => format!(
-                    "stages wait for a thread, together {wait:.0} % of the time: one more thread"
+                    "stages wait for a thread, together {wait:.0} % of the time: one more thread{links}"
                 ),
-                false => "one more thread".into(),
+                false => format!("one more thread{links}"),
             };
             self.propose(more, CandidateKind::Threads, reason);
         }
@@ -258,7 +264,8 @@ impl Proposals<'_> {
             let gains =
                 self.costs.predict(&more, self.cores) > self.costs.predict(self.kept, self.cores);
             if gains {
-                let reason = format!("stage {stage} is always busy: one more replica");
+                let links = self.hold_items(&mut more, LINK_ITEMS);
+                let reason = format!("stage {stage} is always busy: one more replica{links}");
                 self.propose(more, CandidateKind::Replicas, reason);
             }
         }
@@ -267,12 +274,37 @@ impl Proposals<'_> {
     /// The model gives a stage no more replicas than its mean time needs. Idle ones cost little, and items whose times
     /// vary may need more for a while.
     fn most_replicas(&mut self) {
-        let most = Configuration {
+        let mut most = Configuration {
             replicas: self.limits.replicas.clone(),
             ..self.kept.clone()
         };
-        let reason = "replicas that wait cost little: as many as there may be".into();
+        let links = self.hold_items(&mut most, LINK_ITEMS);
+        let reason = format!("replicas that wait cost little: as many as there may be{links}");
         self.propose(most, CandidateKind::Replicas, reason);
+    }
+
+    fn links_of_few_items(&mut self) {
+        for items in [LINK_ITEMS, 2.0 * LINK_ITEMS] {
+            let mut larger = self.kept.clone();
+            if !self.hold_items(&mut larger, items).is_empty() {
+                let reason = format!("links of fewer than {items} items: larger ones");
+                self.propose(larger, CandidateKind::Links, reason);
+            }
+        }
+    }
+
+    /// Enlarges links that hold fewer items. Returns words for the reason; none if all were large enough.
+    fn hold_items(&self, configuration: &mut Configuration, items: f64) -> &'static str {
+        let mut words = "";
+        let links = configuration.link_bytes.iter_mut();
+        for (bytes, item_bytes) in links.zip(&self.costs.link_item_bytes) {
+            let needed = self.clamp((items * item_bytes).ceil() as u64);
+            if needed > *bytes {
+                *bytes = needed;
+                words = " with larger links";
+            }
+        }
+        words
     }
 
     fn links_that_block(&mut self) {

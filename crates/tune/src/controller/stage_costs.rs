@@ -24,6 +24,8 @@ pub struct StageCosts {
     pub core_wait: f64,
     /// Links, with what they carried.
     pub links: Vec<LinkWindow>,
+    /// Bytes that each link carries for one item of the stage that writes into it.
+    pub link_item_bytes: Vec<f64>,
 }
 
 /// What limits the throughput of a plan.
@@ -71,6 +73,12 @@ impl StageCosts {
                 .map(|stage| stage.output_wait_s / all.elapsed_s)
                 .collect(),
             core_wait: core_wait / all.elapsed_s,
+            link_item_bytes: (all.links.iter())
+                .map(|link| match all.stages.get(link.from) {
+                    Some(stage) if stage.items > 0.0 => link.bytes / stage.items,
+                    _ => 0.0,
+                })
+                .collect(),
             links: all.links,
         })
     }

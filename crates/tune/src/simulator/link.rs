@@ -70,9 +70,10 @@ impl LinkState {
         self.bytes >= self.capacity
     }
 
-    /// Half of it is free: the reader tells the writer.
+    /// The reader tells the writer: half of it is free, or it holds so few items that each matters.
     pub(super) fn has_room(&self) -> bool {
-        self.bytes <= self.capacity / 2
+        let holds_few = self.link.item_bytes > self.capacity / 4;
+        self.bytes <= self.capacity / 2 || holds_few && self.bytes < self.capacity
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -136,7 +136,7 @@ impl<S: StageIo> BlockScheduler<S> {
     pub(crate) fn set_replicas(&self, replicas: usize) {
         let replicas = replicas.clamp(1, self.entries.len());
         self.replicas.store(replicas, Ordering::Relaxed);
-        self.notify_all(Notice::Room);
+        self.notify_all(Notice::Recall);
     }
 
     /// Each slot of a cluster has as many blocks as a replica.
@@ -146,8 +146,9 @@ impl<S: StageIo> BlockScheduler<S> {
 
     /// Replicas look again, whatever they wait for.
     pub(crate) fn notify_waiting(&self) {
-        self.notify_all(Notice::Room);
-        self.notify_all(Notice::Input);
+        for notice in [Notice::Room, Notice::Input, Notice::Recall] {
+            self.notify_all(notice);
+        }
     }
 
     /// Sends what is complete, where a replica can take nothing now. Returns the outcome of its burst.
@@ -185,7 +186,7 @@ impl<S: StageIo> BlockScheduler<S> {
             for entry in self.entries.clone().filter(|&entry| entry != own) {
                 self.queue.notify(entry, Notice::Input);
             }
-            return Assignment::None(StageOutcome::Full);
+            return Assignment::None(StageOutcome::Retired);
         }
         let slots = self.slots.load(Ordering::Relaxed);
         let window = BLOCKS_PER_REPLICA * (self.entries.len() + slots);
@@ -215,7 +216,9 @@ impl<S: StageIo> BlockScheduler<S> {
     fn next_block(&self, order: &mut BlockOrder<S>, replica: usize) -> Option<(u64, S::Block)> {
         loop {
             if let Some(owner) = order.io.owner().filter(|&owner| owner != replica) {
-                self.queue.notify(self.entries.start + owner, Notice::Input);
+                for notice in [Notice::Input, Notice::Recall] {
+                    self.queue.notify(self.entries.start + owner, notice);
+                }
                 return None;
             }
             let number = order.first + order.slots.len() as u64;
@@ -266,6 +269,7 @@ impl<S: StageIo> BlockScheduler<S> {
         if order.ended {
             order.slots.clear();
             order.io.close_input();
+            self.notify_all(Notice::Recall);
         }
         self.notify_all(Notice::Room);
     }

@@ -1,7 +1,8 @@
 //! A queue from one stage to another, of batches of events, bounded in bytes.
 //!
 //! Lock-free. It accepts every batch; the writer keeps the bound: it ends its burst once the link
-//! [`is_full`](Link::is_full), so a link exceeds its capacity by the results of one item. Independent of what an event is
+//! [`is_full`](Link::is_full), so a link exceeds its capacity by the results of one item. A link always holds one batch,
+//! however small its capacity: the writer makes the next one while the reader consumes it. Independent of what an event is
 //! and of who wakes whom, for model checkers (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
@@ -31,6 +32,8 @@ pub(crate) struct Link<E> {
     /// Of all batches in it.
     bytes: AtomicU64,
     capacity: AtomicU64,
+    /// Bytes of the largest batch so far.
+    largest: AtomicU64,
     /// The reader wants no more.
     closed: AtomicBool,
     /// Nothing follows.
@@ -46,6 +49,7 @@ impl<E> Link<E> {
             batches: SegQueue::new(),
             bytes: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
+            largest: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             sent: AtomicU64::new(0),
@@ -55,6 +59,10 @@ impl<E> Link<E> {
 
     /// Called by the writer; dropped if closed.
     pub(crate) fn send(&self, batch: Batch<E>) {
+        // Only the writer changes it.
+        if batch.bytes > self.largest.load(Ordering::Relaxed) {
+            self.largest.store(batch.bytes, Ordering::Relaxed);
+        }
         let before = self.bytes.fetch_add(batch.bytes, Ordering::SeqCst);
         self.sent.fetch_add(batch.bytes, Ordering::Relaxed);
         let eighth = (self.capacity.load(Ordering::Relaxed) / 8).max(1);
@@ -118,23 +126,21 @@ impl<E> Link<E> {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.holds(1)
+        !self.is_closed() && self.bytes() >= self.capacity()
     }
 
-    /// At least so many times its capacity, and somebody wants it.
-    fn holds(&self, times: u64) -> bool {
-        let capacity = self.capacity.load(Ordering::Relaxed);
-        !self.is_closed() && self.bytes() >= capacity.saturating_mul(times)
-    }
-
-    /// So full that the writer waits in the middle of an item.
+    /// So full that the writer waits in the middle of an item: twice its capacity, or two batches where these are larger.
     pub(crate) fn is_overdrawn(&self) -> bool {
-        self.holds(2)
+        let largest = self.largest.load(Ordering::Relaxed);
+        let most = self.capacity().max(largest).saturating_mul(2);
+        !self.is_closed() && self.bytes() >= most
     }
 
-    /// Half of it is free: the reader tells the writer.
+    /// The reader tells the writer: half of it is free, or it holds so few batches that each matters.
     pub(crate) fn has_room(&self) -> bool {
-        self.bytes() <= self.capacity.load(Ordering::Relaxed) / 2
+        let (bytes, capacity) = (self.bytes(), self.capacity());
+        let holds_few = self.largest.load(Ordering::Relaxed) > capacity / 4;
+        bytes <= capacity / 2 || holds_few && bytes < capacity
     }
 
     pub(crate) fn capacity(&self) -> u64 {

@@ -263,7 +263,7 @@ impl Source for LinkSource {
 mod tests {
     use std::time::Duration;
 
-    use super::super::link::Batch;
+    use super::super::link::{Batch, Link};
     use super::super::stage_queue::{StageOutcome, StageQueue, ThreadRole};
     use super::*;
 
@@ -309,5 +309,30 @@ mod tests {
         // It waits for another link, say: the event stays, and nothing is new.
         assert!(!runs_again(&queue, &mut first));
         assert!(matches!(second.pull(), Ok(SourceEvent::ProgressMark(7))));
+    }
+    /// Whether a link is full, overdrawn, and has room, after batches of 100 bytes.
+    fn filled(capacity: u64, batches: usize) -> [bool; 3] {
+        let link = Link::new(capacity);
+        for _ in 0..batches {
+            link.send(Batch {
+                events: vec![()],
+                bytes: 100,
+                delivered: 0,
+            });
+        }
+        [link.is_full(), link.is_overdrawn(), link.has_room()]
+    }
+
+    #[test]
+    fn a_link_holds_a_batch_however_small_its_capacity() {
+        // The writer ends its burst, but does not wait in the middle of an item.
+        assert_eq!(filled(10, 1), [true, false, false]);
+        assert_eq!(filled(10, 2), [true, true, false]);
+        // Where it holds two, one that is taken is told at once; where it holds many, half of them.
+        assert_eq!(filled(150, 1), [false, false, true]);
+        assert_eq!(filled(150, 2), [true, false, false]);
+        assert_eq!(filled(800, 4), [false, false, true]);
+        assert_eq!(filled(800, 5), [false, false, false]);
+        assert_eq!(filled(800, 16), [true, true, false]);
     }
 }

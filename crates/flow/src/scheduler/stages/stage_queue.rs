@@ -3,7 +3,7 @@
 //! ```text
 //!            notify(Input)               take                    put_back(Ran)
 //!  Waiting ----------------> Ready ----------------> Running ---------------------> Ready
-//!   input, room              ^                        |  ^                          put_back(Idle, Full, Ended)
+//!   input, room, recall      ^                        |  ^                          put_back(Idle, Full, ...)
 //!     ^                      |                suspend |  | resume                    -> Waiting, Ended
 //!     +---- put_back --------+                        v  |
 //!                                                  Suspended: mid-burst, waits for room
@@ -34,6 +34,8 @@ pub(crate) enum Notice {
     Input,
     /// Room for what it makes.
     Room,
+    /// A retired replica is to take blocks again.
+    Recall,
 }
 
 impl Notice {
@@ -41,12 +43,13 @@ impl Notice {
         match self {
             Self::Input => 1,
             Self::Room => 2,
+            Self::Recall => 4,
         }
     }
 
     /// Set while the stage waits for it.
     fn waits(self) -> u8 {
-        self.bit() << 2
+        self.bit() << 3
     }
 }
 
@@ -59,6 +62,8 @@ pub(crate) enum StageOutcome {
     Idle,
     /// It has no room.
     Full,
+    /// It is a replica that takes no blocks for now.
+    Retired,
     /// It has ended.
     Ended,
 }
@@ -85,7 +90,7 @@ impl QueuedStage {
             Phase::Running => &mut self.time.busy,
             Phase::Waiting(Notice::Input) => &mut self.time.input,
             Phase::Suspended | Phase::Waiting(Notice::Room) => &mut self.time.output,
-            Phase::Ended => &mut Duration::default(),
+            Phase::Waiting(Notice::Recall) | Phase::Ended => &mut Duration::default(),
         };
         *spent += now.saturating_duration_since(self.since);
         (self.phase, self.since) = (phase, now);
@@ -292,6 +297,7 @@ impl StageQueue {
             StageOutcome::Ended => return state.stages[stage].enter(Phase::Ended, now),
             StageOutcome::Idle => Some(Notice::Input),
             StageOutcome::Full => Some(Notice::Room),
+            StageOutcome::Retired => Some(Notice::Recall),
         };
         if let Some(wait) = wait {
             // A notice since the burst looked is not lost.
