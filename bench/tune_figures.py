@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+#: Simulated.
+CORES = (4, 16, 64)
 #: Results of examples of `crates/tune`.
-SIMULATIONS = ("models", "tune_plans_4", "tune_plans_16")
+SIMULATIONS = ("models", *(f"tune_plans_{cores}" for cores in CORES))
 #: By the name in the results: the label, and whether it is drawn as ours.
 METHODS = {
     "start": "the start",
@@ -24,9 +26,9 @@ GOALS = (0.95, 0.88)
 
 
 def draw_methods(results: dict[str, Any], plt: Any) -> Any:
-    """Geometric mean and worst decile of the part of the optimum, on 4 and 16 cores."""
-    figure, both = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
-    for axes, cores in zip(both, (4, 16), strict=True):
+    """Geometric mean and worst decile of the part of the optimum, by cores."""
+    figure, panels = plt.subplots(1, len(CORES), figsize=(4.5 * len(CORES), 3.6), sharey=True)
+    for axes, cores in zip(panels, CORES, strict=True):
         found = results[f"tune_plans_{cores}"]
         by_name = {one["method"]: one for one in found["methods"]}
         for at, name in enumerate(METHODS):
@@ -38,8 +40,8 @@ def draw_methods(results: dict[str, Any], plt: Any) -> Any:
             axes.axhline(goal, color=GUIDE, linewidth=0.8, linestyle=style)
         axes.set_xticks(range(len(METHODS)), METHODS.values(), fontsize=6.5, rotation=45, ha="right")
         axes.set(ylim=(0, 1.18), title=f"{cores} cores, {found['starts']} starts, {found['plans']} plans")
-    both[0].set_ylabel("part of the optimum")
-    both[0].legend(fontsize=7, loc="upper left", ncols=2)
+    panels[0].set_ylabel("part of the optimum")
+    panels[0].legend(fontsize=7, loc="upper left", ncols=2)
     return figure
 
 
