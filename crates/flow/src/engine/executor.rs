@@ -1,4 +1,4 @@
-//! The state of an execution in one thread.
+//! State of an execution in one thread.
 
 use std::time::{Duration, Instant};
 
@@ -13,36 +13,36 @@ use super::time_axis::TimeAxis;
 use crate::{Item, PlanOutput};
 
 pub(crate) struct PlanExecutor {
-    /// One per node of the graph, sources included.
+    /// One per node, sources included.
     pub(super) slots: Vec<Slot>,
     pub(super) source_order: SourceOrder,
     pub(super) context: ExecutionContext,
     /// Name and number of each node in the whole plan.
     pub(super) plan_nodes: Vec<(&'static str, usize)>,
-    /// The time axis of each node's input.
+    /// Time axis of each node's input.
     pub(super) axes: Vec<TimeAxis>,
     /// The `done_count` for which unused nodes have been ended.
     pub(super) done_seen: u64,
     pub(super) bursts: u64,
-    /// Block by block: size of the burst that all sources share, and how many of its items remain to be timed.
+    /// Block by block: size of the shared burst, and its items still to be timed.
     pub(super) round: BurstSize,
     pub(super) timed_items_left: usize,
     pub(super) burst_bytes: u64,
     pub(super) measures: bool,
-    /// Longest time that operators hold results back, and when they last emitted them.
+    /// Longest time that operators hold results back, and the last flush.
     pub(super) flush_interval: Option<Duration>,
     pub(super) flushed: Instant,
     /// Given by the sources.
     pub(super) items: u64,
     pub(super) bytes: u64,
     pub(super) timed_samples: u64,
-    /// The first error so far, while sources are read up to it.
+    /// First error so far, while sources are read up to it.
     pub(super) first_error: Option<RankedError>,
     /// Its time; later items are not wanted.
     pub(super) error_time: Option<f64>,
     /// Nodes of its graph; slots of taps follow.
     pub(super) node_count: usize,
-    /// None: no edge may be tapped.
+    /// None: no taps.
     pub(super) taps: Option<ExecutorTaps>,
 }
 
@@ -52,25 +52,25 @@ impl PlanExecutor {
         self
     }
 
-    /// Waits for a source that lags behind the others, instead of asking them, if its items arrive by themselves.
+    /// Waits for a lagging source instead of asking others, if its items arrive by themselves.
     pub(crate) fn awaiting_sources(mut self) -> Self {
         self.source_order.awaits = true;
         self
     }
 
-    /// Ends bursts after so many bytes of a source, or fewer.
+    /// Ends bursts after at most so many bytes of a source.
     pub(crate) fn with_bursts_of(mut self, bytes: u64) -> Self {
         self.burst_bytes = self.burst_bytes.min(bytes);
         self
     }
 
-    /// Samples that all sources will give, if known.
+    /// Total samples of all sources, if known.
     pub(crate) fn total(&self) -> Option<u64> {
         let sources = self.source_order.sources.iter();
         sources.map(|source| source.source.total()).sum()
     }
 
-    /// Of sources that are equally far, asks the one with the least `order` of its node first.
+    /// Among equally far sources, asks the one with the least `order` of its node first.
     pub(crate) fn ordered_by(mut self, order: &[usize]) -> Self {
         self.source_order
             .sources
@@ -78,7 +78,7 @@ impl PlanExecutor {
         self
     }
 
-    /// Items and bytes that the sources gave so far.
+    /// Items and bytes given by the sources so far.
     pub(crate) fn given(&self) -> (u64, u64) {
         (self.items, self.bytes)
     }
@@ -116,7 +116,7 @@ impl PlanExecutor {
         self
     }
 
-    /// What the operator at a node has gathered since the last call.
+    /// What a node's operator gathered since the last call.
     pub(crate) fn partial(&mut self, node: usize) -> Option<Item> {
         self.slots[node].op.partial().map(Item::Partial)
     }
@@ -125,7 +125,7 @@ impl PlanExecutor {
         self.slots[node].op.result()
     }
 
-    /// Times are scaled up from the timed items to all, but not beyond `elapsed`.
+    /// Times are scaled from the timed items to all, up to `elapsed`.
     pub(crate) fn report(&self, elapsed: Duration) -> Report {
         let counts = slot::input_counts(&self.slots, &self.context.nodes);
         let sources = &self.source_order.sources;

@@ -1,7 +1,7 @@
-//! Contiguous ranges that begin at a fan-in: announced once, in index order, before their first items.
+//! Contiguous ranges that begin at a fan-in, announced once, in index order, before their first items.
 //!
-//! An input reports a break when the mark arrives, while earlier items still wait in the queues. Consumers must see
-//! it between the same items however the inputs were cut.
+//! An input reports a break when the mark arrives, while earlier items are still queued. Consumers must see it between
+//! the same items for any cuts of the inputs.
 
 use std::collections::VecDeque;
 
@@ -39,7 +39,7 @@ pub(super) struct RangeStarts {
     starts: VecDeque<RangeStart>,
     /// Announced last: an input may report it late.
     last: Option<RangeStart>,
-    /// The latest first sample read of all inputs.
+    /// Latest first sample read of all inputs.
     first: Option<i64>,
 }
 
