@@ -1,4 +1,4 @@
-//! Names and types of the fields of rows, part of the port type.
+//! Names and types of row fields, part of the port type.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
