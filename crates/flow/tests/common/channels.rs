@@ -1,4 +1,4 @@
-//! Channels of one recording: as loud and quiet as one another, each with samples and gaps of its own.
+//! Channels of one recording, equally loud, each with its own samples and gaps.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(crate) fn value(channel: i64, index: i64) -> i16 {
     noise >> (4 + (index / 37).rem_euclid(4))
 }
 
-/// Its gap-free stretches, in segments that lie apart in memory.
+/// Its gap-free stretches, in segments that are separate in memory.
 pub(crate) fn channel(nth: i64, stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     SharedRecording::new(segments(nth, stretches, cut))
 }

@@ -1,4 +1,4 @@
-//! The contiguous ranges that a pass reads, each with its origin.
+//! Contiguous ranges of a pass, each with its origin.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct ContiguousRange {
 }
 
 impl ContiguousRanges {
-    /// The parts are all that is selected.
+    /// The parts are the whole selection.
     pub(crate) fn new(signal: Signal, parts: Vec<Stretch>) -> Self {
         Self {
             at: parts.first().map_or(0, |part| part.range.start),
@@ -50,7 +50,7 @@ impl ContiguousRanges {
         Self { selection, ..self }
     }
 
-    /// The parts are a portion of the selected part of this number, which begins at an index.
+    /// The parts are a portion of this selected part, which begins at an index.
     pub(super) fn of_portion(self, part: usize, selected_from: i64) -> Self {
         Self {
             first_part: part,
@@ -71,12 +71,11 @@ impl ContiguousRanges {
         (self.first_part..).zip(&self.parts)
     }
 
-    /// Samples in all.
     pub(super) fn total(&self) -> u64 {
         samples_in(&self.signal, &self.parts)
     }
 
-    /// All contiguous ranges of at least `samples` (above zero). Of shorter ones only the length is computed, so that a
+    /// All contiguous ranges of at least `samples` (above zero). Only the length of shorter ones is computed, so a
     /// million cost milliseconds.
     pub(super) fn at_least(&self, samples: i64) -> impl Iterator<Item = ContiguousRange> {
         let parts = self.numbered_parts();

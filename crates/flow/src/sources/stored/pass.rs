@@ -35,7 +35,7 @@ pub(crate) struct StoredPass {
 }
 
 impl StoredPass {
-    /// Goes to the next contiguous range and announces it; None if it continues the one before, and at the end.
+    /// Goes to the next contiguous range and announces it; None if it continues the previous one, and at the end.
     fn enter(&mut self) -> Option<SourceEvent> {
         let next = self.ranges.next()?;
         let (range, run, origin) = (next.range.clone(), next.run, next.origin);

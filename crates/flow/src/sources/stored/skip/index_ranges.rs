@@ -1,4 +1,4 @@
-//! Sets of indices as lists of ranges: ascending, none empty, none touching the next.
+//! Index sets as range lists: ascending, none empty, none touching the next.
 
 use std::ops::Range;
 
@@ -23,7 +23,6 @@ pub(super) fn union(mut ranges: Vec<Range<i64>>) -> IndexRanges {
     joined
 }
 
-/// What lies in both.
 pub(super) fn intersection(a: &[Range<i64>], b: &[Range<i64>]) -> IndexRanges {
     let (mut both, mut i, mut j) = (Vec::new(), 0, 0);
     while let (Some(one), Some(other)) = (a.get(i), b.get(j)) {
@@ -39,7 +38,7 @@ pub(super) fn intersection(a: &[Range<i64>], b: &[Range<i64>]) -> IndexRanges {
     both
 }
 
-/// What of a range lies in none of the others.
+/// The part of a range outside all others.
 pub(super) fn without(range: Range<i64>, others: &[Range<i64>]) -> IndexRanges {
     let (mut left, mut from) = (Vec::new(), range.start);
     let first = others.partition_point(|other| other.end <= range.start);

@@ -49,7 +49,7 @@ fn predicate() -> impl Strategy<Value = Expr> {
     })
 }
 
-/// Small samples, some extreme or not finite; None: a gap.
+/// Small samples, some extreme or non-finite; None: a gap.
 fn samples() -> impl Strategy<Value = Vec<Option<f64>>> {
     let sample = prop_oneof![
         40 => (-3i32..4).prop_map(|value| Some(f64::from(value))),
@@ -195,8 +195,7 @@ fn bounds(ranges: &[Range<i64>]) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// Excluded starts of windows of 4 over 5 buckets: quiet, but for a 7 on each side of the border of the second and
-/// third.
+/// Excluded starts of windows of 4 over 5 buckets: quiet, with a 7 on each side of the border of the second and third.
 fn excluded_of(expr: &Expr) -> Vec<(i64, i64)> {
     let mut samples = [Some(1i16); 5 * BUCKET];
     (samples[7], samples[8]) = (Some(7), Some(7));
