@@ -43,7 +43,7 @@ fn scan() -> Plan {
     Plan::scan_part(SharedRecording::new(Dated(recording)), None, 10)
 }
 
-/// Knows what time it is.
+/// A recording with times.
 struct Dated(Segments);
 
 struct DatedPass(Box<dyn Source>);
