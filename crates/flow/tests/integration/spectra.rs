@@ -1,4 +1,4 @@
-//! Spectra against sums of cosines and sines, and against what is known of them.
+//! Spectra against sums of cosines and sines, and known properties.
 
 use isochrony_flow::{Array, Catalog, Plan, PlanError, Segments, json};
 use isochrony_segment::{

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A row with a number, as tests write it.
+/// A row with a number.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) start: i64,
@@ -10,7 +10,7 @@ pub(crate) struct Row {
     pub(crate) x: f64,
 }
 
-/// Rows in memory as a recording, in blocks of given sizes. Its clock, if it has one, is linear.
+/// Rows in memory as a recording, in blocks of given sizes. Its clock, if any, is linear.
 pub(crate) struct Given {
     pub(crate) rows: Vec<Row>,
     pub(crate) blocks: Vec<usize>,
