@@ -1,6 +1,6 @@
-//! Model check of links and of the queue of stages, under every interleaving of two threads with at most three
-//! preemptions: events come once and in order, no notice is lost, nobody computes during a pause, and all threads end.
-//! loom reports deadlocks itself: it never lets a wait time out.
+//! Model check of links and of the stage queue, under every interleaving of two threads with at most three preemptions:
+//! events come once and in order, no notice is lost, nobody computes during a pause, and all threads end. loom reports
+//! deadlocks and never lets a wait time out.
 
 /// `super::sync` of both files.
 mod sync {
@@ -33,7 +33,6 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
-/// An event of one byte.
 fn batch(event: u32) -> Batch<u32> {
     Batch {
         events: vec![event],
@@ -42,11 +41,11 @@ fn batch(event: u32) -> Batch<u32> {
     }
 }
 
-/// Stages in a row, each of which adds 10 to what it gets; the last, of the caller, keeps it.
+/// Stages in a row, each of which adds 10; the last, of the caller, keeps events.
 struct Row {
     queue: StageQueue,
     links: Vec<Link<u32>>,
-    /// Events that the first stage makes, in bursts of so many.
+    /// Events of the first stage, in bursts.
     events: u32,
     burst: u32,
     /// Stages that the caller and the helper take first.
@@ -235,7 +234,6 @@ fn a_reader_that_closes_the_link_sets_the_writer_free() {
 #[test]
 fn one_thread_at_a_time_has_all_while_the_others_are_paused() {
     model(|| {
-        // Two stages, and a thread for each.
         let queue = Arc::new(StageQueue::new(
             2,
             0b10,
