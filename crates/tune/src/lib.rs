@@ -1,18 +1,17 @@
-//! Models of a running plan: what throughput and how much buffering its stages need, and how well a model can be trusted.
+//! Models of a running plan: throughput, buffering, and how far a model can be trusted.
 //!
-//! Pure functions: no threads, no clock, no I/O, and every choice at random comes from a seed, so that the tuner of a run,
-//! the prediction of a plan that has not run and the simulator use the same code. Times are seconds, rates are items a
-//! second.
+//! Pure functions without threads, clock or I/O, and seeded randomness, so the tuner, predictions and the simulator
+//! share the code. Times are seconds, rates are items per second.
 //!
-//! - [`flow_model`]: the throughput of a graph of servers, its bottleneck, and replicas for a budget of cores.
-//! - [`Configuration`]: what can change while a plan runs; [`Window`]: what the plan did in a short interval.
-//! - [`controller`]: changes the configuration of a running plan by paired trials.
-//! - [`noise`]: distributions of the noise of execution times, and tests that reject a model.
-//! - [`queueing`]: waits, queue lengths and the buffers that a throughput needs.
-//! - [`service_rate`]: service rates from samples of the counters of a queue.
-//! - [`session`]: the tuning of one run, from what the user asked for to the report.
-//! - [`simulator`]: a plan that runs in simulated time, for tests and evaluations of what tunes plans.
-//! - [`trust`]: whether a model may be believed for a link, judged by trained classifiers.
+//! - [`flow_model`]: throughput of a graph of servers, its bottleneck, and replicas for a core budget.
+//! - [`Configuration`]: what can change in a running plan; [`Window`]: its statistics over a short interval.
+//! - [`controller`]: tunes a running plan by paired trials.
+//! - [`noise`]: distributions of execution time noise, and tests that reject a model.
+//! - [`queueing`]: waits, queue lengths and buffer sizes.
+//! - [`service_rate`]: service rates from samples of queue counters.
+//! - [`session`]: the tuning of one run, from request to report.
+//! - [`simulator`]: a plan in simulated time, for testing and evaluating tuners.
+//! - [`trust`]: trained classifiers of whether a model fits a link.
 
 mod configuration;
 pub mod controller;
