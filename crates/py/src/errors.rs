@@ -49,7 +49,6 @@ impl PackageError {
         Self { errno, ..self }
     }
 
-    /// Prefixes the message with a place.
     pub(crate) fn at(mut self, place: &str) -> Self {
         self.message = format!("{place}: {}", self.message);
         self

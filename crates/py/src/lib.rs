@@ -1,6 +1,6 @@
 //! Isochrony for Python: the extension module `isochrony._native`.
 //!
-//! Bindings only: each Python class wraps one Rust value and has no other state. What needs another Python library
+//! Bindings only: each Python class wraps one Rust value without other state. Code that needs other Python libraries
 //! (ObsPy, xarray, pandas, matplotlib) is in the Python package.
 //!
 //! Conventions of all bindings:

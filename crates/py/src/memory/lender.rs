@@ -1,4 +1,4 @@
-//! Shows blocks to Python functions as arrays, one after another.
+//! Lends successive blocks to Python functions as arrays.
 //!
 //! Creating a NumPy array takes longer than calling the function. So an [`ArrayLender`] shows all blocks in one array,
 //! as memory borrowed without a reference count. An array still referenced after the call (itself, or by a view, buffer
@@ -28,7 +28,7 @@ pub(crate) struct Block<'a> {
 type Layout = ([npy_intp; 2], [npy_intp; 2], usize);
 
 impl Block<'_> {
-    /// `Err` if it exceeds the buffer.
+    /// Fails if it exceeds the buffer.
     fn layout(&self) -> PyResult<Layout> {
         let size = self.dtype.size();
         let columns = self.columns.unwrap_or(1);
