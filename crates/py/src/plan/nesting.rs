@@ -45,7 +45,6 @@ impl Nesting {
             .unwrap_or_default()
     }
 
-    /// One level deeper, inside a function.
     pub(crate) fn inside(&self, function: &Arc<Py<PyAny>>) -> Arc<Self> {
         let mut functions = self.functions.clone();
         functions.push(Arc::as_ptr(function).addr());

@@ -68,7 +68,6 @@ pub(crate) fn resolve_slice(
         let (start, stop) = (indices.start as i64, indices.stop as i64);
         return Ok(KeyRange::Index(start..stop.max(start)));
     }
-    // Times, or an error.
     let py = slice.py();
     let (start, stop) = (
         slice.getattr(intern!(py, "start"))?,

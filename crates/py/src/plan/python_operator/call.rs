@@ -4,8 +4,8 @@
 //! ([`ArrayLender`]). Results keep no Python object where that is cheaper: views of the input become parts of its
 //! memory, short results are copied, longer ones taken over.
 //!
-//! Between blocks the thread detaches. Staying attached would save 0.25 us per block, but keep all other threads from
-//! Python, signal handlers included, while other operators compute or wait for the disk.
+//! Between blocks the thread detaches. Staying attached would save 0.25 us per block, but lock all other threads,
+//! signal handlers included, out of Python while other operators compute or wait for the disk.
 
 use std::sync::Arc;
 
@@ -60,7 +60,6 @@ impl RunFunctions {
 }
 
 impl FunctionCaller {
-    /// An instance for type checks only.
     pub(super) fn unbound(of: PythonOperator) -> Self {
         Self {
             of,
@@ -129,7 +128,7 @@ impl FunctionCaller {
         self.call(&block, frames.start(), wanted, out)
     }
 
-    /// The number of values that it must return for each window.
+    /// Number of values required per window.
     fn per_window(&self, frames: &Frames, dtype: DType, columns: usize) -> ReturnType {
         let given = frames.width();
         ReturnType {

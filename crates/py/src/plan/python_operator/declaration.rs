@@ -18,7 +18,7 @@ pub(in crate::plan) enum FunctionRole {
     MapRows(Fields),
 }
 
-/// Where the function is called in a run with several workers.
+/// Where the function is called with several workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum OnWorkers {
     /// Worker processes, if the function is stateless and can be sent.
