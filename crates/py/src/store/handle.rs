@@ -1,8 +1,8 @@
 //! Open stores, and signals that follow them.
 //!
-//! A Rust `Signal` is a snapshot; a Python signal follows its store. Appends of this process are visible at once,
-//! commits of others after `refresh`. [`Follower`] checks at each access for a newer state, which takes some ten
-//! nanoseconds and reads no file.
+//! A Rust `Signal` is a snapshot; a Python signal follows its store. This process's appends are visible at once,
+//! others' commits after `refresh`. [`Follower`] checks at each access for a newer state, in some ten nanoseconds and
+//! without reading files.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub(crate) struct OpenStore {
     /// Key in [`OPENINGS`].
     number: u64,
     pub(crate) snapshots: SnapshotCache,
-    /// The process that opened the store: changes of a forked child are refused, so it has none to lose.
+    /// The opening process: changes of a forked child are refused, so it has none to lose.
     process: u32,
     warned: AtomicBool,
 }
@@ -60,7 +60,6 @@ impl OpenStore {
         openings(|all| all.values().filter_map(Weak::upgrade).collect())
     }
 
-    /// The opening of a signal, if it still exists.
     pub(crate) fn showing(signal: &Signal) -> Option<Arc<Self>> {
         let mut all = Self::all().into_iter();
         all.find(|shared| shared.store.shows(signal))
@@ -118,7 +117,7 @@ struct CachedSignal {
 pub(crate) struct Follower {
     pub(crate) shared: Arc<OpenStore>,
     seen: Mutex<CachedSignal>,
-    /// This process may change it, so each access checks, not only a refresh.
+    /// This process may change it, so each access checks.
     live: bool,
 }
 

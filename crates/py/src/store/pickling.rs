@@ -24,7 +24,7 @@ use crate::store::handle::OpenStore;
 
 /// Process, and the number of the store's opening in it; 0: none.
 pub(crate) type Opening = (u32, u64);
-/// A function that restores the object, and its arguments.
+/// A restoring function and its arguments.
 type Reduced<'py, T> = (Bound<'py, PyAny>, T);
 
 /// Latest snapshots, shared by objects of one signal that are pickled together.
@@ -34,7 +34,6 @@ pub(crate) struct SnapshotCache {
     decoded: Mutex<Option<(Py<PyBytes>, StoreSignal)>>,
 }
 
-/// A snapshot and its dependencies.
 struct Encoded {
     state: Arc<SignalState>,
     sequence: u64,
@@ -231,7 +230,7 @@ pub(crate) fn _unpickled_selection(
 
 #[pymethods]
 impl Store {
-    /// The present state of a store open for reading, for another process; a writer is refused.
+    /// The present state of a store open for reading, for another process.
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<Reduced<'py, (Bound<'py, PyBytes>,)>> {
         let bytes = detach(py, || self.shared.store.snapshot()?.to_bytes())?;
         let make = function(py, "_unpickled_store")?;

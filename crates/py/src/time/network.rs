@@ -1,7 +1,7 @@
 //! The timebases of one graph.
 //!
-//! Signals grow, and with them their empirical metrics: each use takes the newest. Signals are asked for their state
-//! before the lock is taken, because that may wait for the interpreter.
+//! Each use takes the newest metrics of growing signals. Signals are asked for their state before the lock is taken,
+//! because that may wait for the interpreter.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,13 +29,12 @@ struct NetworkState {
 
 struct NetworkSignal {
     id: TimebaseId,
-    /// The store's id of this axis.
     axis: TimebaseId,
     signal: Py<Signal>,
     joined: Option<Arc<Empirical>>,
 }
 
-/// What a new timebase is derived from, and the direction of its line.
+/// Base of a new timebase, and the direction of its line.
 #[derive(Clone, Copy)]
 pub(crate) enum DerivedOf {
     /// From its own values to civil time.
@@ -137,7 +136,6 @@ impl Network {
             .map(|member| member.id)
     }
 
-    /// A signal, by the store's id.
     pub(crate) fn signal(&self, py: Python<'_>, axis: TimebaseId) -> Option<Py<Signal>> {
         let state = self.lock();
         let mut members = state.members.iter();
@@ -145,7 +143,6 @@ impl Network {
         Some(member.signal.clone_ref(py))
     }
 
-    /// The store's id of a timebase.
     pub(crate) fn axis(&self, id: TimebaseId) -> Option<TimebaseId> {
         let state = self.lock();
         let mut members = state.members.iter();
