@@ -48,7 +48,7 @@ pub(crate) struct StreamExecution<'r, P> {
     pub(crate) progress: Progress,
     pub(crate) records: AtomicU64,
     pub(crate) gate: WorkerGate,
-    /// None: it is not tuned.
+    /// None: not tuned.
     pub(crate) state_times: Option<SharedStateTimes>,
 }
 
@@ -59,7 +59,6 @@ struct Worker<S> {
     result: WorkerResult,
 }
 
-/// What a worker did, and the most bytes that it held.
 #[derive(Default)]
 pub(crate) struct WorkerResult {
     pub(crate) report: StreamWorkerReport,
@@ -67,7 +66,7 @@ pub(crate) struct WorkerResult {
 }
 
 impl<P: BlockProcessor> StreamExecution<'_, P> {
-    /// Stops the execution behind a failed buffer. Earlier buffers are finished; this one's output so far is kept.
+    /// Stops the execution after a failed buffer. Earlier buffers are finished; this one's output so far is kept.
     fn stop_after(&self, number: u64, error: NbufError) {
         self.outputs.stop_after(number, error);
         self.stop_turns(number + 1);
@@ -248,7 +247,6 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         Ok(part)
     }
 
-    /// The states *execute* and *write*, with the joins between them.
     fn execute_and_write(
         &self,
         block: &RecordBlock<'_>,

@@ -54,7 +54,7 @@ fn an_error_of_a_function_has_its_place_and_earlier_output_is_written() {
                     panic!("{error}")
                 };
                 let first = at / 10 * 10;
-                // The record of a panic is not known.
+                // The record of a panic is unknown.
                 let (begin, records) = if panics { (first, 10) } else { (at, 1) };
                 let record = RECORD as u64;
                 assert_eq!((offset, length), (begin * record, records * record));
@@ -400,7 +400,7 @@ fn with_output_off_what_is_written_is_dropped() {
     assert_eq!((report.records, report.outputs.len()), (10, 0));
 }
 
-/// Output of a record that fails is discarded, also if it went to several outputs in parts.
+/// Also if the output went to several outputs in parts.
 #[test]
 fn output_of_a_record_that_fails_is_discarded() {
     let input = numbered(1000);
@@ -429,7 +429,7 @@ fn output_of_a_record_that_fails_is_discarded() {
     }
 }
 
-/// Claims to have read or written more bytes than it was given.
+/// Claims to have read or written more bytes than given.
 struct OverstatingStream;
 
 impl Write for OverstatingStream {

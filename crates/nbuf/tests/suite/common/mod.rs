@@ -10,7 +10,7 @@ use isochrony_nbuf::{
 
 pub(crate) const ORDERS: [Order; 4] = [Order::None, Order::Output, Order::Execution, Order::Both];
 
-/// After which a test that waits fails instead of hanging.
+/// A waiting test then fails instead of hanging.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of a numbered record.
@@ -21,7 +21,6 @@ pub(crate) fn numbered(records: u64) -> Vec<u8> {
     (0..records).flat_map(u64::to_le_bytes).collect()
 }
 
-/// The numbers of records.
 pub(crate) fn numbers(bytes: &[u8]) -> Vec<u64> {
     let records = bytes.chunks_exact(RECORD);
     assert!(records.remainder().is_empty(), "a record was split");
@@ -49,7 +48,7 @@ pub(crate) fn run_unwatched<P: BlockProcessor>(
     run(options, inputs, processor, outputs, &mut |_| true)
 }
 
-/// Pseudo-random numbers, reproducible by their seed.
+/// Reproducible pseudo-random numbers.
 pub(crate) struct Random(u64);
 
 impl Random {
