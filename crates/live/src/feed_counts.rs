@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Frames and samples since the listener was made.
+        /// Frames and samples since the listener was created.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct FeedCounts {
@@ -34,7 +34,7 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Frames that arrived.
+    /// Received frames.
     frames,
     /// Samples delivered to plans.
     samples,
@@ -44,9 +44,9 @@ counts! {
     late_frames,
     /// Samples that arrived after they were given up, included in `lost_samples`.
     late_samples,
-    /// Frames that arrived before.
+    /// Repeated frames.
     duplicate_frames,
-    /// Frames that arrived out of order and were reordered.
+    /// Frames that were reordered.
     reordered_frames,
     /// Frames dropped at a full queue: UDP, and drivers that do not wait.
     overrun_frames,
@@ -54,7 +54,7 @@ counts! {
     malformed_frames,
     /// Frames of another sender, and refused connections.
     foreign,
-    /// The sender's clock was set, or the sender restarted.
+    /// Clock sets or restarts of the sender.
     clock_steps,
     /// Feeds that ended early: standard input closed, or the sender stopped.
     truncated_feeds,

@@ -32,7 +32,7 @@ pub(super) struct FollowSource {
     next: i64,
     /// End of the samples read, and their last clock run: the next reader announces a break between.
     last_run: Option<(i64, u32)>,
-    /// As of the last poll; more of them later were backfilled.
+    /// As of the last poll; later additions were backfilled.
     samples_before_next: i64,
     /// As of the last poll; None before the first.
     committed: Option<i64>,

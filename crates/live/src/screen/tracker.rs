@@ -86,7 +86,6 @@ impl SequenceTracker {
             return Plausibility::Rejected(RejectReason::Malformed);
         }
         if ahead < 0 {
-            // Nothing precedes an end.
             if claim.end {
                 return Plausibility::Rejected(RejectReason::Malformed);
             }

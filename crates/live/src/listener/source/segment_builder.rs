@@ -70,7 +70,6 @@ impl SegmentBuilder {
         let room = self.capacity - partial.samples;
         let take = (room as usize * size).min(bytes.len());
         let at = partial.samples as usize * size;
-        // There are no other references yet.
         let memory = partial.memory.get_mut().unwrap_or_default();
         if let Some(memory) = memory.get_mut(at..at + take) {
             memory.copy_from_slice(&bytes[..take]);

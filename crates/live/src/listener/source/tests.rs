@@ -429,7 +429,6 @@ fn a_restarted_clock_begins_a_run_and_is_not_late() {
         .iter()
         .filter(|why| matches!(why, Break::ClockStep { .. }));
     assert_eq!(steps.count(), 1);
-    // It begins after everything given up.
     let last = marks
         .iter()
         .copied()
