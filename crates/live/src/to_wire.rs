@@ -23,7 +23,7 @@ use crate::send::{NetworkFaults, SampleTime, Sender};
 /// Limits the delay of delayed frames.
 const MAX_SLEEP: Duration = Duration::from_millis(20);
 
-/// Where and how samples are sent.
+/// Destination and pace of sent samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToWire {
     address: Address,
@@ -220,7 +220,6 @@ impl SinkWriter for WireWriter {
                 }
             }
         }
-        // Nothing waits for a commit.
         Ok(0)
     }
 

@@ -46,7 +46,7 @@ pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 pub struct FeedClock {
     rate: Rate,
     knots: RwLock<VecDeque<Knot>>,
-    /// Number of knots added so far.
+    /// Knots added so far.
     changes: AtomicU64,
 }
 
@@ -117,7 +117,7 @@ impl FeedClock {
     }
 }
 
-/// A serialized knot: index, civil time, drift (estimated, or exact over this many samples), resolution.
+/// Index, civil time, drift (estimated, or exact over this many samples), resolution.
 type SentKnot = (i64, Option<i128>, Result<f64, (i128, u64)>, f64);
 
 fn sent(knot: &Knot) -> SentKnot {
