@@ -1,5 +1,5 @@
-//! Location of a journal. Opens it like a store opens files: below a folder, without following links, only a regular
-//! file of plausible size.
+//! Location of a journal, opened like a store's files: below a folder, without following links, only a regular file of
+//! plausible size.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Tasklets over real stores: what is written, kept, refused and resumed.
+//! Tasklets over real stores: outputs, journals, refusals and resumption.
 
 mod concurrent_runs;
 mod in_memory;
