@@ -1,4 +1,4 @@
-//! Random tasklets, numbers of workers and failures, compared with the declarations of the tasklets.
+//! Random tasklets, workers and failures, compared with the declarations.
 
 use isochrony_tasklets::{
     Assignment, DependencyGraph, OrderPolicy, SerialOrder, SignalExtent, TaskletError,
