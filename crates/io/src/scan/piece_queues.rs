@@ -1,4 +1,4 @@
-//! Decides which pieces to request ahead of the readers. Does no I/O.
+//! Decides which pieces to request ahead of the readers, without I/O.
 //!
 //! Each task has a queue of pieces. Tasks are expected in a known order; several readers take them at a time. Pieces
 //! are requested first for running tasks, those with the fewest requests first, then for tasks expected next.
@@ -18,7 +18,7 @@ pub(crate) const READ_AHEAD_BYTES: u64 = 64 << 20;
 
 pub(crate) const QUEUE_DEPTH: usize = 4;
 
-/// A task is dropped once so many later ones per reader have begun.
+/// Later tasks per reader after which a task is dropped.
 const OVERTAKEN_TASKS: u64 = 16;
 
 /// The parts that tasks read, in expected order. A task may read nothing.
@@ -62,7 +62,7 @@ pub(crate) struct PieceQueues<A> {
     piece: i64,
     readers: usize,
     merging: Option<MergePolicy>,
-    /// Maximum outstanding pieces per queue, and of all queues.
+    /// Maximum outstanding pieces per queue, and in total.
     depth: usize,
     total_depth: usize,
     upcoming: Option<UpcomingTasks>,
@@ -131,7 +131,6 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// Adds a queue for the next task; false if none is left.
     fn expect_next(&mut self) -> bool {
         let Some(parts) = self
             .upcoming
