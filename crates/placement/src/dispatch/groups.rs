@@ -1,7 +1,7 @@
 //! Groups of waiting tasks that read the same objects, and the inverted index from objects to groups.
 //!
-//! Tasks of a group have the same number of bytes on every host, so hosts rank groups, and an index change costs the
-//! same for an object whether one task waits for it or thousands.
+//! Tasks of a group have the same bytes on every host, so hosts rank groups, and an index change costs the same whether
+//! one task waits for the object or thousands.
 
 use std::cmp::Reverse;
 
@@ -131,7 +131,6 @@ impl Groups {
         self.groups[group as usize].best = best;
     }
 
-    /// The key of a group with `bytes`.
     pub(crate) fn key(&self, group: u32, bytes: u64) -> Key {
         Key {
             bytes,

@@ -14,7 +14,6 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// The next task is admitted.
     Arrives,
     /// The scheduler is free.
     ServerFree,
@@ -34,7 +33,6 @@ pub(crate) enum Event {
     HostStarts,
 }
 
-/// A task on a host.
 pub(crate) struct Run {
     pub(crate) decision: Decision,
     pub(crate) at: usize,
