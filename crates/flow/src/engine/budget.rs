@@ -53,7 +53,6 @@ impl ExecutionMemory {
         self.budget.set_overdraft(bytes);
     }
 
-    /// Peak bytes in use.
     pub(crate) fn peak(&self) -> u64 {
         self.budget.peak()
     }
@@ -79,7 +78,6 @@ impl fmt::Debug for MemoryHandle {
     }
 }
 
-/// Reservation of one buffer pool.
 #[derive(Debug)]
 pub(super) struct PoolReservation {
     handle: MemoryHandle,
@@ -94,7 +92,6 @@ impl PoolReservation {
         }
     }
 
-    /// False if the budget has not enough.
     pub(super) fn try_resize(&mut self, bytes: u64) -> bool {
         let fits = self.reservation.try_resize(bytes);
         if !fits {
@@ -104,7 +101,6 @@ impl PoolReservation {
         fits
     }
 
-    /// Resizes after other threads have released memory.
     pub(super) fn reclaim_and_resize(&mut self, bytes: u64) -> bool {
         let Some(reclaimer) = self.handle.reclaimer.clone() else {
             return false;

@@ -183,7 +183,6 @@ impl PlanExecutor {
         }
     }
 
-    /// No source has items: operators flush.
     pub(super) fn go_idle(&mut self) -> Result<(), OpError> {
         self.context.check_interrupt()?;
         // Where source order matters, blocks must not depend on worker speed.
@@ -194,7 +193,6 @@ impl PlanExecutor {
         Ok(())
     }
 
-    /// Lets operators emit what they have held back for long enough.
     pub(super) fn flush_if_due(&mut self) -> Result<(), OpError> {
         match self.flush_interval {
             Some(interval) if self.flushed.elapsed() >= interval => self.flush(false),
@@ -236,7 +234,6 @@ fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> boo
     time.is_some_and(|time| start.is_some_and(|start| axis.time(start) > time))
 }
 
-/// Drives fed-back items to the starts of loops until none is left.
 fn drain_feedback(slots: &mut [Slot], context: &mut ExecutionContext) -> Result<(), OpError> {
     while let Some((begin, mut item)) = context.feedback.pop_front() {
         context.check_interrupt()?;

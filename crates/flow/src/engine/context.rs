@@ -11,7 +11,6 @@ use crate::{Item, OpError, OpErrorKind};
 
 pub(crate) const NO_RANGE: (i64, i64) = (NO_EXPECTED_INDEX, NO_EXPECTED_INDEX);
 
-/// `range`: indices of the item.
 pub(crate) struct NodeError {
     pub(crate) node: u32,
     pub(crate) range: (i64, i64),
@@ -20,7 +19,6 @@ pub(crate) struct NodeError {
 
 pub(crate) struct ExecutionContext {
     pub(crate) pool: OutputPool,
-    /// Rarely touched node state.
     pub(crate) nodes: Vec<NodeState>,
     /// Bytes of items waiting at fan-ins, and those reported with `Out::holds`.
     pub(crate) queued_bytes: u64,
@@ -42,7 +40,6 @@ pub(crate) struct ExecutionContext {
     pub(crate) useful_ns: Vec<u64>,
     /// Operators that answered [`Next::Done`](crate::Next::Done). When it rises, upstream nodes may be unused.
     pub(crate) done_count: u64,
-    /// Errors of other branches for the same item.
     pub(crate) other_errors: Vec<NodeError>,
 }
 

@@ -13,13 +13,11 @@ use super::time_axis::TimeAxis;
 use crate::{Item, PlanOutput};
 
 pub(crate) struct PlanExecutor {
-    /// One per node, sources included.
     pub(super) slots: Vec<Slot>,
     pub(super) source_order: SourceOrder,
     pub(super) context: ExecutionContext,
     /// Name and number of each node in the whole plan.
     pub(super) plan_nodes: Vec<(&'static str, usize)>,
-    /// Time axis of each node's input.
     pub(super) axes: Vec<TimeAxis>,
     /// The `done_count` for which unused nodes have been ended.
     pub(super) done_seen: u64,
@@ -32,7 +30,6 @@ pub(crate) struct PlanExecutor {
     /// Longest time that operators hold results back, and the last flush.
     pub(super) flush_interval: Option<Duration>,
     pub(super) flushed: Instant,
-    /// Given by the sources.
     pub(super) items: u64,
     pub(super) bytes: u64,
     pub(super) timed_samples: u64,
@@ -64,7 +61,6 @@ impl PlanExecutor {
         self
     }
 
-    /// Total samples of all sources, if known.
     pub(crate) fn total(&self) -> Option<u64> {
         let sources = self.source_order.sources.iter();
         sources.map(|source| source.source.total()).sum()
@@ -78,12 +74,10 @@ impl PlanExecutor {
         self
     }
 
-    /// Items and bytes given by the sources so far.
     pub(crate) fn given(&self) -> (u64, u64) {
         (self.items, self.bytes)
     }
 
-    /// Ends nodes, and all that lead only to them.
     pub(crate) fn end_nodes(&mut self, nodes: impl Iterator<Item = usize>) {
         let mut any = false;
         for node in nodes {
@@ -94,7 +88,6 @@ impl PlanExecutor {
         }
     }
 
-    /// Releases what is not needed between tasks.
     pub(crate) fn release_memory(&mut self) {
         self.context.pool.shrink(self.context.queued_bytes);
     }
@@ -116,7 +109,6 @@ impl PlanExecutor {
         self
     }
 
-    /// What a node's operator gathered since the last call.
     pub(crate) fn partial(&mut self, node: usize) -> Option<Item> {
         self.slots[node].op.partial().map(Item::Partial)
     }

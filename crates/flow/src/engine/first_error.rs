@@ -46,7 +46,6 @@ impl PlanExecutor {
         Some(self.locate(OpErrorKind::LoopStarved { waiting: range }.into()))
     }
 
-    /// An input of a fan-in rewound and another never did.
     fn rewind_error(&self) -> Option<RunError> {
         let nodes = self.context.nodes.iter().zip(&self.slots).enumerate();
         let mut nodes = nodes.filter(|(_, (_, slot))| !slot.ended);

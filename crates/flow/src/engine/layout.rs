@@ -162,7 +162,6 @@ impl PlanExecutor {
     }
 }
 
-/// Consumers, by node and output.
 fn edges(graph: &Graph) -> Vec<Vec<Vec<InputPort>>> {
     let nodes = graph.nodes.iter();
     let outputs = nodes.map(|node| vec![Vec::new(); node.properties.outputs.len().max(1)]);

@@ -11,7 +11,6 @@ pub(crate) enum Mark {
     },
     /// Nothing before this index follows.
     Progress(i64),
-    /// What follows lies before what came, as in the requested ranges.
     Rewind,
     /// Nothing follows.
     End,

@@ -120,7 +120,6 @@ pub struct RunOptions<'a> {
     /// Memory shared with other threads; None: all is this execution's.
     #[serde(skip)]
     pub(crate) shared_memory: Option<&'a MemoryHandle>,
-    /// CPUs of the threads; None: not pinned.
     #[serde(skip)]
     pub(crate) pinning: Option<&'a Pinning>,
     /// Bytes of `memory` for links from hosts.
@@ -135,7 +134,6 @@ pub struct RunOptions<'a> {
 const HOLDERS_PER_STAGE: f64 = 2.0;
 
 impl RunOptions<'_> {
-    /// How long each part of an executor may hold back complete results.
     pub(crate) fn flush_interval(&self) -> Option<Duration> {
         let latency = self.latency?.clamp(0.0, 1e9);
         Some(Duration::from_secs_f64(latency / HOLDERS_PER_STAGE))

@@ -55,7 +55,6 @@ impl OutputPool {
         }
     }
 
-    /// Peak bytes of all that share the budget.
     pub(crate) fn peak(&self) -> u64 {
         self.reservation.peak()
     }

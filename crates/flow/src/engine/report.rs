@@ -32,7 +32,6 @@ pub struct OperatorReport {
 }
 
 impl OperatorReport {
-    /// For an operator without input.
     pub(crate) fn none(name: &'static str) -> Self {
         Self {
             name,

@@ -19,22 +19,18 @@ pub(crate) enum Burst {
     Ran,
     /// No source has anything: call again when woken, and after [`IDLE_WAIT`].
     Idle,
-    /// All sources have ended.
     Ended,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepOutcome {
-    /// A source gave something, or ended.
     Gave,
     /// The source asked has nothing now; another may.
     Asked,
-    /// No source has anything.
     Idle,
 }
 
 impl PlanExecutor {
-    /// Runs to the end, in this thread.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         let begun = Instant::now();
         if let Some(progress) = options.progress {

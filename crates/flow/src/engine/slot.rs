@@ -36,7 +36,6 @@ pub(crate) struct Slot {
     pub(crate) next: u32,
     /// Number of followers; they have the next node numbers.
     pub(crate) followers: u16,
-    /// Accepts no more items.
     pub(crate) ended: bool,
     pub(crate) fan_in: bool,
 }
@@ -46,13 +45,10 @@ const _: () = assert!(size_of::<Slot>() == 32);
 /// Cold per-node state; only [`count_item`](Self::count_item) writes it per item.
 pub(crate) struct NodeState {
     pub(crate) name: &'static str,
-    /// Declared as [`OperatorProperties::in_step`](crate::OperatorProperties::in_step).
     pub(crate) in_step: bool,
     /// Output indices per input index; 1 if data-dependent.
     pub(crate) ratio: Ratio,
-    /// Consumers of each output.
     pub(crate) edges: Vec<Vec<InputPort>>,
-    /// Start of the current contiguous range.
     pub(crate) origin: RangeOrigin,
     /// Start of the contiguous range announced last, in output indices.
     pub(crate) output_origin: RangeOrigin,
@@ -64,9 +60,7 @@ pub(crate) struct NodeState {
     pub(crate) queues: Option<Box<FanIn>>,
     /// Node at which the feedback loop that ends here begins.
     pub(crate) loop_begin: Option<u32>,
-    /// Bytes reported with `Out::holds`.
     pub(crate) held_bytes: u64,
-    /// Last forwarded progress mark.
     pub(crate) progress: i64,
     /// Only results that begin in this range are passed on; None: all. See [`Out::keep_only`](crate::Out).
     pub(crate) kept: Option<Range<i64>>,

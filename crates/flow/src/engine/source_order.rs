@@ -27,11 +27,8 @@ pub(super) struct OpenSource {
     pub(super) time: f64,
     pub(super) axis: TimeAxis,
     pub(super) ended: bool,
-    /// It had nothing when last asked.
     pub(super) idle: bool,
-    /// It never waits for data.
     pub(super) stored: bool,
-    /// Added to the execution's progress.
     pub(super) reported: u64,
 }
 
@@ -47,7 +44,6 @@ impl BurstSize {
         (memory / BURST_MEMORY_FRACTION / sources.max(1) as u64).max(1)
     }
 
-    /// Returns the item's samples.
     pub(super) fn add_item(&mut self, item: &Item) -> u64 {
         let samples = item.samples();
         self.samples += samples;
@@ -78,7 +74,6 @@ impl BurstSize {
     }
 }
 
-/// The source asked after the current one.
 pub(super) struct NextSource {
     rewinds: u64,
     time: f64,

@@ -9,7 +9,6 @@ use crate::{PortType, RunError};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeAxis {
     grid: Ratio,
-    /// Sample rate of the recording.
     rate: f64,
 }
 

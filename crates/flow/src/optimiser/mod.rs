@@ -32,7 +32,6 @@ use extremes::read_extremes;
 use rewriter::{Expression, Rewriter, is_operator, is_stateless, param};
 pub(crate) use skip::{SkipOutcome, skip_unmatched};
 
-/// Rewrites at a node if possible; returns a description.
 type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;
 
 /// By priority.
@@ -45,7 +44,6 @@ const REWRITES: [Rewrite; 6] = [
     read_extremes,
 ];
 
-/// Applies all rewrites; returns their descriptions in order.
 pub(crate) fn optimise(graph: &mut Graph) -> Vec<String> {
     let mut rewriter = Rewriter::new(graph, REWRITES.len());
     let mut done = Vec::new();

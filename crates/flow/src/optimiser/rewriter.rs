@@ -31,7 +31,6 @@ impl fmt::Display for Expression {
     }
 }
 
-/// Node and input port.
 type Consumer = (usize, usize);
 
 pub(super) struct Rewriter<'a> {
@@ -162,7 +161,6 @@ impl<'a> Rewriter<'a> {
             .insert(node, (Rc::new(expression), Some(name)));
     }
 
-    /// Removes a node and connects its consumers to its input.
     pub(super) fn bypass(&mut self, node: usize) {
         self.removed[node] = true;
         self.expressions.remove(&node);

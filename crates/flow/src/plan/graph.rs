@@ -141,7 +141,6 @@ impl Graph {
         numbers
     }
 
-    /// The part that an edge depends on.
     pub(crate) fn upto(&self, edge: Edge) -> Self {
         let mut needed = vec![false; edge.0 + 1];
         needed[edge.0] = true;
@@ -174,7 +173,6 @@ impl Graph {
         }
     }
 
-    /// Drops nodes without effect on outputs.
     pub(crate) fn drop_unused(&mut self) {
         let mut used = vec![false; self.nodes.len()];
         let mut pending: Vec<usize> = self.outputs.iter().map(|&(node, _)| node).collect();
@@ -196,7 +194,6 @@ impl Graph {
         }
     }
 
-    /// All edges, mapped to themselves.
     pub(crate) fn all_edges(&self) -> HashMap<Edge, Edge> {
         let nodes = self.nodes.iter().enumerate();
         let edges = nodes.flat_map(|(at, node)| {
@@ -205,7 +202,6 @@ impl Graph {
         edges.map(|edge| (edge, edge)).collect()
     }
 
-    /// First node of the loop that the node closes.
     pub(crate) fn loop_begin(&self, node: usize) -> Option<usize> {
         let node = &self.nodes[node];
         let ends = node.properties.closes_loop;

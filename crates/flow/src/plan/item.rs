@@ -102,9 +102,6 @@ impl Item {
     }
 
     /// Splits before an index, which lies after the first element's start and not after the last's.
-    ///
-    /// # Errors
-    /// Samples that cannot be cut there.
     pub(crate) fn split_at(self, index: i64) -> Result<(Self, Self), SegmentError> {
         Ok(match self {
             Self::Samples(samples) => {
@@ -138,9 +135,6 @@ impl Item {
     }
 
     /// Elements that begin in a range; None if none do.
-    ///
-    /// # Errors
-    /// As [`split_at`](Self::split_at).
     pub(crate) fn part(&self, range: Range<i64>) -> Result<Option<Self>, SegmentError> {
         let Some((first, last)) = self.first_and_last_start() else {
             return Ok(None);

@@ -27,7 +27,6 @@ pub(crate) struct TapWakers {
     pub(crate) room: Waker,
 }
 
-/// Passes items of an edge to a branch.
 #[derive(Debug)]
 pub(crate) struct Tap(Mutex<TapState>);
 
@@ -57,7 +56,6 @@ fn event_bytes(event: &SourceEvent) -> u64 {
 }
 
 impl Tap {
-    /// Passes items that do not begin before an index.
     pub(crate) fn new(at: Option<i64>) -> Self {
         Self(Mutex::new(TapState {
             events: VecDeque::new(),
@@ -88,7 +86,6 @@ impl Tap {
         state.wanted.end = state.wanted.end.min(at.unwrap_or(i64::MAX));
     }
 
-    /// The branch wants no more.
     fn close(&self) {
         let mut state = self.lock();
         state.events.clear();
@@ -107,7 +104,6 @@ impl Tap {
         }
     }
 
-    /// The branch has ended.
     pub(super) fn complete(&self) {
         self.close();
         self.lock().is_complete = true;
@@ -163,7 +159,6 @@ impl Tap {
         }
     }
 
-    /// The next event, or `Idle`.
     fn pop(&self) -> SourceEvent {
         let mut state = self.lock();
         match state.events.pop_front() {
@@ -248,7 +243,6 @@ impl Recording for TapRecording {
 struct TapSource {
     tap: Arc<Tap>,
     clock: Option<Arc<dyn Clock>>,
-    /// The plan was idle at the last event.
     is_idle: bool,
 }
 

@@ -30,7 +30,6 @@ impl RunningBranches {
         });
     }
 
-    /// Executes what is queued.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         let mut open = self.0.iter_mut();
         open.try_for_each(|branch| branch.run(options))?;
@@ -48,7 +47,6 @@ impl RunningBranches {
         self.0.is_empty()
     }
 
-    /// Adds later branches.
     pub(crate) fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }

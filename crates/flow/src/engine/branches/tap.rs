@@ -15,7 +15,6 @@ use crate::{
     RangeOrigin, SourceEvent,
 };
 
-/// Taps for one executor, added by any thread.
 #[derive(Debug)]
 pub(crate) struct TapInbox {
     /// Plan edges to edges of the executor's graph.
@@ -75,7 +74,6 @@ impl TapInbox {
 
 pub(crate) struct ExecutorTaps {
     inbox: Arc<TapInbox>,
-    /// Slot, edge and tap.
     attached: Vec<(usize, Edge, Arc<Tap>)>,
     unused: Vec<usize>,
 }
@@ -112,7 +110,6 @@ impl PlanExecutor {
         }
     }
 
-    /// No source has anything more.
     pub(in crate::engine) fn close_taps(&mut self) {
         if let Some(taps) = &self.taps {
             taps.inbox.close();
@@ -203,7 +200,6 @@ impl PlanExecutor {
     }
 }
 
-/// The consumer that passes items on.
 pub(crate) struct TapOperator {
     tap: Arc<Tap>,
     /// Of the contiguous range of the next item.

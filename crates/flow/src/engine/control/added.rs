@@ -17,11 +17,9 @@ use crate::{
 pub(super) struct AddedBranch {
     plan: Plan,
     pub(super) tap: Arc<Tap>,
-    /// Edge of the executed plan that it reads.
     edge: Edge,
     /// Upstream operator, and its number in the plan as written.
     tapped: (&'static str, usize),
-    /// What taps the edge, once known.
     inbox: Option<Arc<TapInbox>>,
     is_removed: bool,
 }

@@ -24,7 +24,6 @@ pub(crate) struct AdjustableOperator {
     /// Instance of another version, of a stateless operator: blocks of an input may overlap where a change takes
     /// effect.
     previous: Option<Instance>,
-    /// No version so far has state.
     is_stateless: bool,
     /// Start of the input's contiguous range.
     origin: Option<RangeOrigin>,
@@ -78,7 +77,6 @@ impl AdjustableOperator {
         }
     }
 
-    /// Version for an index; the last if items have none.
     fn version_at(&self, start: Option<i64>) -> usize {
         let last = self.versions.len() - 1;
         let Some(start) = start else {
@@ -94,7 +92,6 @@ impl AdjustableOperator {
         }
     }
 
-    /// Cuts an item where changes take effect.
     fn parts_of(&self, item: Item) -> Result<VecDeque<Item>, OpError> {
         let mut parts = VecDeque::from([item]);
         loop {
@@ -168,7 +165,6 @@ impl AdjustableOperator {
         Ok(Instance { version, operator })
     }
 
-    /// Both instances, if stateless.
     fn instances(&mut self) -> impl Iterator<Item = &mut Box<dyn Operator>> {
         let previous = self.previous.iter_mut();
         let all = std::iter::once(&mut self.current).chain(previous);

@@ -19,7 +19,6 @@ use serde_json::{Map, Value};
 
 use super::sync::{AtomicI64, AtomicUsize, Mutex, MutexGuard, PoisonError, fence};
 
-/// Changes of one operator in one execution, shared by its instances.
 #[derive(Debug)]
 pub(crate) struct ParameterChanges {
     requested: AtomicUsize,

@@ -71,7 +71,6 @@ struct State {
     active: Option<ActivePlan>,
     /// None with one thread. Used under the lock only, so it is gone when the execution ends.
     running: Option<Arc<dyn RunningPlan>>,
-    /// Requested before the execution began.
     early: Vec<EarlyChange>,
     early_branches: Vec<EarlyBranch>,
 }
@@ -79,7 +78,6 @@ struct State {
 struct EarlyBranch {
     plan: Plan,
     at: Option<i64>,
-    /// Index of removal.
     until: Option<i64>,
 }
 
@@ -90,20 +88,16 @@ struct EarlyChange {
 }
 
 struct ActivePlan {
-    /// Changes refer to its operators.
     written: Graph,
-    /// Plan with all changes so far, before and after rewriting.
     changed: Graph,
     executed: Graph,
     optimised: bool,
     is_parallel: bool,
-    /// Tolerance granted to implementations.
     tolerance: f64,
     /// By executed operator; None if not adjustable.
     changes: Vec<Option<Arc<ParameterChanges>>>,
     requests: Vec<ChangeRequest>,
     branches: Vec<AddedBranch>,
-    /// One per executor whose edges may be tapped.
     inboxes: Vec<Arc<TapInbox>>,
     is_open: bool,
 }
@@ -248,7 +242,6 @@ impl Control {
         }
     }
 
-    /// Begins an execution; returns the rewritten graph with all earlier changes.
     pub(crate) fn begin(
         &self,
         written: &Graph,
@@ -300,7 +293,6 @@ impl Control {
         Ok(executed)
     }
 
-    /// Ends the execution; returns its changes and branches.
     pub(crate) fn end(&self) -> (Vec<ChangeReport>, Vec<BranchReport>) {
         let mut state = self.state();
         state.running = None;
@@ -326,7 +318,6 @@ impl Control {
     }
 }
 
-/// Makes an operator's parameters adjustable, if it declares any.
 fn adjustable_node(graph: &mut Graph, at: usize, tolerance: f64) -> Option<Arc<ParameterChanges>> {
     let types = inputs(graph, &graph.nodes[at]);
     let node = &mut graph.nodes[at];
@@ -402,7 +393,6 @@ fn has_indices(plan: &Plan) -> bool {
     }
 }
 
-/// A node's parameters with some changed, and the resulting properties.
 fn with(
     graph: &Graph,
     node: usize,

@@ -24,12 +24,10 @@ use crate::{
     Operator, OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin,
 };
 
-/// Context around an implementation's results, in input indices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct NeededContext {
     before: u64,
     after: u64,
-    /// Output lag in indices.
     lag: u64,
     rel_err: f64,
 }
@@ -60,7 +58,6 @@ impl NeededContext {
         })
     }
 
-    /// The context that serves both.
     fn with(self, other: Self) -> Self {
         Self {
             before: self.before.max(other.before),
@@ -163,7 +160,6 @@ pub(crate) struct SwitchedOperator {
     declaration: Declaration,
     changes: Arc<ParameterChanges>,
     inputs: Vec<PortType>,
-    /// Initial parameters, and those after each switch.
     versions: Vec<ParameterVersion>,
     current: Implementation,
     /// Most indices that an implementation needs before its first result.
@@ -322,7 +318,6 @@ impl SwitchedOperator {
         self.feed(upto, i64::MAX, out)
     }
 
-    /// Drops what no implementation needs any more.
     fn forget(&mut self) {
         let upto = self.due_switch().map(|(_, at)| at).or(self.upto);
         let needed = upto.map(|upto| upto.saturating_sub_unsigned(self.most_before));

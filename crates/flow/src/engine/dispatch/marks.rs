@@ -225,7 +225,6 @@ fn merge_at_fan_in(
     Ok(true)
 }
 
-/// Tells an operator the progress of its inputs.
 fn raise_bounds(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -428,7 +427,6 @@ fn rewind_fan_in(
     Ok(())
 }
 
-/// Announces a contiguous range to a fan-in and its consumers.
 pub(super) fn announce_start(
     slot: &mut Slot,
     later: &mut [Slot],

@@ -99,7 +99,6 @@ impl Out<'_> {
         self.context.ends_burst = true;
     }
 
-    /// Sends an item to the start of the loop that ends here.
     pub(crate) fn feed_back(&mut self, item: Item) {
         if let Some(begin) = self.context.nodes[self.node as usize].loop_begin {
             self.context.feedback.push_back((begin, item));

@@ -37,7 +37,6 @@ impl BoundTree {
         }
     }
 
-    /// The first input with the least bound, and that bound.
     pub(super) fn first(&self) -> (usize, i64) {
         let mut node = 1;
         while node < self.leaves {

@@ -50,7 +50,6 @@ impl FanIn {
         let Some((port, least)) = self.first() else {
             return Ok(None);
         };
-        // Lower inputs win ties.
         let before = self.least_of(0..port);
         let behind = self.least_of(port + 1..self.queues.len());
         let limit = before.min(behind.saturating_add(1));
@@ -112,7 +111,6 @@ impl FanIn {
         }
     }
 
-    /// Returns whether there were any.
     fn drop_before(&mut self, port: usize, from: i64) -> Result<bool, OpError> {
         let Some(front) = self.queues[port].items.front() else {
             return Ok(false);

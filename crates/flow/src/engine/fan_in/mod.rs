@@ -45,21 +45,17 @@ struct LoopProgress {
     entered: Option<i64>,
 }
 
-/// Matching items, by input.
 pub(crate) type Matched = SmallVec<[(Port, Item); 4]>;
 
 struct Queue {
     items: VecDeque<Item>,
-    /// Progress on the axis.
     progress: i64,
-    /// Progress as an index.
     index_progress: i64,
     ended: bool,
     /// Has rewound before others.
     rewound: bool,
     /// Only names the loop that ends here; nothing arrives.
     silent: bool,
-    /// Upstream operator, for errors.
     from: String,
     /// Maps indices to civil time, if that is the common axis.
     clock: Option<Arc<dyn Clock>>,
@@ -99,7 +95,6 @@ pub(crate) struct FanIn {
     bounds: Option<BoundTree>,
     range_starts: RangeStarts,
     loop_progress: LoopProgress,
-    /// Arrived at inputs that have rewound.
     held_back: Vec<(Port, HeldBack)>,
     released_bytes: u64,
 }

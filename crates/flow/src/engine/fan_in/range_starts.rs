@@ -12,7 +12,6 @@ use crate::{Break, Port, RangeOrigin};
 struct RangeStart {
     origin: RangeOrigin,
     why: Option<Break>,
-    /// Inputs that have reported it.
     ports: SmallVec<[Port; 4]>,
 }
 
@@ -88,7 +87,6 @@ impl RangeStarts {
         anchors.into_iter().find(|&anchor| anchor > index)
     }
 
-    /// Takes the next range that begins at or before an index.
     pub(super) fn next_start(&mut self, index: i64) -> Option<(RangeOrigin, Option<Break>)> {
         if !self.has_start_up_to(index) {
             return None;
