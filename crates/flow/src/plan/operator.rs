@@ -265,7 +265,6 @@ impl OperatorProperties {
         self
     }
 
-    /// Sequential, for a reason shown by `explain`.
     pub(crate) fn sequential_because(mut self, reason: &'static str) -> Self {
         self.sequential_because = Some(reason);
         self.contract(Contract::Sequential)

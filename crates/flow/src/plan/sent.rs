@@ -52,7 +52,6 @@ impl IntoIterator for SentObjects {
     }
 }
 
-/// Name of an operator that stays in the sending process.
 pub(super) const STAYS: &str = "stays_with_the_client";
 
 /// Stand-in for an operator of another process: passes items on, and is never called in tasks.

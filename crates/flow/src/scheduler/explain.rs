@@ -108,7 +108,6 @@ fn render_nodes(graph: &Graph) -> String {
     text
 }
 
-/// The default number of workers.
 fn explain_workers(graph: &Graph) -> String {
     // What a recording cannot tell now is an error of the run, not of `explain`.
     match one_worker_because(graph, false).ok().flatten() {

@@ -30,7 +30,6 @@ pub(super) struct ExitQueues {
     scheduler: Arc<TaskScheduler>,
     subgraph: usize,
     exits: Arc<Mutex<Vec<ExitQueue>>>,
-    /// End of the portion consumed last.
     end: Arc<AtomicI64>,
     /// Sources are asked block by block (the plan has a `limit`), so exits are not emptied in order.
     by_block: bool,
@@ -135,15 +134,12 @@ impl ExitQueues {
     }
 }
 
-/// An exit of a subgraph, as a recording for the sequential part.
 pub(super) struct ExitRecording {
     pub(super) queues: ExitQueues,
     pub(super) exit: usize,
     pub(super) port: PortType,
-    /// Gives indices and times.
     pub(super) reads: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
-    /// Samples that the subgraph reads.
     pub(super) total: u64,
     /// Samples that leave by this exit, if known.
     pub(super) expects: Option<u64>,

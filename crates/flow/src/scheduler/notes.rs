@@ -31,7 +31,6 @@ pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// Why a node emitted nothing.
 fn note(graph: &Graph, report: &Report, at: usize, node: &GraphNode) -> Option<String> {
     let given = report.operators[at].samples;
     // A scan skips only samples whose windows a filter does not pass: a result.

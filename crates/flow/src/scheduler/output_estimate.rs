@@ -7,7 +7,6 @@ const ROW_BYTES: f64 = 128.0;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputEstimate {
-    /// Bytes per sample read.
     pub(super) bytes_per_sample: f64,
     /// Samples, window numbers or rows per sample read.
     pub(super) values_per_sample: f64,

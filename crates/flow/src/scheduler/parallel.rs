@@ -111,7 +111,6 @@ pub(crate) fn run(
                 ..theirs
             };
             let work = move || Worker::new(number, subgraphs, &theirs).work(scheduler);
-            // Thread 0 is the caller's.
             start_worker(scope, number + 1, options.pinning, work)
         };
         let threads = if dispatching.is_some() { 0 } else { workers };
@@ -198,7 +197,6 @@ pub(super) fn no_thread() -> RunError {
     }
 }
 
-/// All task reports in read order.
 fn task_reports(reports: &mut [WorkerResult]) -> Vec<TaskReport> {
     let all = reports
         .iter_mut()

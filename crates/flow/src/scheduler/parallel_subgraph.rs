@@ -15,7 +15,6 @@ pub(super) struct ParallelSubgraph {
     pub(super) plan: SubgraphPlan,
     pub(super) operators: Vec<GraphNode>,
     pub(super) size: TaskSize,
-    /// Recordings, in the order of the scans.
     pub(super) inputs: Vec<ScanInput>,
     pub(super) exit_states: Vec<ExitState>,
     /// Sources must be asked block by block, since something in the plan may end early.
@@ -36,7 +35,6 @@ impl ParallelSubgraph {
         &self.operators[position]
     }
 
-    /// The input of the scan at a position.
     pub(super) fn input_of(&self, position: usize) -> Option<usize> {
         let node = self.plan.nodes[position].node;
         self.inputs.iter().position(|one| one.node == node)
@@ -103,7 +101,6 @@ impl ParallelSubgraph {
         (port, &self.plan.nodes[position].ratios)
     }
 
-    /// Start time of the block that failed.
     pub(super) fn failure_time(&self, error: &RunError) -> Option<f64> {
         let RunError::Operator {
             node,

@@ -21,7 +21,6 @@ pub(super) struct TaskInput {
 
 #[derive(Clone)]
 pub(super) struct RecordingPartitioner {
-    /// Recordings, and samples per segment.
     pub(super) reads: Vec<(Arc<dyn Snapshot>, u64)>,
     pub(super) samples: u64,
     pub(super) bytes: u64,
@@ -85,7 +84,6 @@ struct TaskCursor {
     /// Inputs that some recording has not passed yet.
     inputs: VecDeque<TaskInput>,
     first: u64,
-    /// Next task of each recording.
     next: Vec<u64>,
 }
 

@@ -205,7 +205,6 @@ fn predict(
 /// Shorter executions measure start-up more than operators.
 const MIN_CHECKED: Duration = Duration::from_millis(500);
 
-/// Lines for [`Plan::explain`].
 pub(super) fn lines(graph: &Graph) -> Vec<String> {
     let known = OperatorCosts::path().map(|path| OperatorCosts::load(&path));
     let costs = match known {

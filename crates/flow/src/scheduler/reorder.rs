@@ -26,11 +26,9 @@ use super::task_queue::{
     NextResult, Partitioner, QueueTotals, SlotState, Task, TaskQueue, TaskResult,
 };
 
-/// How long the consumer waits between checks for interrupts.
 const RESULT_WAIT: Duration = Duration::from_millis(20);
 /// Waits of [`RESULT_WAIT`] until the consumer stops reclaiming memory.
 const MAX_RECLAIM_WAITS: u32 = 250;
-/// Completed tasks per increase of the concurrency limit.
 const COMPLETIONS_PER_INCREASE: u64 = 16;
 /// Retries of a task that ran alone: the consumer may have used memory meanwhile.
 const MAX_LONE_RETRIES: u32 = 2;
@@ -44,7 +42,6 @@ enum WaitLimit {
 
 #[derive(Debug, Default)]
 pub(super) struct Registration {
-    /// Round in which the worker last released memory.
     release_round: u64,
     registered: bool,
 }
@@ -54,18 +51,14 @@ struct State<Part, R: TaskResult> {
     queues: Vec<TaskQueue<Part, R>>,
     totals: QueueTotals,
     stopped: bool,
-    /// A worker ended unexpectedly; its task will not complete.
     worker_lost: bool,
     consumer: Option<Waker>,
     /// Falls when memory is short, then rises slowly.
     concurrency_limit: usize,
     worker_limit: usize,
     completions: u64,
-    /// Consecutive memory refusals of a lone task.
     lone_retries: u32,
-    /// The consumer needs memory: nothing is handed out.
     paused: bool,
-    /// Registered workers, and those that released memory in this round.
     workers: usize,
     released: usize,
     release_round: u64,
@@ -73,14 +66,11 @@ struct State<Part, R: TaskResult> {
 
 pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
     state: Mutex<State<P::Part, R>>,
-    /// A task may be available.
     work_available: Condvar,
-    /// A task completed or a worker released memory.
     progress: Condvar,
     partitioners: Vec<P>,
     window: usize,
     memory: u64,
-    /// Workers' time on tasks.
     busy_ns: AtomicU64,
 }
 
@@ -154,7 +144,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a task; None at the end. `release_memory` frees unneeded memory of the worker.
     pub(super) fn next_task(
         &self,
         registration: &mut Registration,
@@ -163,7 +152,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.take_task(registration, release_memory, WaitLimit::UntilEnd)
     }
 
-    /// As [`next_task`](Self::next_task), with a time limit.
     pub(super) fn next_task_within(
         &self,
         registration: &mut Registration,
@@ -176,7 +164,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         )
     }
 
-    /// As [`next_task`](Self::next_task), without waiting.
     pub(super) fn next_task_now(&self, registration: &mut Registration) -> Option<Task<P::Part>> {
         self.take_task(registration, || (), WaitLimit::No)
     }
@@ -259,13 +246,11 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// Limits the workers that have a task, at least one. Running tasks complete.
     pub(super) fn set_workers(&self, workers: usize) {
         self.lock().worker_limit = workers.max(1);
         self.work_available.notify_all();
     }
 
-    /// The eligible queue with the fewest slots.
     fn choose_queue(&self, state: &State<P::Part, R>) -> Option<usize> {
         let totals = &state.totals;
         let is_lone = state.concurrency_limit == 1;
@@ -313,7 +298,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         true
     }
 
-    /// Repeats a lost worker's task. Memory was not short.
     pub(super) fn repeat(&self, task: &Task<P::Part>) {
         let mut state = self.lock();
         self.set_slot(&mut state, task, SlotState::Retry);
@@ -321,7 +305,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.progress.notify_all();
     }
 
-    /// Stores a result. A failure stops handing out tasks.
     pub(super) fn complete(&self, task: &Task<P::Part>, result: R) {
         let mut state = self.lock();
         let queue = &mut state.queues[task.subgraph];
@@ -429,7 +412,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
-    /// Removes a worker that ended in order.
     pub(super) fn unregister(&self, registration: &Registration) {
         let mut state = self.lock();
         state.workers -= usize::from(registration.registered);
@@ -457,14 +439,12 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.progress.notify_all();
     }
 
-    /// A worker ended within a task.
     pub(super) fn report_lost_worker(&self) {
         let mut state = self.lock();
         state.worker_lost = true;
         self.notify_consumer(&state);
     }
 
-    /// Errors whose preceding results were consumed.
     pub(super) fn take_failures(&self) -> Vec<R::Error> {
         let mut state = self.lock();
         let mut failed = Vec::new();

@@ -19,7 +19,6 @@ use crate::{
     SharedRecording,
 };
 
-/// Part of a task being computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskPart {
     pub(super) begins: bool,
@@ -35,12 +34,10 @@ impl TaskPart {
 
 pub(super) struct Replica {
     pub(super) executor: PlanExecutor,
-    /// One per recording of the subgraph.
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
     /// Trims: range, trimmed edge, and what passes around the portion.
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
-    /// Last node before each exit.
     exit_nodes: Vec<usize>,
     /// Exits that were closed when the last task began.
     exit_closed: Vec<bool>,
@@ -217,7 +214,6 @@ impl Replica {
         readers.map(|one| one.reading()).collect()
     }
 
-    /// Operator reports in subgraph order.
     pub(super) fn report(&self, busy: std::time::Duration) -> Report {
         let mut report = self.executor.report(busy);
         let at = self.node_map.replica_node.iter();
@@ -234,7 +230,6 @@ struct ReplicaBuilder {
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     exit_nodes: Vec<usize>,
-    /// Node of each trim of the subgraph.
     trim_nodes: Vec<Option<usize>>,
 }
 

@@ -89,7 +89,6 @@ fn chooses_one_worker(graph: &Graph, options: &RunOptions<'_>) -> Result<bool, R
     Ok(chooses && one_worker_because(graph, is_tuned)?.is_some())
 }
 
-/// Ends the use of a control, also on panic.
 struct ControlUse<'a>(Option<&'a Control>);
 
 impl Drop for ControlUse<'_> {

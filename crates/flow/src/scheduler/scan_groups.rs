@@ -74,7 +74,6 @@ struct GroupPlanner<'a> {
     options: &'a RunOptions<'a>,
     consumers: Consumers,
     positions: Vec<Option<usize>>,
-    /// Nodes that cannot run in tasks of all scans together, and why.
     excluded: HashMap<usize, String>,
 }
 

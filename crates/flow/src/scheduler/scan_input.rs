@@ -18,7 +18,6 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct ScanInput {
     pub(super) node: usize,
-    /// Context around a portion.
     pub(super) overlap: PortionOverlap,
     pub(super) segment: u64,
     pub(super) recording: SharedRecording,
@@ -101,13 +100,11 @@ pub(super) fn scan_error(node: usize, error: OpError) -> RunError {
     }
 }
 
-/// A worker's current portion of one recording.
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
     /// Announced first, if the portion does not begin inside a contiguous range.
     pending_origin: Option<RangeOrigin>,
-    /// Pulled but not yet given.
     lookahead: Option<SourceEvent>,
     /// How the last portion with samples was read.
     reading: Option<Reading>,
@@ -160,13 +157,11 @@ impl PortionReader {
         *self = Self { reading, ..next };
     }
 
-    /// Closes the source, so its reader can go to the next task.
     pub(super) fn close(&mut self) {
         self.reading = self.reading();
         self.source = None;
     }
 
-    /// Counts samples as done; returns those of the portion.
     fn count(&mut self, samples: Range<i64>) -> Range<i64> {
         let start = samples.start.max(self.range.start);
         let own = start..samples.end.min(self.range.end).max(start);

@@ -9,7 +9,6 @@ use crate::plan::graph::{Edge, Graph};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphNode {
-    /// Number in the plan.
     pub(super) node: usize,
     /// Positions in the subgraph, and outputs.
     pub(super) inputs: Vec<Edge>,
@@ -35,7 +34,6 @@ pub(super) struct Scan {
     pub(super) overlap: PortionOverlap,
 }
 
-/// An edge by which results leave the subgraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubgraphExit {
     /// The trimmed edge, by positions.
@@ -51,7 +49,6 @@ pub(super) struct SubgraphPlan {
     pub(super) nodes: Vec<SubgraphNode>,
     pub(super) exits: Vec<SubgraphExit>,
     pub(super) scans: Vec<Scan>,
-    /// Largest overlap of any scan.
     pub(super) overlap: PortionOverlap,
     pub(super) trims: Vec<TrimPlacement>,
     /// Why the subgraph ends where it does, for `explain`.
@@ -68,7 +65,6 @@ pub(super) struct TrimPlacement {
     pub(super) edge: Edge,
     /// What passes around the portion, in indices of the edge.
     pub(super) kept: PortionOverlap,
-    /// Positions of the consumers after the trim.
     pub(super) consumers: Vec<usize>,
     /// The exit reads after the trim.
     pub(super) exit: bool,
@@ -99,7 +95,6 @@ impl SubgraphPlan {
         })
     }
 
-    /// Whether only partial results leave.
     pub(super) fn reduces(&self) -> bool {
         self.exits.iter().all(|exit| exit.reduces)
     }

@@ -10,7 +10,6 @@ use crate::{
     Out, PlanError, Port, PortType, RangeOrigin, Recording, SharedRecording, Source, SourceEvent,
 };
 
-/// Events of one edge, in order.
 #[derive(Default)]
 pub(super) struct Events(Vec<CapturedEvent>);
 
@@ -35,7 +34,6 @@ impl Events {
     }
 }
 
-/// Creates an operator that keeps all its input.
 #[derive(Clone, Default)]
 pub(super) struct CapturedItems(Arc<Mutex<Events>>);
 
@@ -77,7 +75,6 @@ impl Operator for CapturedItems {
     }
 }
 
-/// Replays the captured items in each pass.
 pub(super) struct ReplayRecording {
     pub(super) port: PortType,
     pub(super) events: Arc<Events>,

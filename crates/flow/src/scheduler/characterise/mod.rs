@@ -110,7 +110,6 @@ fn calls_others(graph: &Graph, node: usize) -> bool {
     matches!(node.op, Op::Factory(_)) || node.properties.needs == crate::Resource::Interpreter
 }
 
-/// All nodes upstream of one.
 fn upstream(graph: &Graph, node: usize) -> impl Iterator<Item = usize> {
     let mut before = vec![false; node + 1];
     before[node] = true;
@@ -179,7 +178,6 @@ pub(crate) fn key(graph: &Graph, node: usize) -> String {
     };
     let inputs = one.inputs.iter().map(|&(from, output)| {
         let port = &graph.nodes[from].properties.outputs[usize::from(output)];
-        // The stream's name does not matter.
         let text = port.to_string();
         text.split(" of ").next().unwrap_or_default().to_owned()
     });
@@ -226,7 +224,6 @@ fn capture(
     Ok((inputs.collect(), most.unwrap_or(0)))
 }
 
-/// A plan that replays captured items to the node, or to none.
 fn replay(
     graph: &Graph,
     node: usize,

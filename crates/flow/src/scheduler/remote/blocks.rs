@@ -14,7 +14,6 @@ use crate::scheduler::stages::StreamBlock;
 use crate::scheduler::task_output::ExitState;
 use crate::{RangeOrigin, SourceEvent};
 
-/// A block with its stage's position, and its number there.
 pub(crate) struct PlacedBlock {
     pub(crate) stage: usize,
     pub(crate) number: u64,

@@ -23,7 +23,6 @@ use crate::scheduler::task_output::{ExitOutput, Task, TaskFailure, TaskOutput, T
 use crate::scheduler::worker::WorkerResult;
 use crate::{Cause, OpErrorKind};
 
-/// Maximum tasks per batch.
 const MAX_BATCH: usize = 32;
 /// Target duration of a batch: small message overhead, little lost with a worker.
 const BATCH_TIME: Duration = Duration::from_millis(20);
@@ -40,7 +39,6 @@ pub(crate) struct Dispatcher<'a> {
     /// Where tasks are placed by data.
     placed: Option<PlacedTasks<'a>>,
     streams: Vec<StreamTable>,
-    /// Hash of the split plan.
     hash: u64,
     ended: AtomicBool,
     /// Slots so far; the next one's number.
@@ -120,7 +118,6 @@ impl<'a> Dispatcher<'a> {
         self.cluster.set_demand(left, slot_seconds);
     }
 
-    /// Stops handing out tasks and ends calls.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.split.scheduler.stop();
@@ -229,7 +226,6 @@ impl<'a> Dispatcher<'a> {
         Some(tasks.into_iter().map(PlacedTask::unplaced).collect())
     }
 
-    /// A slot's place, if tasks are placed by data.
     fn join(&self, slot: &mut dyn RemoteSlot) -> Option<SlotPlace> {
         let placed = self.placed.as_ref()?;
         let report = slot.cache_report();
@@ -237,7 +233,6 @@ impl<'a> Dispatcher<'a> {
         Some(placed.join(slot.name(), report.as_ref()))
     }
 
-    /// Returns a slot's tasks for others.
     fn repeat<'t>(&self, tasks: impl Iterator<Item = &'t PlacedTask>) {
         match &self.placed {
             Some(placed) => placed.requeue(tasks),

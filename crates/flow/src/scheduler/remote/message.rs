@@ -32,7 +32,6 @@ pub(crate) enum MessageKind {
     Host = 4,
 }
 
-/// Why a message is unreadable.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum MessageError {
     #[error("it does not begin as a message of Isochrony does")]
@@ -72,7 +71,6 @@ impl MessageWriter {
         }
     }
 
-    /// Adds bytes in several parts.
     pub(crate) fn add<'a>(&mut self, parts: impl Iterator<Item = &'a [u8]>) -> PayloadRange {
         let offset = self.payload.len().next_multiple_of(ALIGNMENT);
         self.payload.resize(offset, 0);
@@ -120,7 +118,6 @@ impl Payload {
     }
 }
 
-/// Reads a message of this kind.
 pub(crate) fn read<C: DeserializeOwned>(
     kind: MessageKind,
     message: &[u8],

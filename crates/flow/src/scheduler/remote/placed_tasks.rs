@@ -48,15 +48,12 @@ impl PlacedTask {
     }
 }
 
-/// A slot's share of its host.
 #[derive(Debug, Default)]
 pub(super) struct SlotPlace {
     host: String,
-    /// Tasks it may have at a time.
     capacity: u32,
 }
 
-/// Waiting tasks of a run, and their candidate hosts.
 pub(super) struct PlacedTasks<'a> {
     scheduler: &'a TaskScheduler,
     subgraphs: &'a [ParallelSubgraph],
@@ -160,7 +157,6 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// Applies changes of a host's cache.
     pub(super) fn report(&self, place: &SlotPlace, report: &CacheReport) {
         self.lock().apply(&place.host, report);
     }
@@ -192,7 +188,6 @@ impl<'a> PlacedTasks<'a> {
         state.take_waiting(self.now())
     }
 
-    /// Takes back tasks of a slot.
     pub(super) fn requeue<'t>(&self, placed: impl Iterator<Item = &'t PlacedTask>) {
         let now = self.now();
         let mut state = self.lock();
@@ -238,7 +233,6 @@ impl<'a> PlacedTasks<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes a slot's batch size.
     fn resize(&self, place: &mut SlotPlace, size: usize) {
         let capacity = (size * BATCHES_IN_FLIGHT) as u32;
         let before = std::mem::replace(&mut place.capacity, capacity);

@@ -21,7 +21,6 @@ pub(super) struct PlacementState {
     pub(super) readers: HashMap<ObjectId, Vec<HostId>>,
     /// Unfinished tasks, and whether a slot has them.
     pub(super) tasks: HashMap<TaskId, (Task, bool)>,
-    /// Slots that have begun.
     pub(super) joined: usize,
     /// The run failed: slots get nothing more.
     pub(super) has_failed: bool,
@@ -29,7 +28,6 @@ pub(super) struct PlacementState {
 
 pub(super) struct PlacedHost {
     pub(super) id: HostId,
-    /// Of all its slots.
     pub(super) capacity: u32,
     pub(super) next_delta: u64,
     pub(super) assigned: VecDeque<PlacedTask>,

@@ -23,7 +23,6 @@ pub(crate) struct SlotAnswer {
     pub(crate) results: Vec<Result<TaskDone, String>>,
     /// Operator reports so far, of the subgraphs of these tasks.
     pub(crate) operators: Vec<(usize, Vec<OperatorReport>)>,
-    /// Cache changes of its host.
     pub(crate) cache: Option<CacheReport>,
 }
 
@@ -31,9 +30,7 @@ pub(crate) struct SlotAnswer {
 struct ResultBatch {
     /// By task; an error where memory was refused.
     results: Vec<Result<ResultMessage, String>>,
-    /// Operator reports so far, of the subgraphs of these tasks.
     operators: Vec<(u32, Vec<OperatorMessage>)>,
-    /// Cache changes of its host.
     cache: Option<CacheReport>,
 }
 
@@ -158,7 +155,6 @@ pub trait CauseCodec: Send + Sync {
     fn decode(&self, encoded: &[u8]) -> Option<crate::Cause>;
 }
 
-/// What both sides need for results.
 pub(crate) struct ResultCodec<'a> {
     pub(crate) subgraphs: &'a [ParallelSubgraph],
     pub(crate) streams: &'a [StreamTable],
@@ -166,7 +162,6 @@ pub(crate) struct ResultCodec<'a> {
 }
 
 impl ResultCodec<'_> {
-    /// Results of a batch; an error where memory was refused.
     pub(crate) fn encode(
         &self,
         results: Vec<(usize, Result<TaskDone, String>)>,
@@ -233,7 +228,6 @@ impl ResultCodec<'_> {
         }
     }
 
-    /// Results of a batch, as sent by a worker on `host`.
     pub(crate) fn decode(
         &self,
         tasks: &[&Task],

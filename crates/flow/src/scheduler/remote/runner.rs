@@ -120,7 +120,6 @@ pub struct PreparedTasks {
     subgraphs: Vec<ParallelSubgraph>,
     streams: Vec<StreamTable>,
     memory: MemoryHandle,
-    /// How often runners refused memory asked others to release theirs.
     releases: AtomicU64,
     hash: u64,
     /// Subgraphs are stages of a plan with a feed: messages have blocks.
@@ -232,7 +231,6 @@ impl From<MessageError> for TaskRunnerError {
 
 type Answer = Result<Vec<u8>, TaskRunnerError>;
 
-/// Channels to and from a runner's thread.
 struct Calls {
     batches: Sender<Vec<u8>>,
     answers: Receiver<Answer>,
@@ -373,7 +371,6 @@ struct BatchExecutor<'a> {
     /// Position up to which the client knows the cache.
     known: ReportCursor,
     interrupt: &'a Interrupt,
-    /// The last memory release request followed.
     released: u64,
 }
 
@@ -423,7 +420,6 @@ impl BatchExecutor<'_> {
         self.results(results, begun)
     }
 
-    /// Checks the client's split plan, and closes exits that it no longer wants.
     fn begin_batch(&self, plan: u64, closed: &[(u32, Vec<bool>)]) -> Result<(), TaskRunnerError> {
         let own = self.prepared.hash;
         if plan != own {
@@ -474,7 +470,6 @@ impl BatchExecutor<'_> {
         }
     }
 
-    /// Releases unneeded operator memory, if another thread asked for it.
     fn release_if_asked(&mut self) {
         let asked = self.prepared.releases.load(Ordering::Relaxed);
         if asked != self.released {

@@ -124,7 +124,6 @@ impl TaskBatch {
     }
 }
 
-/// Sorted subgraph positions of tasks.
 pub(crate) fn subgraphs_of<'t>(tasks: impl IntoIterator<Item = &'t Task>) -> BTreeSet<usize> {
     tasks.into_iter().map(|task| task.subgraph).collect()
 }

@@ -57,7 +57,6 @@ struct ArrivedMessages {
 pub struct HostInbox {
     host: String,
     codec: HostCodec,
-    /// Operators on the host.
     operators: Vec<&'static str>,
     /// Numbers of the sources among the nodes of the plan's form.
     sources: Vec<usize>,

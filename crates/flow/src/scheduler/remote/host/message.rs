@@ -29,7 +29,6 @@ struct SourceMessage {
     position: Option<(i64, u32)>,
 }
 
-/// Position of a source, and its clock changes since the last message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SourceState {
     pub(super) clock: Option<Vec<u8>>,
@@ -43,7 +42,6 @@ pub(super) struct HostBatch {
     pub(super) failure: Option<RunError>,
 }
 
-/// What both sides need for messages.
 pub(super) struct HostCodec {
     pub(super) port: PortType,
     pub(super) streams: StreamTable,

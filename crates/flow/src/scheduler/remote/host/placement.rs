@@ -53,7 +53,6 @@ impl HostOutput {
     }
 }
 
-/// Replaces an `on` by a scan.
 fn replace(node: &mut GraphNode, recording: impl Recording + 'static) {
     node.op = Op::Scan {
         recording: SharedRecording::new(recording),

@@ -61,7 +61,6 @@ impl SendBuffer {
         true
     }
 
-    /// Nothing follows.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();

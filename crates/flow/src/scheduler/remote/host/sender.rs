@@ -23,7 +23,6 @@ struct SentSource {
     changes: u64,
 }
 
-/// Unsent events of one run.
 struct Outbox {
     codec: HostCodec,
     buffer: Arc<SendBuffer>,
