@@ -17,7 +17,6 @@ use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
 use crate::{PortType, PortionOverlap};
 
-/// Consumers of each node.
 pub(super) type Consumers = Vec<Vec<usize>>;
 
 pub(super) struct SubgraphBuilder<'a> {

@@ -10,9 +10,7 @@ use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TaskContract {
-    /// Context in input indices.
     pub(super) overlap: PortionOverlap,
-    /// Output indices per input index.
     pub(super) ratio: Ratio,
     /// Also emits results with incomplete context, which must be trimmed.
     pub(super) overproduces: bool,

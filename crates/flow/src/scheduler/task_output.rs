@@ -73,7 +73,6 @@ impl TaskFailure {
         Self { error, time, exits }
     }
 
-    /// Positions of these exits in the subgraph.
     pub(super) fn positions(&self, exits: &[ExitState]) -> Vec<u32> {
         let affected =
             |state: &ExitState| self.exits.iter().any(|one| Arc::ptr_eq(&one.0, &state.0));

@@ -5,19 +5,15 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 
-/// Divides a subgraph's input into one part per task.
 pub(super) trait Partitioner {
     type Part: Clone;
 
-    /// The part after `last`, or the first.
     fn part_after(&self, last: Option<&Self::Part>) -> Option<Self::Part>;
 
-    /// Estimated result size of a task.
     fn bytes(&self) -> u64;
 }
 
 pub(super) trait TaskResult {
-    /// Error that ended the task after this result.
     type Error;
 
     fn bytes(&self) -> u64;
@@ -62,7 +58,6 @@ pub(super) struct TaskQueue<Part, R: TaskResult> {
     /// Each part was handed out at least once.
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
-    /// Slots from the oldest unconsumed task on.
     slots: VecDeque<(Part, SlotState<R>)>,
     /// Part consumed last, and its error. Nothing follows while the error is relevant.
     pub(super) failure: Option<(Part, R::Error)>,
@@ -115,12 +110,10 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         self.slots.iter().any(is)
     }
 
-    /// Number of the oldest unconsumed task.
     pub(super) fn first_number(&self) -> u64 {
         self.handed_out - self.slots.len() as u64
     }
 
-    /// Hands out a new part; returns its number.
     pub(super) fn hand_out(&mut self, part: Part) -> u64 {
         self.last_part = Some(part.clone());
         self.slots.push_back((part, SlotState::InFlight));
@@ -141,14 +134,12 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         Some((number, self.slots[at].0.clone()))
     }
 
-    /// Puts back the part consumed last.
     pub(super) fn retry_consumed(&mut self, part: Part) {
         self.slots.push_front((part, SlotState::Retry));
         self.retries += 1;
         self.exhausted = false;
     }
 
-    /// Sets the state of an unconsumed task.
     pub(super) fn set(&mut self, number: u64, slot: SlotState<R>) {
         let first = self.first_number();
         let at = number.checked_sub(first).map(|at| at as usize);
@@ -167,7 +158,6 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         self.buffered_bytes += now.2;
     }
 
-    /// The oldest task's result and part, if finished.
     pub(super) fn pop_finished(&mut self) -> Option<(Part, R)> {
         if !matches!(self.slots.front(), Some((_, SlotState::Finished(_)))) {
             return None;
@@ -220,7 +210,6 @@ pub(super) struct QueueTotals {
     pub(super) unfinished: usize,
     /// Slot count and position of queues with new parts.
     pub(super) with_new: BTreeSet<(usize, usize)>,
-    /// The same of queues with tasks to be repeated.
     pub(super) with_retry: BTreeSet<(usize, usize)>,
 }
 

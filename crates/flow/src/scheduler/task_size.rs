@@ -28,7 +28,6 @@ const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskSize {
-    /// Approximate samples of a portion.
     pub(super) samples: u64,
     pub(super) bytes: u64,
 }
@@ -153,7 +152,6 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// Removes the factory operators with the largest output until tasks of this size fit.
     fn fit_with_factories(&mut self, samples: u64) -> SubgraphPlan {
         loop {
             let plan = self.build(Some(samples));
@@ -172,7 +170,6 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// Position of the operator with the largest overlap, in read samples.
     fn largest_overlap(&self) -> usize {
         let mut needs: Vec<f64> = Vec::with_capacity(self.nodes.len());
         // Samples read per output index.
@@ -192,7 +189,6 @@ impl SubgraphBuilder<'_> {
         most.map_or(0, |(position, _)| position)
     }
 
-    /// Position of the factory operator with the largest output.
     fn largest_factory_output(&self) -> Option<usize> {
         let (bytes, exits) = (self.bytes_per_sample(), self.exits());
         let factories = self.nodes.iter().enumerate();
@@ -208,7 +204,6 @@ impl SubgraphBuilder<'_> {
         most.map(|(position, _)| position)
     }
 
-    /// Whether each position is `first` or downstream of it.
     fn downstream_of(&self, first: usize) -> Vec<bool> {
         let mut behind = vec![false; self.nodes.len()];
         behind[first] = true;

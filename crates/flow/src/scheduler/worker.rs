@@ -26,9 +26,7 @@ pub(super) struct WorkerResult {
     number: usize,
     work: WorkerReport,
     samples: u64,
-    /// By subgraph and task number.
     pub(super) tasks: Vec<((usize, u64), TaskReport)>,
-    /// Operator reports, by subgraph.
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
     /// By subgraph and recording.
     pub(super) reads: Vec<Vec<Option<Reading>>>,
@@ -36,7 +34,6 @@ pub(super) struct WorkerResult {
     pub(super) remote: Option<RemoteWork>,
 }
 
-/// Work of a cluster slot, besides its tasks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RemoteWork {
     pub(super) name: String,
@@ -115,7 +112,6 @@ pub(super) struct Worker<'a> {
     subgraphs: &'a [ParallelSubgraph],
     options: &'a RunOptions<'a>,
     replicas: Vec<Option<Replica>>,
-    /// Pools of dropped replicas, by subgraph.
     pools: Vec<Option<OutputPool>>,
     /// Operator reports of dropped replicas, by subgraph.
     earlier: Vec<Option<Vec<OperatorReport>>>,
@@ -185,7 +181,6 @@ impl<'a> Worker<'a> {
         done
     }
 
-    /// Operator reports of a subgraph so far.
     pub(super) fn operator_report(
         &self,
         subgraph: usize,
@@ -266,7 +261,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Keeps its report and pool.
     fn drop_replica(&mut self, subgraph: usize) {
         let Some(replica) = self.replicas[subgraph].take() else {
             return;

@@ -214,10 +214,8 @@ struct ComputedField {
     results: Vec<u8>,
 }
 
-/// Receives the events.
 struct AnnotatedSignal {
     writer: SignalWriter,
-    /// Ranges and fields of its events of this kind.
     known: HashSet<(i64, i64, String)>,
 }
 
@@ -287,7 +285,6 @@ impl EventWriter {
             .map_err(store_error)
     }
 
-    /// Opens the signal that the execution has created, and adds the waiting events.
     fn add_waiting(&mut self) -> Result<(), OpError> {
         let name = self.location.signal();
         if !self.store.contains(name).map_err(store_error)? {
@@ -315,7 +312,6 @@ impl EventWriter {
         (start, last.saturating_add(i64::from(part > 0)))
     }
 
-    /// The signal's index at the time of a recording's index.
     fn index(&self, signal: &Signal, index: i64) -> Result<i64, OpError> {
         let stamp = self.clock.as_ref().and_then(|clock| clock.stamp(index));
         let Some(stamp) = stamp else {

@@ -254,7 +254,6 @@ impl IndexedSnapshot for MemorySnapshot {
 
     fn within(&self, range: &Range<i64>) -> RangePortion {
         let part = self.range_at(range.start);
-        // Those that contain the start or end before it.
         let begun = self
             .contiguous
             .partition_point(|one| one.start < range.start);

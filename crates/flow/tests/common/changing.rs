@@ -6,7 +6,6 @@ use isochrony_flow::{GeneratedRecording, Plan, Segments, SharedRecording};
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 
-/// End of the recording.
 pub(crate) const SAMPLES: i64 = 12_000;
 
 pub(crate) fn stream() -> StreamId {
@@ -17,7 +16,6 @@ pub(crate) fn value(index: i64) -> f64 {
     (index.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 44) as f64
 }
 
-/// Contiguous ranges with gaps between them.
 pub(crate) fn ranges(gaps: &[i64]) -> Vec<(i64, i64)> {
     let mut ends = gaps.to_vec();
     ends.push(SAMPLES);

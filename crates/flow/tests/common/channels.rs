@@ -10,7 +10,6 @@ fn stream() -> StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// A channel's sample at an index.
 pub(crate) fn value(channel: i64, index: i64) -> i16 {
     let place = index.wrapping_add(channel * 100_003);
     let noise = (place.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 48) as i16;

@@ -6,10 +6,8 @@ use isochrony_flow::{Plan, RunOptions, Segments, SharedRecording};
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
-/// End of the recording.
 pub(crate) const SAMPLES: i64 = 40_000;
 
-/// Two gaps, one of a single sample.
 pub(crate) fn recording() -> SharedRecording {
     let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
     let piece = |range: Range<i64>| {

@@ -214,7 +214,6 @@ pub(crate) fn sent(plans: &[Plan]) -> Vec<Plan> {
     Plan::several_from_json(&form, &isochrony_flow::Catalog::standard(), &no_recording).unwrap()
 }
 
-/// Runs plans on such a cluster.
 pub(crate) fn collect_on_loopback(
     plans: &[Plan],
     options: RunOptions<'static>,
@@ -226,7 +225,6 @@ pub(crate) fn collect_on_loopback(
     collect_on_hosts(plans, &[host], None, options, slots, lost_one_in)
 }
 
-/// The same with plans over a feed; workers have the plans `there`.
 #[allow(dead_code)]
 pub(crate) fn collect_feed_on_loopback(
     plans: &[Plan],
@@ -245,7 +243,6 @@ pub(crate) fn collect_feed_on_loopback(
     collect_on(&cluster, plans, options)
 }
 
-/// The same on several hosts with caches.
 pub(crate) fn collect_on_hosts(
     plans: &[Plan],
     hosts: &[LoopbackHost],

@@ -6,7 +6,6 @@ use isochrony_flow::{Catalog, Plan, PlanError, PortType, Stat};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Next step of a plan.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Pass,
@@ -25,14 +24,11 @@ pub(crate) enum Step {
     TimedGroups(usize, bool),
     /// An operator with context: its name and parameters.
     Around(usize),
-    /// A settling one.
     Settling(usize),
     /// With an earlier step.
     Zip(usize),
     Merge(usize),
-    /// The other output.
     Other(usize),
-    /// An expression of both.
     MapBoth(usize),
     FilterBoth(usize),
     /// Rows with those of an earlier step, in one of three ways; by starts or overlap.
@@ -211,7 +207,6 @@ fn joined(rows: &Plan, others: &Plan, how: usize, near: bool) -> Result<Plan, Pl
     rows.apply(&declaration, params, std::slice::from_ref(others))
 }
 
-/// The plan of the matching steps; others are left out.
 pub(crate) fn plan(scan: Plan, steps: &[Step]) -> Plan {
     plans(scan, steps).pop().unwrap()
 }

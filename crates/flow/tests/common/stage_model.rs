@@ -42,9 +42,7 @@ pub(crate) struct Replicas {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StageSpec {
     pub(crate) inputs: Vec<Input>,
-    /// Of a source.
     pub(crate) items: u32,
-    /// Between its items.
     pub(crate) step: u32,
     /// Maximum events of a burst and of a batch.
     pub(crate) burst: usize,
@@ -53,7 +51,6 @@ pub(crate) struct StageSpec {
     pub(crate) results: u64,
     /// Ends early after so many events.
     pub(crate) limit: Option<u64>,
-    /// Fails at this event.
     pub(crate) fails_at: Option<u64>,
     /// Keeps other threads from computing at this event.
     pub(crate) pauses_at: Option<u64>,
@@ -77,7 +74,6 @@ pub(crate) struct GraphSpec {
     pub(crate) changes: Vec<(u64, Change)>,
 }
 
-/// What arrived at the last stage, by lane, and whether it failed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrived {
     pub(crate) lanes: BTreeMap<u64, Vec<u64>>,
@@ -88,7 +84,6 @@ pub(crate) struct Arrived {
 type MergeKey = (Option<u32>, usize, usize);
 
 impl StageSpec {
-    /// Results of an event.
     fn results(&self, stage: usize, event: Event) -> Vec<Event> {
         let Some(value) = event.value else {
             return vec![event];
@@ -121,7 +116,6 @@ impl StageSpec {
         }
     }
 
-    /// Lane of unordered results.
     fn lane_of(&self, lane: u64, port: usize) -> u64 {
         match self.inputs.len() {
             1 => lane,
@@ -139,7 +133,6 @@ impl StageSpec {
 }
 
 impl GraphSpec {
-    /// Source bits on which each stage depends.
     fn roots(&self) -> Vec<u64> {
         let mut roots: Vec<u64> = Vec::new();
         for (number, stage) in self.stages.iter().enumerate() {
@@ -209,10 +202,8 @@ impl GraphSpec {
         is_cyclic && read.iter().any(disagree)
     }
 
-    /// Results of one thread, from whole streams: fan-in order by sorting.
     pub(crate) fn expected(&self) -> Arrived {
         let ordered = self.ordered();
-        // By lane; whether it failed.
         let mut streams: Vec<(BTreeMap<u64, Vec<Event>>, bool)> = Vec::new();
         for (number, stage) in self.stages.iter().enumerate() {
             let mut failed = false;
@@ -294,7 +285,6 @@ impl Arrived {
     }
 }
 
-/// Counterpart of `StageLink`.
 struct ModelLink {
     link: Link<Event>,
     writers: Range<usize>,
@@ -303,13 +293,11 @@ struct ModelLink {
     failed: Mutex<bool>,
 }
 
-/// Counterpart of `LinkWriter`.
 struct Writer {
     link: usize,
     events: Vec<Event>,
 }
 
-/// Counterpart of `LinkReader`.
 struct Reader {
     link: usize,
     events: VecDeque<Event>,
@@ -321,7 +309,6 @@ struct WholeStage {
     number: usize,
     readers: Vec<Reader>,
     writers: Vec<Writer>,
-    /// Of a source.
     made: u32,
     taken: u64,
 }
@@ -331,7 +318,6 @@ enum Work {
     Replica(Arc<BlockScheduler<ModelIo>>, usize),
 }
 
-/// Counterpart of `StagePool`.
 pub(crate) struct Model {
     shared: Arc<Shared>,
     stages: Vec<(Mutex<Work>, AtomicUsize)>,
@@ -425,7 +411,6 @@ pub(crate) struct Block {
 /// Results of a block; `Err` if the stage ends with it: whether by failure.
 pub(crate) type BlockResult = (Vec<Event>, Result<(), bool>);
 
-/// Counterpart of `ReplicatedIo`.
 pub(crate) struct ModelIo {
     number: usize,
     shared: Arc<Shared>,
@@ -625,7 +610,6 @@ impl Model {
         }
     }
 
-    /// Runs in the caller's and other threads. Returns what arrived.
     pub(crate) fn run(self) -> Arrived {
         let model = Arc::new(self);
         let helpers = (1..model.shared.spec.threads).map(|_| {
@@ -732,7 +716,6 @@ impl Model {
         self.shared.queue.end_pause();
     }
 
-    /// Counterpart of `StagePool::make_room`.
     fn make_room(&self, worker: ThreadRole, entry: usize, link: usize) {
         let (shared, link) = (&self.shared, &self.shared.links[link].link);
         let excluded = self.stages[entry].1.load(Ordering::SeqCst) as StageSet;
@@ -751,7 +734,6 @@ impl Model {
         self.computing.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Counterpart of `StagePool::burst`.
     fn burst(&self, worker: ThreadRole, entry: usize, stage: &mut WholeStage) -> StageOutcome {
         let shared = &self.shared;
         let spec = &shared.spec.stages[stage.number];

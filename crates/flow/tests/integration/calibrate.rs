@@ -21,7 +21,6 @@ fn to_unit(plan: &Plan, unit: &str) -> Result<Plan, PlanError> {
     plan.then::<operators::ToUnit>(json!({"unit": unit}).as_object().unwrap().clone())
 }
 
-/// Values seen by operators.
 fn values(plan: &Plan) -> Vec<f64> {
     let doubles = plan.map(&Expr::input().astype(DType::F64)).unwrap();
     doubles

@@ -57,7 +57,6 @@ fn add_item(seen: &mut Seen, item: &Item) {
     }
 }
 
-/// A branch that records its input.
 fn noting(plan: &Plan) -> (Plan, Arc<Mutex<Seen>>) {
     let seen: Arc<Mutex<Seen>> = Arc::default();
     let notes = seen.clone();
@@ -68,7 +67,6 @@ fn noting(plan: &Plan) -> (Plan, Arc<Mutex<Seen>>) {
     (branch.unwrap(), seen)
 }
 
-/// All items of a plan, in one thread.
 fn all_of(plan: &Plan) -> Seen {
     let (branch, seen) = noting(plan);
     branch.run().unwrap();

@@ -11,7 +11,6 @@ use proptest::test_runner::TestRunner;
 use crate::common::changing::{SAMPLES, made, ranges, stored, value};
 use crate::common::plans::named;
 
-/// Declared by `fir`.
 const TOLERANCE: f64 = 1e-14;
 
 /// In tasks or stages, whose sizes, links and replicas follow from the seed.
@@ -57,7 +56,6 @@ fn fir(source: &Plan, taps: usize, centred: bool) -> Plan {
     named(source, &("fir", json!({"taps": weights, "delay": delay}))).unwrap()
 }
 
-/// Switches, by index.
 type Switches = Vec<(i64, &'static str)>;
 
 fn switching(operator: &Plan, switches: &Switches) -> Control {

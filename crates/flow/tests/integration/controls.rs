@@ -70,7 +70,6 @@ impl Operator for Watch {
     }
 }
 
-/// Calls `change` with the index of each item.
 fn watched(plan: &Plan, id: u64, change: impl FnMut(i64) + Send + 'static) -> Plan {
     let change: Change = Box::new(change);
     WATCHED
@@ -364,7 +363,6 @@ fn run(
     plan.collect_with(&options)
 }
 
-/// Levels by first index.
 type Levels = Vec<(i64, i64)>;
 
 fn level_at(levels: &Levels, index: i64) -> i64 {
@@ -505,7 +503,6 @@ fn a_run_whose_changes_another_thread_made_can_be_repeated_from_its_report() {
     assert!(in_effect > 100, "{in_effect}");
 }
 
-/// A control with the changes of a report.
 fn repeating(report: &Report, loud: &Plan) -> Control {
     let again = Control::default();
     for change in &report.changes {

@@ -125,7 +125,6 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     assert!(spread(&kept.unwrap()).ends_with("rewindow keeps a short last window"));
 }
 
-/// Forwards items, and records its threads.
 struct Seen;
 
 impl OperatorFactory for Seen {
@@ -191,7 +190,6 @@ fn one_worker_gives_the_bits_of_many_also_behind_factory_operators() {
     assert_eq!(one, many);
 }
 
-/// Forwards items, in any thread.
 struct Passed;
 
 impl OperatorFactory for Passed {

@@ -102,7 +102,6 @@ proptest! {
     #[test]
     fn windows_of_one_number_are_a_stream_of_numbers(stretches in stretches(), cut in 1usize..60, hop in 1u64..9) {
         let scan = recording(&stretches, cut, stream().intern());
-        // Maxima of windows of 8 samples.
         let peaks = scan.rewindow_every(8, hop).unwrap().map(&Expr::input().max()).unwrap();
         let of_windows: Vec<Vec<f64>> = stretches.iter().map(|stretch| {
             let windows = stretch.windows(8).step_by(hop as usize);

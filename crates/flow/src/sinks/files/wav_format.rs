@@ -201,7 +201,6 @@ pub(super) struct Header {
 pub(super) const MAX_RIFF_BYTES: u64 = u32::MAX as u64 + 8;
 
 impl Header {
-    /// Header for `data` bytes of samples; RF64 if the file exceeds `largest`.
     pub(super) fn bytes(&self, data: u64, largest: u64) -> Vec<u8> {
         let mut chunks = Vec::new();
         let align = u64::from(self.channels) * self.format.size() as u64;

@@ -157,7 +157,6 @@ impl WavWriter {
         }
     }
 
-    /// Handles a gap or clock step before the sample at `start`.
     fn enter(&mut self, start: i64) -> Result<(), OpError> {
         let clock_step = std::mem::take(&mut self.clock_step);
         let missing = self

@@ -92,7 +92,6 @@ impl SignalSink {
     }
 }
 
-/// Source indices per sample, and samples per window.
 fn shape(port: &PortType) -> Option<(u64, usize)> {
     match *port {
         PortType::Samples { .. } => Some((1, 1)),

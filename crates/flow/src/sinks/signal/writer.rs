@@ -37,12 +37,10 @@ pub(super) struct SignalSinkWriter {
     /// Longest gap, in samples, that keeps its duration; length given to longer ones.
     max_gap: f64,
     long_gap: i64,
-    /// A clock step came since the last sample.
     new_run: bool,
     copied: CopySource,
     /// Since the last check, the sender or its description may have changed.
     is_unchecked: bool,
-    /// No samples or gaps yet.
     is_empty: bool,
 }
 
@@ -100,7 +98,6 @@ impl SignalSinkWriter {
         self.clock.as_ref()?.stamp(index)
     }
 
-    /// Appends contiguous samples, the first at source index `start`.
     fn append(&mut self, start: i64, mut bytes: &[u8]) -> Result<(), OpError> {
         if bytes.is_empty() {
             return Ok(());

@@ -7,12 +7,10 @@ use isochrony_store::{Signal, Stretch};
 
 use crate::RangeOrigin;
 
-/// Walks the contiguous ranges of parts of a signal, in read order.
 #[derive(Clone)]
 pub(crate) struct ContiguousRanges {
     signal: Signal,
     parts: Vec<Stretch>,
-    /// Current part, and index in it.
     part: usize,
     at: i64,
     /// Number of the first part in the selection.
@@ -24,7 +22,6 @@ pub(crate) struct ContiguousRanges {
 }
 
 pub(crate) struct ContiguousRange {
-    /// Number of its part.
     pub(super) part: usize,
     pub(super) range: Range<i64>,
     pub(super) run: u32,
@@ -32,7 +29,6 @@ pub(crate) struct ContiguousRange {
 }
 
 impl ContiguousRanges {
-    /// The parts are the whole selection.
     pub(crate) fn new(signal: Signal, parts: Vec<Stretch>) -> Self {
         Self {
             at: parts.first().map_or(0, |part| part.range.start),

@@ -43,9 +43,7 @@ use pass::StoredPass;
 use skip::WindowFilter;
 use snapshot::StoredSnapshot;
 
-/// Maximum ranges whose extremes are looked up in views.
 const MOST_VIEWED_RANGES: usize = 64;
-/// Maximum sample bytes read beyond the views.
 const MOST_UNVIEWED_BYTES: u64 = 64 << 20;
 
 /// A stored signal, or ranges of it, as a recording.
@@ -67,7 +65,6 @@ pub struct StoredRecording {
     /// In read order; None: all, including later appends.
     ranges: Option<Vec<Range<i64>>>,
     clock: Option<Arc<StoredClock>>,
-    /// Signal whose clock is used.
     clocked_by: Option<Signal>,
     /// None: lowest estimated cost.
     io: Option<Strategy>,
@@ -180,7 +177,6 @@ impl StoredRecording {
         Ok(())
     }
 
-    /// The signal at the commit to read.
     fn signal_to_read(&self) -> Result<Signal, StoreError> {
         let mut signal = self.signal.clone();
         if self.pinned.is_none() {

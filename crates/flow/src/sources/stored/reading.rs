@@ -50,7 +50,6 @@ impl StoredRecording {
         }
     }
 
-    /// I/O strategy, and samples per piece.
     pub(super) fn pieces(
         &self,
         signal: &Signal,

@@ -13,7 +13,6 @@ pub(super) fn push(ranges: &mut IndexRanges, range: Range<i64>) {
     }
 }
 
-/// Union of ranges in any order.
 pub(super) fn union(mut ranges: Vec<Range<i64>>) -> IndexRanges {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut joined = Vec::new();
@@ -38,7 +37,6 @@ pub(super) fn intersection(a: &[Range<i64>], b: &[Range<i64>]) -> IndexRanges {
     both
 }
 
-/// The part of a range outside all others.
 pub(super) fn without(range: Range<i64>, others: &[Range<i64>]) -> IndexRanges {
     let (mut left, mut from) = (Vec::new(), range.start);
     let first = others.partition_point(|other| other.end <= range.start);

@@ -42,14 +42,12 @@ const MAX_RANGES: usize = 1 << 20;
 const MIN_READ_BYTES: u64 = 4 << 20;
 /// All is read if less than this fraction can be skipped.
 const MIN_SKIPPED_PART: u64 = 64;
-/// Maximum rows per look-up.
 const ROWS_AT_ONCE: i64 = 1 << 16;
 /// Fewer rows between ranges are looked up with them: a second look-up takes as long.
 const ROWS_BETWEEN: i64 = 1 << 12;
 /// Levels skipped between look-ups: buckets 64 times as long.
 const LEVELS_BETWEEN: usize = 2;
 
-/// A window filter that sample extremes decide, at least in part.
 #[derive(Debug)]
 pub(crate) struct WindowFilter {
     window: i64,
@@ -131,7 +129,6 @@ impl WindowFilter {
         most: usize,
     ) -> Result<Vec<Range<i64>>, OpError> {
         let bucket = bucket(signal.dtype(), level);
-        // Samples of these windows, and what lies between.
         let needed = starts.map(|starts| starts.start..starts.end - 1 + self.window);
         let between = ROWS_BETWEEN * bucket;
         let widened = needed.map(|range| range.start..range.end + between);
@@ -222,7 +219,6 @@ impl StoredRecording {
 }
 
 pub(crate) struct SkipMap {
-    /// By part of the selection.
     skipped: Vec<IndexRanges>,
     samples: u64,
     shown: String,
@@ -296,7 +292,6 @@ impl SkipMap {
         )
     }
 
-    /// Skipped ranges of a contiguous range, in order.
     pub(super) fn skipped(&self, of: &ContiguousRange) -> VecDeque<Range<i64>> {
         let (all, range) = (&self.skipped[of.part], &of.range);
         let from = all.partition_point(|one| one.end <= range.start);
@@ -306,7 +301,6 @@ impl SkipMap {
             .collect()
     }
 
-    /// What is left to read of these parts.
     pub(super) fn kept(&self, read: &ContiguousRanges) -> Vec<Stretch> {
         let parts = read.numbered_parts().flat_map(|(number, part)| {
             let (run, range) = (part.run, part.range.clone());

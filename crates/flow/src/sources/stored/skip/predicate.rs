@@ -17,10 +17,8 @@ use isochrony_store::views::{BucketExtremes, Coverage};
 use super::index_ranges::{IndexRanges, intersection, push, union};
 use crate::{OpError, OpErrorKind};
 
-/// Maximum operations of a predicate.
 const MAX_OPERATIONS: usize = 128;
 
-/// A window predicate, as far as extremes decide it.
 #[derive(Debug)]
 pub(super) struct ExtremesPredicate {
     dtype: DType,
@@ -39,7 +37,6 @@ enum PredicateNode {
 
 #[derive(Debug)]
 struct ExtremeComparison {
-    /// For a window of one sample.
     condition: Program,
     /// Whether all samples of a window must meet it, or any.
     all: bool,

@@ -8,7 +8,6 @@ use super::*;
 
 const BUCKET: usize = 4;
 
-/// Comparisons that extremes decide, and others.
 fn comparison() -> impl Strategy<Value = Expr> {
     let s = Expr::input();
     let extremes = [s.max(), s.min(), s.abs().max()];
@@ -66,7 +65,6 @@ fn samples() -> impl Strategy<Value = Vec<Option<f64>>> {
     })
 }
 
-/// Rows of whole buckets from `first` on.
 fn buckets<T: Sample + PartialOrd + Default>(
     samples: &[Option<T>],
     first: usize,
@@ -95,7 +93,6 @@ fn buckets<T: Sample + PartialOrd + Default>(
     }
 }
 
-/// Starts of passing windows without a gap.
 fn passing<T: Sample>(
     expr: &Expr,
     calibration: &Calibration,
