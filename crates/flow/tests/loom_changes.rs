@@ -2,7 +2,6 @@
 //! requesting thread, with at most three preemptions: whatever begins before the change's index is computed without it,
 //! and all else with it.
 
-/// `super::sync` of the file.
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicI64, AtomicUsize, fence};
     pub(crate) use loom::sync::{Mutex, MutexGuard};

@@ -2,7 +2,6 @@
 //! is processed once, results come in order, the memory bound holds, and all threads end. loom reports deadlocks and
 //! ignores timeouts, so every waiting thread must be woken.
 
-/// `super::sync` of `reorder`.
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::PoisonError;
@@ -12,7 +11,6 @@ mod sync {
 #[path = "../src/scheduler/reorder.rs"]
 mod reorder;
 
-/// `super::task_queue` of `reorder`.
 #[allow(dead_code)]
 #[path = "../src/scheduler/task_queue.rs"]
 mod task_queue;
@@ -153,7 +151,6 @@ fn behind_a_failed_part_nothing_comes_and_its_error_is_the_run_s() {
 
 #[test]
 fn a_part_that_failed_with_what_matters_to_nobody_is_done_again_and_all_behind_it_is_done() {
-    // In the middle, and at the end, where no other task remains.
     for fails in [0, 1] {
         model(move || {
             let scheduler = Arc::new(Model::new(vec![Parts(2)], 2, 100));

@@ -2,7 +2,6 @@
 //! events come once and in order, no notice is lost, nobody computes during a pause, and all threads end. loom reports
 //! deadlocks and never lets a wait time out.
 
-/// `super::sync` of both files.
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
@@ -45,7 +44,6 @@ fn batch(event: u32) -> Batch<u32> {
 struct Row {
     queue: StageQueue,
     links: Vec<Link<u32>>,
-    /// Events of the first stage, in bursts.
     events: u32,
     burst: u32,
     /// Stages that the caller and the helper take first.
@@ -200,7 +198,6 @@ fn a_burst_that_gives_more_than_a_link_holds_goes_on() {
 
 #[test]
 fn nobody_waits_for_room_for_ever_where_nobody_else_works() {
-    // The caller's thread alone.
     model(|| {
         let row = Row::new(2, 3, 3);
         row.work(ThreadRole::Caller);

@@ -35,7 +35,6 @@ fn segment(nth: i64) -> SigSeg {
     SigSeg::from_slice(&samples, nth * 1000, stream()).unwrap()
 }
 
-/// Affinities of the threads that generated samples.
 type Seen = Arc<Mutex<BTreeSet<Vec<usize>>>>;
 
 /// Generated segments that record the affinity of their thread; may panic at one.

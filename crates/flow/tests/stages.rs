@@ -70,7 +70,6 @@ fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -
             let stop = end.min(next + segment);
             let samples: Vec<i16> = (next..stop).map(|at| channels::value(nth, at)).collect();
             let made_one = SigSeg::from_slice(&samples, next, stream)?;
-            // Every fifth segment is followed by a gap.
             next = stop + if (stop / segment) % 5 == 0 { 7 } else { 0 };
             made.fetch_add(1, Ordering::Relaxed);
             Ok(Some(made_one))
@@ -272,7 +271,6 @@ fn code_that_makes_samples_stays_in_the_callers_thread_and_the_rest_does_not() {
             "{text} {report}"
         );
     }
-    // Its error, and that of what follows, is that of one thread.
     let failing = GeneratedRecording::new(
         DType::I16,
         Stream::new("failing", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern(),
@@ -520,7 +518,6 @@ fn what_meets_beside_branches_of_one_source_does_not_pile_up() {
     // Run for their effects, so that both meet in the caller's thread.
     let plans = [both, branch];
     let mut options = RunOptions::default();
-    // Less than all of the fast source.
     options.memory = 4 << 20;
     Plan::run_all(&plans, &options).unwrap();
     options.workers = 2;
@@ -568,7 +565,6 @@ fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time(
         "{}",
         one.explain()
     );
-    // Two of them, in a row and of different channels.
     let row = filters(averaged(&stored(0)), 2);
     let channels: Vec<Plan> = (0..3)
         .map(|nth| filters(averaged(&stored(nth)), 1))
@@ -619,7 +615,6 @@ fn parts_that_combine_the_same_sources_do_not_wait_for_each_other() {
             vec![difference(&late_a, &b), difference(&a, &late_b)],
             false,
         ),
-        // A cycle of three.
         (
             vec![
                 difference(&late_a, &b),
@@ -630,7 +625,6 @@ fn parts_that_combine_the_same_sources_do_not_wait_for_each_other() {
         ),
         // All read the same, so they agree on which source lags.
         (pairs(&a, &b).to_vec(), true),
-        // No cycle.
         (vec![difference(&late_a, &b), difference(&late_b, &c)], true),
     ] {
         let (one, _) = run_all(&plans, 1).unwrap();

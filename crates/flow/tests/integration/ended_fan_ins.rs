@@ -32,13 +32,11 @@ fn ran(plans: &[Plan], workers: usize, task: u64) -> Result<Vec<PlanOutput>, Str
     ran.map(|(gathered, _)| gathered).map_err(told)
 }
 
-/// Windows of a channel, of a segment's length.
 fn windows(nth: i64, kept: &[Range<i64>], segment: u64, window: u64) -> Plan {
     let scan = Plan::scan_part(channel(nth, kept, 100_000), None, segment);
     scan.rewindow(window).unwrap()
 }
 
-/// Stateful, so it stays in the caller's thread.
 fn in_order(plan: &Plan) -> Plan {
     plan.filter(&(Expr::input().max().ewm(0.5).gt(-1e9)))
         .unwrap()
@@ -62,7 +60,6 @@ fn an_error_behind_what_a_limit_of_two_scans_needs_ends_no_run() {
                 };
                 placed(own, how)
             });
-            // Ten windows of either precede the error.
             let first = a.merge(&[b]).unwrap().limit(20).unwrap();
             let expected = ran(slice::from_ref(&first), 1, 2_000).unwrap();
             assert_eq!(expected[0].array().unwrap().shape, [20, 100]);
@@ -72,7 +69,6 @@ fn an_error_behind_what_a_limit_of_two_scans_needs_ends_no_run() {
                     assert_eq!(many.as_ref(), Ok(&expected), "{how} {workers} {task}");
                 }
             }
-            // Not all forty do.
             let more = a_merge_limit(failing_channel, how, 60);
             let error = ran(slice::from_ref(&more), 1, 2_000).unwrap_err();
             assert!(error.contains("sample 2000 is bad"), "{error}");
@@ -135,7 +131,6 @@ fn a_fan_in_that_is_wanted_no_more_ends_what_leads_only_there() {
     assert!(read <= 2_000, "{read}");
     let (_, report) = first.collect_with(&options(4, 4_000)).unwrap();
     assert!(report.tasks.len() < 100, "{}", report.tasks.len());
-    // With another end only that branch ends.
     let plans = [first, b.count().unwrap()];
     let (_, report) = Plan::collect_all(&plans, &RunOptions::default()).unwrap();
     let scans: Vec<u64> = report

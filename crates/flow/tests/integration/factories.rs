@@ -25,7 +25,6 @@ fn segment(range: Range<i64>) -> SigSeg {
     SigSeg::from_slice(&samples, range.start, stream()).unwrap()
 }
 
-/// Generates these ranges, one segment each.
 fn generated(ranges: Vec<Range<i64>>) -> GeneratedRecording {
     GeneratedRecording::new(DType::I32, stream(), move || {
         let mut left = ranges.clone().into_iter();
@@ -192,7 +191,6 @@ fn errors_of_a_run_say_what_where_and_how_to_mend() {
     }
 }
 
-/// Holds a number and can be saved.
 struct Plus(i64);
 
 impl OperatorFactory for Plus {

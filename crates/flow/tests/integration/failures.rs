@@ -43,7 +43,6 @@ fn scan() -> Plan {
     Plan::scan_part(SharedRecording::new(Dated(recording)), None, 10)
 }
 
-/// A recording with times.
 struct Dated(Segments);
 
 struct DatedPass(Box<dyn Source>);

@@ -29,7 +29,6 @@ fn branches(of: &[(i64, bool)]) -> Vec<Plan> {
     of.iter().enumerate().map(branch).collect()
 }
 
-/// The error of a run, with this task size in bytes.
 fn error(plans: &[Plan], workers: usize, task: u64) -> String {
     let mut options = options(workers);
     options.task = task;
@@ -42,7 +41,6 @@ fn error(plans: &[Plan], workers: usize, task: u64) -> String {
 
 #[test]
 fn any_number_of_workers_tells_the_first_error_of_branches() {
-    // In one block of 500 samples, in two of one task, and in two tasks.
     for (one, other) in [
         (3_100, 3_400),
         (3_400, 3_100),
@@ -69,7 +67,6 @@ fn any_number_of_workers_tells_the_first_error_of_branches() {
 
 #[test]
 fn of_an_item_that_several_branches_fail_with_the_lowest_node_tells() {
-    // The last plan has the shortest way and is called first; all fail with the first block.
     let s = Expr::input();
     let windows = windows().map(&(&s * 2)).unwrap();
     let late = failing(&windows.map(&(&s + 1)).unwrap(), &[40], "error");
@@ -167,7 +164,6 @@ fn of_scans_that_are_not_read_together_the_error_that_begins_first_counts() {
         (26_400, 3_100),
         (38_000, 9_100),
         (900, 39_900),
-        // On ties the lower node.
         (10_010, 10_020),
         (10_020, 10_010),
     ] {

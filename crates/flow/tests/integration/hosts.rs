@@ -25,7 +25,6 @@ use crate::common::plans::{named, plans, steps};
 const CASES: u32 = 300;
 const SHORT: Duration = Duration::from_millis(2);
 
-/// A host in this process, whose connection breaks after some messages.
 #[derive(Debug)]
 struct HostThread {
     part: Plan,

@@ -12,7 +12,6 @@ use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
 
-/// Calls by operator, numbered by the tests.
 static TOLD: LazyLock<Mutex<HashMap<u64, Vec<String>>>> = LazyLock::new(Mutex::default);
 
 fn tell(id: u64, what: String) {
@@ -155,7 +154,6 @@ proptest! {
         let none = run(&chain(1, &|_| false), None).unwrap();
         let what = told(ids(1));
         prop_assert_eq!(&what, &told(ids(0)));
-        // All of a chain get the same calls, and the reports agree.
         prop_assert!(what.iter().all(|one| *one == what[0]));
         let figures = |report: &isochrony_flow::Report| -> Vec<_> {
             report.operators.iter().map(|one| (one.items, one.samples, one.gaps)).collect()
@@ -166,7 +164,6 @@ proptest! {
 
 #[test]
 fn a_broken_promise_ends_the_run() {
-    // Only the first item is timed.
     for at in [0, 40] {
         for (fault, says) in [
             ("emit", "emitted"),
@@ -233,7 +230,6 @@ fn progress_goes_past_what_keeps_step() {
 
 #[test]
 fn one_that_was_replaced_hears_of_breaks_too() {
-    // A burst is 64 segments of 4. The change is requested in the first; the second begins with removed windows.
     let control = Arc::new(Control::default());
     let changed: Arc<Mutex<Option<Plan>>> = Arc::default();
     let (asked, named) = (control.clone(), changed.clone());

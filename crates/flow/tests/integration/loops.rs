@@ -10,14 +10,12 @@ use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
 
-/// Output and feedback.
 type Ends = Result<(Plan, Plan), PlanError>;
 
 fn stream(name: &str) -> StreamId {
     Stream::new(name, TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// Noise by seed.
 fn value(seed: i64, index: i64) -> i16 {
     let mixed = (index + 77 * seed).wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64);
     (mixed >> 52) as i16

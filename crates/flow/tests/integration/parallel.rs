@@ -257,7 +257,6 @@ impl Operator for Pinned {
     }
 }
 
-/// Workers that came, and their cores.
 static CORES: Mutex<BTreeSet<(Option<String>, usize)>> = Mutex::new(BTreeSet::new());
 
 fn cores() -> Vec<usize> {

@@ -142,7 +142,6 @@ fn memory_bounds_all_workers_together_and_many_do_not_fail_where_one_does_not() 
                 .unwrap_or_else(|error| panic!("{workers}: {error}"));
             assert_eq!(many, one);
             assert!(report.peak_bytes <= MEMORY, "{}", report.peak_bytes);
-            // Each counts once, repeated or not.
             let covered: i64 = report
                 .tasks
                 .iter()

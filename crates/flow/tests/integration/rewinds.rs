@@ -146,7 +146,6 @@ fn two_scans_that_go_back_are_read_part_by_part_together() {
     });
     let zipped = first.zip(&[second]).unwrap().output(0).unwrap();
     let mut options = RunOptions::default();
-    // Less than the second part of one has.
     options.memory = 400_000;
     let (one, _) = zipped.collect_with(&options).unwrap();
     assert_eq!(values(&one).len(), 400_000);

@@ -60,7 +60,6 @@ fn options(workers: usize) -> RunOptions<'static> {
     options
 }
 
-/// In tasks, in order, and plain samples.
 fn plans(store: &Store, name: &str) -> [Plan; 3] {
     let scan = scan(store, name);
     let windows = scan.rewindow_every(700, 300).unwrap();

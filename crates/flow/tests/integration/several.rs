@@ -51,7 +51,6 @@ fn stretches() -> impl Strategy<Value = Vec<Range<i64>>> {
     })
 }
 
-/// Ranges of each channel: equal, or not.
 fn kept() -> impl Strategy<Value = [Vec<Range<i64>>; 3]> {
     (
         stretches(),
@@ -67,7 +66,6 @@ fn kept() -> impl Strategy<Value = [Vec<Range<i64>>; 3]> {
         })
 }
 
-/// Plans that join channels of equal or different paths.
 fn joined_plans(
     scans: [Plan; 3],
     common: &[Step],
@@ -164,7 +162,6 @@ proptest! {
     ) {
         let [a, b] = [0, 1].map(|nth| Plan::scan_part(channel(nth as i64, &kept[nth], cut), None, segment));
         let s = Expr::input();
-        // Windows of the common range, and windows of each that begin together.
         let products = a.map_with(&(&s * 1.0 * Expr::input_at(1)), std::slice::from_ref(&b)).unwrap();
         let sums = products.rewindow_every(window as u64, hop as u64).unwrap().map(&s.sum()).unwrap();
         let [p, q] = [&a, &b].map(|one| one.rewindow_every(window as u64, hop as u64).unwrap());

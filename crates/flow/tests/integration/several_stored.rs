@@ -92,7 +92,6 @@ fn history() -> impl Strategy<Value = History> {
     prop::collection::vec((1usize..120, then), 1..6)
 }
 
-/// Results of some plans of both channels.
 fn run(
     scans: &[Plan; 2],
     window: u64,

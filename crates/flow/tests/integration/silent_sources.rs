@@ -139,9 +139,7 @@ impl Source for FeedSource {
 enum Shared {
     /// One timebase and rate.
     Indices,
-    /// Civil time at one rate.
     Time,
-    /// Civil time at two rates.
     TwoRates,
 }
 

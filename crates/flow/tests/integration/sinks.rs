@@ -126,7 +126,6 @@ fn a_path_is_opened_for_the_run_by_all_that_write_there() {
     let after = Store::open(&path, Mode::ReadWrite).unwrap();
     assert_eq!(after.signal("high").unwrap().sample_count(), 50);
     let events: Vec<_> = after.signal("p").unwrap().events().cloned().collect();
-    // Run twice, stored once.
     assert_eq!(events.len(), 5);
     assert_eq!((events[0].start, events[0].end), (200, 210));
     assert_eq!(events[0].fields, r#"{"by":"test","peak":159}"#);

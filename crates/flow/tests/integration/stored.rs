@@ -31,7 +31,6 @@ proptest! {
         let own = |scan: &Plan| scan.apply(&declaration, own.as_object().unwrap().clone(), &[]).unwrap();
         let expected = made.windows(&range, window, hop, true);
         prop_assert_eq!(values(&own(&scan).collect().unwrap()), &expected[..]);
-        // From the first sample read.
         let windows = scan.rewindow_every(window as u64, hop as u64).unwrap();
         let from_first = made.windows(&range, window, hop, false);
         prop_assert_eq!(values(&windows.collect().unwrap()), &from_first[..]);
@@ -92,7 +91,6 @@ proptest! {
             prop_assert_eq!(many, one, "{}", plans[1]);
             prop_assert!(report.workers.len() == 3 || !report.stages.is_empty());
         }
-        // Samples, and their number.
         let samples: Vec<i16> = made.windows(&range, 1, 1, true);
         let progress = isochrony_flow::Progress::default();
         let mut options = RunOptions::default();
@@ -216,7 +214,6 @@ fn a_range_outside_is_an_error_of_the_run() {
     assert!(error.to_string().contains("100"), "{error}");
 }
 
-/// Starts of rows, and their times.
 fn times(plan: &Plan) -> Vec<(i64, i64)> {
     let gathered = plan.collect().unwrap();
     let table = gathered.rows().unwrap();

@@ -39,7 +39,6 @@ fn made(total: i64) -> Plan {
     Plan::scan(recording)
 }
 
-/// Three stateful filters.
 fn filters(plan: Plan) -> Plan {
     let filter = &settling()[0];
     (0..3).fold(plan, |plan, _| named(&plan, filter).unwrap())

@@ -121,7 +121,6 @@ fn types_units_and_rates_are_those_of_what_comes_out() {
         quick(1, 2, "steady"),
     )
     .unwrap();
-    // Half of four counts, and one.
     assert!(
         array(&plan)
             .to_vec::<f64>()
@@ -210,7 +209,6 @@ fn windows_behind_are_counted_from_the_first_place_of_their_stretch() {
     assert_eq!(gaps, 1);
 }
 
-/// Records breaks.
 fn told(plan: &Plan) -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// A row with a number.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) start: i64,
@@ -107,7 +106,6 @@ pub(crate) fn given(rows: &[Row], blocks: &[usize], stream: StreamId) -> Plan {
     })
 }
 
-/// Segments with a clock.
 pub(crate) struct Clocked(pub(crate) Segments, pub(crate) Arc<Linear>);
 
 impl Recording for Clocked {

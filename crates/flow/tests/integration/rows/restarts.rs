@@ -22,7 +22,6 @@ struct ClockRun {
     zero: i64,
 }
 
-/// The runs so far, each off by the same error.
 #[derive(Debug)]
 struct LiveClock {
     period: i64,
@@ -58,7 +57,6 @@ enum LiveEvent {
     End,
 }
 
-/// Source events, each with the clock's error from then on.
 #[derive(Debug, Clone)]
 struct Feed {
     id: u32,
@@ -66,7 +64,6 @@ struct Feed {
     window: u64,
     hop: u64,
     runs: Vec<ClockRun>,
-    /// Contiguous samples and their run.
     ranges: Vec<(usize, Range<i64>)>,
     events: Vec<(LiveEvent, i64)>,
 }
@@ -337,7 +334,6 @@ impl Feed {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct LiveRow {
     start: i64,
-    /// Civil time.
     from: i64,
     to: i64,
     /// Begins before the expected end of an earlier run.
@@ -408,7 +404,6 @@ fn naive_pairs(
     pairs
 }
 
-/// Pairs and rows without partner, in join order.
 fn naive_outer(
     how: &str,
     left: &[LiveRow],
@@ -513,7 +508,6 @@ proptest! {
         if !left.iter().chain(&right).any(|row| row.is_late) {
             prop_assert_eq!(&got, &naive_outer(how, &left, &right, tolerance));
         }
-        // Each pair consists of nearby rows and occurs once.
         let possible = naive_pairs(&left, &right, tolerance, false);
         let found: Vec<LivePair> = got.iter().copied().filter(|(a, b)| a.is_some() && b.is_some()).collect();
         for (nth, pair) in found.iter().enumerate() {
@@ -556,7 +550,6 @@ fn rows_wait_for_a_run_that_begins_before_the_time_that_was_expected() {
         &[0],
     );
     let b = feed(2, 10, (1, 1), 0, &[run(&[1; 18], 0)], &[0]);
-    // The first run, the start of the second, all of the other feed, the rest.
     let parts = [(false, 3), (true, 2), (false, 2), (true, 19), (false, 2)];
     let turns: Vec<bool> = (parts.iter())
         .flat_map(|&(feed, events)| std::iter::repeat_n(feed, events))

@@ -12,7 +12,6 @@ use super::*;
 const RATE: i64 = 100;
 const PERIOD: i64 = 1_000_000_000 / RATE;
 
-/// Start, end, number, key.
 type KeyedRow = (i64, i64, f64, i64);
 
 /// Rows of one clock interval.
@@ -30,7 +29,6 @@ struct History {
     runs: Vec<ClockRun>,
     stream: StreamId,
     clock: Option<Arc<ClockOfRuns>>,
-    /// Block sizes, and how many samples before the next row a mark lies.
     cuts: Vec<(usize, Option<i64>)>,
     /// Rewinds instead of clock steps.
     rewinds: bool,
@@ -146,7 +144,6 @@ impl Recording for History {
     }
 }
 
-/// Result row: start, end, time, key, count, sum, first.
 type Found = (i64, i64, Option<i64>, i64, i64, u64, u64);
 
 /// Result row of one run's rows in one window.
@@ -401,7 +398,6 @@ fn a_row_may_be_in_thousands_of_windows() {
 #[test]
 fn a_window_is_emitted_when_progress_passes_its_end() {
     let row = |start| (start, start + 1, 1.0, 0);
-    // The last row is an error; earlier output shows what had been emitted.
     let run = ClockRun {
         first: 0,
         zero: 0,

@@ -12,7 +12,6 @@ use proptest::test_runner::TestRunner;
 use super::quiet::{self, QuietRecording};
 use super::{one_loud, run, skipped};
 
-/// A change at a share of the signal's length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum StoreChange {
     Write(f64),

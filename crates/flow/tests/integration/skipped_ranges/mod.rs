@@ -42,8 +42,6 @@ fn predicates(limit: f64) -> Vec<Expr> {
     ]
 }
 
-/// Plans after the filter.
-///
 /// `other`: windows of the same grid from another scan.
 fn behind(windows: &Plan, other: &Plan, how: usize) -> Plan {
     let s = Expr::input();
