@@ -179,7 +179,6 @@ fn monitor(method: RateMethod) -> ServiceRateMonitor {
     ServiceRateMonitor::new(options).expect("the options are legal")
 }
 
-/// Samples until the rate is known; its ratio to the truth.
 fn estimate(monitor: &mut ServiceRateMonitor, simulation: &mut QueueSimulation) -> Option<f64> {
     loop {
         let sample = simulation.sample(monitor.period_s());

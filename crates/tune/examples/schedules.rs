@@ -36,7 +36,6 @@ const RULES: [(&str, StageSchedule); 5] = [
     ),
 ];
 
-/// Bytes per link.
 const LINK_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +65,6 @@ fn start(
     Ok((configuration, model.solve().source_rates[0]))
 }
 
-/// Quantile of sorted values.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * part).round() as usize]
 }

@@ -16,7 +16,6 @@ use isochrony_tune::{
     Configuration, ConfigurationLimits, Controller, ControllerOptions, Outcome, Window,
 };
 
-/// Simulated seconds per window, and windows per method.
 const WINDOW_S: f64 = 0.25;
 const MAX_WINDOWS: usize = 400;
 /// Starts above this fraction of the optimum are ignored: two threads too many make 95 % easy.
@@ -114,7 +113,6 @@ fn controller(case: &TuningCase, start: &Configuration, best: f64) -> Tuned {
     }
 }
 
-/// Measures a configuration in a window after one to settle.
 fn measure(run: &mut SimulatedRun, configuration: &Configuration) -> (f64, Window) {
     run.configure(configuration).expect("within the limits");
     run.window(WINDOW_S);

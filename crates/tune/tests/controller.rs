@@ -8,7 +8,6 @@ use isochrony_tune::{
 
 /// A plan whose stages share threads: its throughput is a formula, with noise.
 struct FormulaPlan {
-    /// Seconds per sample of each stage.
     costs: Vec<f64>,
     cores: usize,
     /// Fraction of a core's speed that each further busy thread takes from all.
@@ -101,7 +100,6 @@ fn options(cores: usize) -> ControllerOptions {
     }
 }
 
-/// Runs until the controller has settled; returns windows.
 fn settle(controller: &mut Controller, plan: &mut FormulaPlan, most: usize) -> usize {
     for windows in 0..most {
         let configuration = controller.configuration().clone();

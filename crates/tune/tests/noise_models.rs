@@ -160,7 +160,6 @@ fn rejects_histograms_without_meaning() {
     );
 }
 
-/// Exponential times with noise.
 fn noisy(mean: f64, noise: &ModifiedLevy, count: usize, seed: u64) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let noise = noise.samples(count, seed);

@@ -54,11 +54,8 @@ pub struct FlowModel {
     graph: FlowGraph,
     /// Visits per source item, as `[source][server]`.
     visits: Vec<Vec<f64>>,
-    /// Core seconds per item of each source.
     core_seconds: Vec<f64>,
-    /// Interpreter lock seconds per item of each source.
     lock_seconds: Vec<f64>,
-    /// Disk bytes per item of each source.
     disk_bytes: Vec<f64>,
 }
 

@@ -52,7 +52,6 @@ pub(super) struct Constraint {
     capacity: f64,
 }
 
-/// Rates of the sources, their limits, and how far their common level rose.
 pub(super) struct SourceFlow {
     pub(super) rates: Vec<f64>,
     pub(super) limits: Vec<Limit>,

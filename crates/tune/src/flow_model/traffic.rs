@@ -54,7 +54,6 @@ pub(super) fn visits(graph: &FlowGraph) -> Result<Vec<Vec<f64>>, TuneError> {
     Ok(visits)
 }
 
-/// `I - Mᵀ` as rows.
 fn transfer(graph: &FlowGraph) -> Vec<Vec<f64>> {
     let count = graph.servers.len();
     let mut rows = vec![vec![0.0; count]; count];

@@ -222,7 +222,6 @@ impl ModifiedLevy {
         erfc(self.root())
     }
 
-    /// First and second moment about `location`.
     fn moments(&self) -> (f64, f64) {
         let u = self.root();
         let mass = self.mass();

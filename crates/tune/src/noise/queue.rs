@@ -5,7 +5,6 @@ use crate::TuneError;
 
 /// Cells of equal probability for the comparison.
 const CELLS: usize = 64;
-/// Equally likely noise values in the convolution.
 const NOISE_VALUES: usize = 1024;
 
 /// Kullback-Leibler divergence of exponential times from the same times with noise, in nats.

@@ -51,8 +51,6 @@ impl DepartureChain {
         }
     }
 
-    /// Adds the next state.
-    ///
     /// In the long run as many departures lead from states up to `n` to ones above as the other way, and each way down
     /// passes from `n + 1` to `n`. Hence `none · w[n+1] = w[0] · more[n] + Σ w[k] · more[n+1-k]` over `k` from 1 to
     /// `n`: a sum without differences, so rounding errors do not grow.

@@ -185,7 +185,6 @@ impl GeometricLine {
     }
 }
 
-/// See [`Queue::smallest_capacity`].
 pub(super) fn smallest_capacity(queue: &Queue, fraction: f64) -> Result<usize, TuneError> {
     if !(fraction > 0.0 && fraction < 1.0) {
         return Err(TuneError::parameter(

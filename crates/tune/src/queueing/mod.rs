@@ -282,7 +282,6 @@ impl Queue {
         (1.0 - load) / (1.0 - load + load * self.variability())
     }
 
-    /// The utilization, if below 1.
     fn stable_load(&self) -> Result<f64, TuneError> {
         let utilization = self.utilization();
         match utilization < 1.0 {

@@ -40,7 +40,6 @@ pub struct ServiceRateMonitor {
     options: ServiceRateOptions,
     period_s: f64,
     phase: Phase,
-    /// Why the last attempt failed.
     failure: Option<UnknownRate>,
     /// Samples since the last failure, change or start.
     attempt_samples: u64,

@@ -2,7 +2,6 @@
 
 use super::{PeriodSample, RateMethod, UnknownRate};
 
-/// Samples per candidate.
 const WINDOW: u32 = 128;
 /// Largest relative deviation of a realised period from the candidate.
 const PERIOD_TOLERANCE: f64 = 0.1;
@@ -29,7 +28,6 @@ const ENOUGH_ITEMS: f64 = 64.0;
 /// Smallest unblocked share for the filtered quantile.
 const MIN_UNBLOCKED: f64 = 0.1;
 
-/// Verdict on a candidate.
 enum Verdict {
     /// Unusable: longer.
     TooShort,

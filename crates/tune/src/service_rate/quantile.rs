@@ -13,7 +13,6 @@ const FILTERED: usize = WINDOW - 2 * RADIUS;
 const QUANTILE_95: f64 = 1.644_85;
 /// Second-filter responses that must all be within the tolerance.
 const CONVERGENCE_WINDOW: usize = 16;
-/// Relative to the rate.
 const TOLERANCE: f64 = 2e-6;
 /// Samples without a new window after which a server with items counts as too fast for the periods.
 const LONGEST_SILENCE: u64 = 1_024;
@@ -28,13 +27,11 @@ pub(super) struct FilteredQuantile {
     rates: [f64; WINDOW],
     unblocked: u64,
     samples: u64,
-    /// Samples since the last window, and whether they had items.
     silence: u64,
     had_items: bool,
     quantiles: RunningStats,
     /// The last three standard errors of the mean quantile.
     errors: [f64; 3],
-    /// Consecutive responses within the tolerance.
     settled: usize,
     has_converged: bool,
     logarithms: RunningStats,

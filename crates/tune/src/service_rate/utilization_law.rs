@@ -26,7 +26,6 @@ struct Sums {
     /// Time of consecutive pairs, and of those without blocking.
     pairs_s: f64,
     unblocked_pairs_s: f64,
-    /// The same of triples.
     triples_s: f64,
     unblocked_triples_s: f64,
     unblocked_pairs: u64,
@@ -124,7 +123,6 @@ pub(super) struct UtilizationLaw {
     block: Sums,
     samples_in_block: u64,
     samples: u64,
-    /// The last two samples.
     previous: [Option<Previous>; 2],
     logarithms: RunningStats,
     estimate: Estimate,

@@ -16,7 +16,6 @@ enum Task {
     Competitor(usize),
 }
 
-/// Core use of a task.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CoreUse {
     pub(super) on_core: bool,
@@ -24,7 +23,6 @@ pub(super) struct CoreUse {
     pub(super) core: usize,
     /// Seconds used when it got the core; adjusted after sleep.
     used_s: f64,
-    /// When it got the core, and when its time slice ends.
     since_s: f64,
     slice_end_s: f64,
     /// Until when its CPU time was counted.
@@ -53,7 +51,6 @@ struct CompetitorThread {
 }
 
 pub(super) struct Cores {
-    /// Task of each core.
     tasks: Vec<Option<Task>>,
     busy: usize,
     /// Tasks waiting for a core, the next one first: bits of the seconds used, then sequence numbers.
@@ -64,7 +61,6 @@ pub(super) struct Cores {
     active: Vec<bool>,
     /// The least that any task has used since it last slept.
     least_used_s: f64,
-    /// An event for the end of time slices is planned.
     watched: bool,
 }
 
@@ -95,7 +91,6 @@ impl Cores {
 }
 
 impl Engine {
-    /// Adds seconds of work to a thread; it keeps its core if it has one.
     pub(super) fn begin_work(&mut self, thread: usize, seconds: f64) {
         let state = &mut self.threads[thread];
         state.remaining = seconds;
@@ -283,7 +278,6 @@ impl Engine {
         self.watch_slices();
     }
 
-    /// Starts or ends a competitor.
     pub(super) fn change_competitor(&mut self, index: usize) {
         let begins = !std::mem::replace(&mut self.cores.active[index], true);
         for number in 0..self.cores.competitors.len() {

@@ -19,7 +19,6 @@ use crate::{Configuration, TuneError};
 pub(super) const BLOCKS_PER_REPLICA: usize = 3;
 
 pub(super) struct StageState {
-    /// Numbers of its links.
     pub(super) inputs: Vec<usize>,
     pub(super) outputs: Vec<usize>,
     pub(super) entries: Range<usize>,
@@ -27,14 +26,12 @@ pub(super) struct StageState {
     pub(super) in_step: bool,
     /// Input of the last item, where it takes what comes.
     pub(super) last_input: usize,
-    /// Replicas that take items.
     pub(super) replicas: usize,
     pub(super) ended: bool,
     /// Items taken, computed, and given by its source.
     pub(super) taken: u64,
     pub(super) done: u64,
     pub(super) given: u64,
-    /// Items waiting at its source.
     pub(super) backlog: u64,
     pub(super) arrived: u64,
     /// Number of its source among those of the plan.
@@ -57,7 +54,6 @@ pub(super) struct Engine {
     pub(super) stages: Vec<StageState>,
     pub(super) links: Vec<LinkState>,
     pub(super) threads: Vec<SimulatedThread>,
-    /// Threads looking for work now.
     pub(super) looking: VecDeque<usize>,
     /// Idle threads other than the caller's; the last one was busy last.
     pub(super) idle: Vec<usize>,
@@ -349,7 +345,6 @@ impl Engine {
         }
     }
 
-    /// A stage gives nothing more.
     pub(super) fn end_stage(&mut self, stage: usize) {
         let progress = self.progress(stage);
         self.stages[stage].ended = true;

@@ -20,7 +20,6 @@ fn items_after(gain: f64, taken: u64) -> u64 {
 }
 
 impl Engine {
-    /// Executes an entry taken by a thread.
     pub(super) fn execute(&mut self, thread: usize, entry: usize) {
         let stage = self.queue.entries[entry].stage;
         let hand_over = self.machine.hand_over_s;
@@ -43,7 +42,6 @@ impl Engine {
         self.stages[stage].entries.len() > 1
     }
 
-    /// The next item of an entry, or why there is none.
     fn next_item(&mut self, thread: usize, entry: usize) -> Result<TakenItem, BurstOutcome> {
         let stage = self.queue.entries[entry].stage;
         if self.is_replicated(stage) {
@@ -144,7 +142,6 @@ impl Engine {
         self.put_back(thread, entry, outcome);
     }
 
-    /// Sends an item's results. None if the burst continues.
     fn complete(&mut self, thread: usize, entry: usize, item: Item) -> Option<BurstOutcome> {
         let stage = self.queue.entries[entry].stage;
         self.stages[stage].done += 1;
@@ -244,7 +241,6 @@ impl Engine {
         })
     }
 
-    /// The next item of a stage.
     fn next_number(&mut self, stage: usize, position: u64) -> Item {
         let progress = self.progress(stage);
         let state = &mut self.stages[stage];

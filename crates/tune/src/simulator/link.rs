@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use super::SimulatedLink;
 
-/// Maximum sources of a plan.
 pub(super) const MAX_SOURCES: usize = 8;
 
 /// Items of each source that have arrived completely.
@@ -15,7 +14,6 @@ pub(super) struct LinkItem {
     /// How far the stage had read when it made the item: number of the source item, from 1.
     pub(super) position: u64,
     pub(super) progress: Progress,
-    /// The core that wrote it.
     pub(super) core: u32,
     /// Whether the cache loses it before it is read.
     pub(super) evicted: bool,
@@ -27,7 +25,6 @@ pub(super) struct LinkState {
     pub(super) capacity: u64,
     items: VecDeque<LinkItem>,
     bytes: u64,
-    /// Sources that it depends on.
     pub(super) sources: Vec<usize>,
     /// Of the last item read.
     progress: Progress,
@@ -122,7 +119,6 @@ impl LinkState {
         Some(item)
     }
 
-    /// How much of each source the reader has received.
     pub(super) fn progress(&self) -> &Progress {
         match &self.ended {
             Some(progress) if self.items.is_empty() => progress,

@@ -168,7 +168,6 @@ impl SimulatedMachine {
 }
 
 impl Default for SimulatedMachine {
-    /// An ideal machine of two cores.
     fn default() -> Self {
         Self::ideal(2)
     }

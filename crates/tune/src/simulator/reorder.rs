@@ -11,7 +11,6 @@ pub(super) struct Item {
     /// As of a [`LinkItem`](super::link::LinkItem).
     pub(super) position: u64,
     pub(super) progress: Progress,
-    /// The core that computed it.
     pub(super) core: u32,
 }
 
@@ -48,7 +47,6 @@ impl ReorderBuffer {
         self.slots.front().is_some_and(Option::is_some)
     }
 
-    /// The next item is in flight.
     pub(super) fn begin(&mut self) {
         self.slots.push_back(None);
     }

@@ -36,7 +36,6 @@ use crate::{Configuration, LinkWindow, StageWindow, TuneError, Window};
 /// ```
 pub struct SimulatedRun {
     engine: Engine,
-    /// Counters at the end of the last window.
     counted: Counts,
 }
 
@@ -77,7 +76,6 @@ struct Counts {
     starved_s: f64,
     cpu_s: f64,
     stages: Vec<StageWindow>,
-    /// Items sent, and sum of the occupancy.
     links: Vec<(u64, f64)>,
 }
 
@@ -242,7 +240,6 @@ impl SimulatedRun {
         }
     }
 
-    /// Statistics since `before`.
     fn difference(&self, before: &Counts) -> Window {
         let now = &self.counted;
         let stages = now.stages.iter().zip(&before.stages);

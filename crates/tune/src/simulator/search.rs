@@ -64,9 +64,7 @@ struct Grid<'a> {
     search: &'a ConfigurationSearch,
     plan: SimulatedPlan,
     machine: &'a SimulatedMachine,
-    /// Values per coordinate.
     levels: Vec<Vec<u64>>,
-    /// Seconds of warm-up, and of measurement.
     warm_up_s: f64,
     measured_s: f64,
     tried: BTreeMap<Point, f64>,
@@ -166,7 +164,6 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The rate at a point. None if no more runs are allowed.
     fn rate(&mut self, point: &Point) -> Result<Option<f64>, TuneError> {
         if let Some(&rate) = self.tried.get(point) {
             return Ok(Some(rate));

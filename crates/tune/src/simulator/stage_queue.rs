@@ -6,7 +6,6 @@ use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notice {
-    /// Input to work on.
     Input,
     /// Room for results.
     Room,
@@ -21,18 +20,12 @@ impl Notice {
     }
 }
 
-/// State after a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BurstOutcome {
-    /// It can continue.
     Ran,
-    /// No input.
     Idle,
-    /// No room.
     Full,
-    /// The stage has fewer replicas now.
     Retired,
-    /// The stage has ended.
     Ended,
 }
 
@@ -66,7 +59,6 @@ pub(super) struct Entry {
 
 pub(super) struct StageQueue {
     pub(super) entries: Vec<Entry>,
-    /// By stage.
     pub(super) times: Vec<PhaseTimes>,
     ready: Vec<u64>,
 }
@@ -153,7 +145,6 @@ impl StageQueue {
         is_retired
     }
 
-    /// A thread executes a ready entry.
     pub(super) fn take(&mut self, at: usize, now: f64) {
         self.entries[at].notices = 0;
         self.enter(at, Phase::Running, now);

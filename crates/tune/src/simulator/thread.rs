@@ -13,13 +13,11 @@ pub(super) enum ThreadState {
     Working,
     Looking,
     Idle,
-    /// Woken, but not yet running.
     Waking,
     /// Unwanted, or not yet started.
     Retired,
 }
 
-/// Stage of a burst.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Work {
     Item(Item),
@@ -70,7 +68,6 @@ impl Engine {
         thread < self.wanted_threads()
     }
 
-    /// After a change of threads or preferences: all without work look for some.
     pub(super) fn assign_threads(&mut self) {
         let wanted = self.wanted_threads();
         while self.threads.len() < wanted {
@@ -115,7 +112,6 @@ impl Engine {
         self.events.push(self.now + machine.wake_s, event);
     }
 
-    /// A thread has found no work.
     pub(super) fn rest(&mut self, thread: usize) {
         self.leave_core(thread);
         self.threads[thread].state = ThreadState::Idle;

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Model, Reason};
 
-/// Feature names, in the order of the weights.
 pub(super) const FEATURES: [&str; 20] = [
     "utilization",
     "ln_capacity",
@@ -74,7 +73,6 @@ impl LinkFeatures {
         (1.0 - self.writer_wait_share) / self.interarrival_s
     }
 
-    /// Features without a model.
     pub(super) fn measured(&self) -> Result<[f64; MEASURED], Reason> {
         self.check()?;
         let [mean, deviation] = self.occupancy_moments();

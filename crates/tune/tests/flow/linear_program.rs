@@ -173,7 +173,6 @@ fn by_programs(graph: &FlowGraph) -> Result<Optimum, Error> {
     }
 }
 
-/// Checks rates, utilizations and limits against the capacities.
 fn check_capacities(graph: &FlowGraph, model: &FlowModel) {
     let solution = model.solve();
     let most = 1.0 + 1e-9;

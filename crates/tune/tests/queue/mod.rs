@@ -6,7 +6,6 @@ use isochrony_tune::service_rate::PeriodSample;
 pub(crate) enum Service {
     Deterministic,
     Exponential,
-    /// Standard deviation 0.2 of the mean.
     Normal,
     /// Nine in ten take half the mean, one 5.5 times the mean.
     Bimodal,
@@ -38,7 +37,6 @@ impl Service {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Arrivals {
     Poisson,
-    /// At equal distances.
     Regular,
     /// Eight at once, the times between exponential.
     Bursts,
@@ -50,7 +48,6 @@ impl Arrivals {
     }
 }
 
-/// Capacity in items.
 const CAPACITY: u64 = 64;
 /// Share of samples whose counter loses an item.
 const LOST: f64 = 0.01;

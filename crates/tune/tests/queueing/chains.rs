@@ -72,7 +72,6 @@ fn erlang_service(
     shares
 }
 
-/// Checks a finite queue against probabilities of the number of items.
 fn check_finite(
     queue: Queue,
     arrival_rate: f64,

@@ -10,7 +10,6 @@ const CAPACITIES: [usize; 3] = [2, 5, 10];
 /// Arrivals per batch.
 const ITEMS: usize = 10_000;
 
-/// Rows of the table, as numbers.
 fn table() -> Vec<Vec<f64>> {
     let text = include_str!("../../src/queueing/mod.rs");
     let rows = text
