@@ -8,7 +8,6 @@ const BATCHES: usize = 31;
 /// The 0.9995 quantile of Student's t with 29 degrees of freedom: an interval misses once in a thousand.
 const T_QUANTILE: f64 = 3.659;
 
-/// A mean and half the width of its 99.9 % confidence interval.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interval {
     pub(crate) mean: f64,

@@ -41,7 +41,6 @@ fn finite(items: u64, mean_s: f64) -> SimulatedStage {
     stage("scan", constant(mean_s)).with_source(SimulatedSource::Finite { items })
 }
 
-/// An endless source.
 fn endless(mean_s: f64) -> SimulatedStage {
     stage("scan", constant(mean_s)).with_source(SimulatedSource::Endless)
 }
