@@ -14,7 +14,6 @@ use isochrony_time::TimeError;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 
-/// The errno of a full disk, on Linux and macOS.
 const ENOSPC: i32 = 28;
 
 /// An exception without its Python object.

@@ -28,7 +28,6 @@ const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 static IS_CLOSING: AtomicBool = AtomicBool::new(false);
 /// The finalizing thread, which may still run Python code.
 static CLOSING_THREAD: OnceLock<ThreadId> = OnceLock::new();
-/// Threads about to attach.
 static ENTERING_THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Calls of Python code by this crate, without those of threads that sleep until the end.
 static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -155,7 +154,6 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
 /// A run that finalization stops.
 pub(crate) struct ActiveRun {
     pub(crate) stop: Interrupt,
-    /// Python's id of the starting thread.
     thread: ThreadId,
     python_thread: u64,
     has_workers: bool,

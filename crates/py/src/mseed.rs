@@ -77,7 +77,6 @@ pub(crate) fn find_mseed_run(
     (run.bytes.end, run.records)
 }
 
-/// Part of a run: start and end; samples, their number per record, and start times.
 type DecodedPart<'py> = (usize, usize, Option<[Bound<'py, PyAny>; 3]>);
 
 /// Decodes the samples of a run found by `find_mseed_run`.

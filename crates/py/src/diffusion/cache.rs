@@ -16,7 +16,6 @@ use super::NativeShardCache;
 use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::detach;
 
-/// The errno of a full disk, on Linux and macOS.
 const ENOSPC: i32 = 28;
 
 impl From<CacheError> for Error {

@@ -20,7 +20,6 @@ pub(super) struct ArrayBase {
 }
 
 impl ArrayBase {
-    /// Keeps a buffer if it has none.
     pub(super) fn keep(&self, buffer: Buffer) {
         // The array shows the buffer already kept.
         let _ = self.buffer.set(buffer);

@@ -75,14 +75,12 @@ impl Drop for OwnedArray {
     }
 }
 
-/// Owned by our schemas.
 struct SchemaParts {
     format: CString,
     child: Option<Box<OwnedSchema>>,
     children: [*mut Schema; 1],
 }
 
-/// Owned by our arrays.
 struct ArrayParts {
     _data: Option<Buffer>,
     buffers: [*const c_void; 2],

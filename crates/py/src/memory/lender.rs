@@ -24,7 +24,6 @@ pub(crate) struct Block<'a> {
     pub(crate) stride: usize,
 }
 
-/// Shape, strides in bytes, and number of dimensions (1 or 2).
 type Layout = ([npy_intp; 2], [npy_intp; 2], usize);
 
 impl Block<'_> {
@@ -66,8 +65,6 @@ struct ReusableArray {
 unsafe impl Send for ReusableArray {}
 
 impl ReusableArray {
-    /// An array over a block.
-    ///
     /// # Safety
     /// It is dropped, or its keeper has the buffer, before the borrow of the buffer ends, unless it is unreachable by
     /// then.

@@ -127,7 +127,6 @@ impl<'py> ReturnedArray<'py> {
         })
     }
 
-    /// Data pointer, flags and base.
     fn fields(&self) -> (*mut u8, i32, Option<Bound<'py, PyAny>>) {
         // SAFETY: reads fields of the array's C struct, valid while `array` lives; a base is null or an object to which
         // the array holds a reference.

@@ -26,7 +26,6 @@ pub(super) struct Function {
     pub(super) total: Mutex<Option<Py<PyAny>>>,
 }
 
-/// The accumulator of a worker's buffer.
 pub(super) type Accumulator = Option<Py<PyAny>>;
 
 impl Function {

@@ -21,7 +21,6 @@ use crate::errors::{PackageError, Result};
 use crate::plan::Nesting;
 use crate::workers;
 
-/// The function, as worker processes call it, and the processes.
 pub(super) struct RemoteCalls {
     pool: Arc<ProcessPool>,
     function: Arc<PortableFunction>,
@@ -76,7 +75,6 @@ impl RemoteCalls {
         }
     }
 
-    /// Ends the processes.
     pub(super) fn close(&self) {
         self.pool.close();
     }

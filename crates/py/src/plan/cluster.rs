@@ -133,7 +133,6 @@ impl TaskCluster for PythonCluster {
     }
 }
 
-/// `isochrony.cluster.Slot`.
 struct PythonSlot {
     slot: Py<PyAny>,
     name: String,
@@ -184,7 +183,6 @@ impl RemoteSlot for PythonSlot {
     }
 }
 
-/// Pickles exceptions.
 #[derive(Debug)]
 pub(super) struct PickledExceptions;
 

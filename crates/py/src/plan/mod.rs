@@ -99,7 +99,6 @@ impl NativePlan {
         Ok(Self { plan, owner })
     }
 
-    /// Adds an operator without Python objects.
     fn then_factory(&self, py: Python<'_>, factory: SharedFactory) -> Result<Self> {
         let plan = self.plan.apply_factory(factory, &[])?;
         self.of_inputs(py, plan, &[], &owner::ObjectKeeper::default())
@@ -292,7 +291,6 @@ impl NativePlan {
 
     /// The plan as written and as optimised.
     fn explain(&self, py: Python<'_>) -> String {
-        // Reads files of stores, possibly from a slow server.
         crate::interpreter::detach(py, || self.plan.explain())
     }
 

@@ -25,7 +25,6 @@ const MAX_ATTACH_WAIT: Duration = Duration::from_millis(1);
 /// Polls skipped then, so waiting takes a twentieth of the execution and polls stay less than 100 ms apart.
 const SKIPPED_POLLS: u32 = 2;
 
-/// Shared by a run's operators that call Python.
 pub(crate) struct RunContext {
     processes: Option<Arc<ProcessPool>>,
     nesting: Arc<Nesting>,

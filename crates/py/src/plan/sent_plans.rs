@@ -243,7 +243,6 @@ pub(super) struct ReceivedPlans {
     pub(super) plans: Vec<Plan>,
     /// Owner of their Python objects.
     pub(super) owner: Option<Py<Owner>>,
-    /// Snapshots of all signals read.
     pub(super) signals: Vec<OpenSnapshot>,
 }
 

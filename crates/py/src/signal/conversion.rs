@@ -16,7 +16,6 @@ use crate::signal::Signal;
 use crate::signal::index::{as_index, is_index};
 use crate::time::{PreferArg, RoundArg, Time, TimeArg};
 
-/// Conversions between interrupt checks.
 const BLOCK_LEN: usize = 1 << 14;
 
 /// The time of an index, with the uncertainty of its fitted piece.

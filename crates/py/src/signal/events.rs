@@ -90,7 +90,6 @@ impl Event {
     }
 }
 
-/// Id, start, end, kind and fields of an event.
 type Row = (u64, i64, i64, String, String);
 /// Arguments of [`_unpickled_event`].
 type PickledEvent<'py> = (Bound<'py, PyBytes>, Opening, Row);

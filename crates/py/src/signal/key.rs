@@ -91,7 +91,6 @@ pub(crate) fn resolve_slice(
     civil_range(signal, &Span { start, end })
 }
 
-/// Replaces open ends by those of the signal.
 fn civil_range(signal: &Signal, span: &Span) -> Result<KeyRange> {
     let mut range = match (span.start, span.end) {
         (Some(start), Some(end)) => return Ok(KeyRange::Civil(start.value..end.value)),

@@ -54,7 +54,6 @@ impl Run {
     }
 }
 
-/// The runs of a signal, in index order.
 pub(crate) fn runs(signal: &Signal) -> Result<Vec<Run>> {
     Ok(signal
         .runs()?

@@ -272,7 +272,6 @@ impl Segment {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyTuple>> {
-        // Producers may ignore the request; consumers cast.
         let _ = requested_schema;
         let seg = crate::interpreter::detach(py, || self.seg.to_physical()?.materialise())?;
         match seg.buffers().next() {

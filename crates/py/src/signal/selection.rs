@@ -277,7 +277,6 @@ pub(crate) fn forward<'py>(
         .call((object,), options)
 }
 
-/// `overlap=` of a selection by civil time.
 pub(crate) fn overlap(text: &str) -> Result<isochrony_store::Overlap> {
     Ok(match text {
         "first" => isochrony_store::Overlap::First,

@@ -71,7 +71,6 @@ impl<'py> Request<'_, 'py> {
 }
 
 impl Selection {
-    /// Values in double precision, with a number in gaps.
     fn doubles<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
         let selection = &self.selection;
         let dtype = match self.signal().dtype().is_complex() {

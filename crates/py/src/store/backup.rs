@@ -51,7 +51,6 @@ pub(crate) fn backup<'py>(
     run(py, &path, &dest, signals, progress.as_ref())
 }
 
-/// Name patterns from Python.
 #[derive(FromPyObject)]
 pub(crate) enum Patterns {
     One(String),

@@ -17,7 +17,6 @@ use crate::store::pickling::SnapshotCache;
 
 pub(crate) struct OpenStore {
     pub(crate) store: isochrony_store::Store,
-    /// Number of refreshes with changes.
     epoch: AtomicU64,
     shown: AtomicU64,
     /// Key in [`OPENINGS`].
@@ -79,7 +78,6 @@ impl OpenStore {
         self.number
     }
 
-    /// Adopts commits of other processes; returns whether signals change.
     pub(crate) fn refresh(&self) -> Result<bool> {
         let mut changed = self.store.refresh()?;
         if !self.store.is_writable() {
@@ -131,7 +129,6 @@ impl Follower {
         }
     }
 
-    /// Adopts commits; returns whether there were any.
     pub(crate) fn refresh(&self) -> Result<bool> {
         let is_new = self.shared.refresh()?;
         if self.live {

@@ -57,7 +57,6 @@ fn spec(
 }
 
 fn whole_numbers(what: &str, array: &Bound<'_, PyAny>) -> Result<Vec<i64>> {
-    // A copy is aligned.
     let (buffer, dtype) = memory::adopt(array, true)?;
     if let Some(numbers) = buffer.samples().filter(|_| dtype == DType::I64) {
         return Ok(numbers.to_vec());

@@ -41,7 +41,6 @@ struct Encoded {
     bytes: Py<PyBytes>,
 }
 
-/// Stores by process and path.
 type Readers = HashMap<(u32, PathBuf), Weak<OpenStore>>;
 
 /// Stores opened for unpickled objects of this process.

@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 
 use super::handle::OpenStore;
 
-/// Maximum names in a message.
 const MAX_NAMES: usize = 3;
 
 /// The changes lost if the store is dropped now, if any.

@@ -31,7 +31,6 @@ use crate::plan::operator_error::{failed, raised};
 pub(super) struct FunctionCaller {
     of: PythonOperator,
     stream: Option<StreamId>,
-    /// Values of a whole input window.
     width: usize,
     lender: ArrayLender,
     /// If set, worker processes call the function.
@@ -39,12 +38,10 @@ pub(super) struct FunctionCaller {
     called: Option<RunFunctions>,
 }
 
-/// Held during a run.
 struct RunFunctions {
     function: Arc<Py<PyAny>>,
     make_state: Option<Arc<Py<PyAny>>>,
     on_break: Option<Arc<Py<PyAny>>>,
-    /// State of the current gap-free range.
     state: Option<Py<PyAny>>,
     inside: Arc<Nesting>,
 }

@@ -5,7 +5,6 @@ use isochrony_segment::DType;
 
 use crate::plan::function::Function;
 
-/// Use of the function's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum FunctionRole {
     /// One bool per window.
@@ -18,7 +17,6 @@ pub(in crate::plan) enum FunctionRole {
     MapRows(Fields),
 }
 
-/// Where the function is called with several workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum OnWorkers {
     /// Worker processes, if the function is stateless and can be sent.
