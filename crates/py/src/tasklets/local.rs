@@ -38,7 +38,6 @@ pub(super) type InputStore = (Arc<OpenStore>, Option<Scratch>);
 
 pub(super) struct PythonFunction {
     pub(super) function: Arc<Py<PyAny>>,
-    /// The tasklet's name and output ranges.
     pub(super) objects: (Py<PyAny>, Py<PyAny>),
     pub(super) calls: Arc<Callbacks>,
     pub(super) ends: Arc<EndingError>,

@@ -143,7 +143,6 @@ fn taken(selection: &Selection) -> Result<TaskletInput, Cause> {
     })
 }
 
-/// Where functions are called, and why.
 #[derive(Default)]
 pub(super) struct FunctionPlacement {
     lines: Vec<(String, usize)>,
@@ -158,7 +157,6 @@ const THREADS: &str = "Python function(s) run in threads of this process, one at
 const MAX_LINES: usize = 20;
 
 impl FunctionPlacement {
-    /// The function for worker processes, if it runs there and can be sent.
     pub(super) fn of(
         &mut self,
         on_workers: &str,

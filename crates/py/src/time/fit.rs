@@ -33,7 +33,6 @@ pub(crate) fn fit_options(shape: Option<&str>, wander: Option<f64>) -> Result<Po
     Ok(options)
 }
 
-/// A value, the value of the other timebase, and optionally an uncertainty.
 pub(crate) struct PointParts<'py> {
     pub(crate) from: Bound<'py, PyAny>,
     pub(crate) to: Bound<'py, PyAny>,

@@ -87,7 +87,6 @@ impl From<isochrony_time::Time> for Time {
     }
 }
 
-/// Counts of 2^-32 in a whole one.
 pub(crate) const FRACTIONS_PER_NS: i128 = 1 << 32;
 
 #[pymethods]

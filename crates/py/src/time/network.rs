@@ -195,7 +195,6 @@ impl Network {
         Ok(Arc::make_mut(&mut state.graph).add(timebase)?)
     }
 
-    /// Joins two timebases. A contradiction to existing metrics changes nothing.
     pub(crate) fn connect(
         &self,
         py: Python<'_>,
@@ -208,7 +207,6 @@ impl Network {
         self.lock().connect(from, to, metric, definition)
     }
 
-    /// Adds a timebase and joins it atomically.
     pub(crate) fn derive(
         &self,
         name: &str,

@@ -60,7 +60,6 @@ pub(crate) fn span(
     Ok(Span { start, end })
 }
 
-/// Ends of a pickled span.
 type SpanEnds = (Option<Time>, Option<Time>);
 
 #[pymethods]

@@ -104,7 +104,6 @@ impl Timebase {
         Ok(exact_fraction(py, &value.value)?)
     }
 
-    /// Maps the run of a time to the graph's ids.
     fn civil(&self, time: Time) -> isochrony_time::Time {
         let mut time = time.native();
         time.origin = time.origin.and_then(|axis| self.network.member(axis));
@@ -112,7 +111,6 @@ impl Timebase {
         time
     }
 
-    /// Maps the run of a time to the store's ids.
     fn time(&self, mut time: isochrony_time::Time) -> Time {
         time.origin = time.origin.and_then(|id| self.network.axis(id));
         time.run = time.run.filter(|_| time.origin.is_some());
