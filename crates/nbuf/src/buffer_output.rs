@@ -145,7 +145,6 @@ impl<'o> BufferOutput<'o> {
         (0..self.shared.count()).try_for_each(|output| self.forward(output))
     }
 
-    /// Whether an output takes bytes; false if there are none.
     fn is_open(&mut self, output: usize) -> Result<bool, StoppedError> {
         if self.stopped {
             return Err(StoppedError);

@@ -99,7 +99,6 @@ impl<'a> Input<'a> {
         matches!(self.kind, InputKind::Descriptor(_) | InputKind::Reader(_))
     }
 
-    /// Its bytes, if known.
     pub(crate) fn size(&self) -> Option<u64> {
         match &self.kind {
             InputKind::Memory(bytes) => Some(bytes.len() as u64),

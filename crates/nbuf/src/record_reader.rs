@@ -26,7 +26,6 @@ pub(crate) enum FillOutcome {
     /// Length of whole records.
     Records(usize),
     End,
-    /// No whole record yet, and nothing to read now.
     Pending,
     Stopped,
 }

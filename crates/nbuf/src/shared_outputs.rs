@@ -39,7 +39,6 @@ impl StopState {
         }
     }
 
-    /// Whether the execution stops, at any buffer.
     pub(crate) fn is_stopped(&self) -> bool {
         self.from.load(Ordering::Relaxed) != u64::MAX
     }

@@ -34,7 +34,6 @@ pub(crate) struct StreamReader<'r> {
 }
 
 pub(crate) struct StreamPart<'r> {
-    /// Buffer number in read order.
     pub(crate) number: u64,
     pub(crate) offset: u64,
     pub(crate) input: usize,

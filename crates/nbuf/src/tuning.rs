@@ -60,7 +60,6 @@ impl StreamTuning {
         })
     }
 
-    /// Current workers and buffer bytes.
     pub(crate) fn present(&self) -> (usize, usize) {
         sizes(self.tuning.configuration())
     }
@@ -70,7 +69,6 @@ impl StreamTuning {
         self.tuning.poll(counters).map(sizes)
     }
 
-    /// Tuning results.
     pub(crate) fn report(&self) -> TuningReport {
         let mut report = self.tuning.report().clone();
         report.configuration.iter_mut().for_each(hide_replicas);

@@ -85,7 +85,6 @@ impl TurnLock {
         }
     }
 
-    /// Refuses this buffer and later ones.
     pub(crate) fn stop(&self, from: u64) {
         let mut state = self.lock();
         let earliest = state.stopped_from.map_or(from, |before| before.min(from));

@@ -36,15 +36,12 @@ pub(crate) struct StreamExecution<'r, P> {
     pub(crate) reader: Mutex<StreamReader<'r>>,
     /// None: executed in parallel.
     pub(crate) execute_turns: Option<TurnLock>,
-    /// One per lane.
     pub(crate) join_turns: Vec<TurnLock>,
     pub(crate) outputs: SharedOutputs<'r>,
     pub(crate) output_count: usize,
-    /// Per worker.
     pub(crate) staging_bytes: usize,
     pub(crate) trace: usize,
     pub(crate) start: Instant,
-    /// Bytes processed.
     pub(crate) progress: Progress,
     pub(crate) records: AtomicU64,
     pub(crate) gate: WorkerGate,

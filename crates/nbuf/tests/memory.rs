@@ -11,7 +11,6 @@ use std::time::Duration;
 use common::ORDERS;
 use isochrony_nbuf::{BufferOutput, Framing, Input, Options, Output, PerRecord, run};
 
-/// Resident private bytes of this process.
 fn own() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("it is there");
     let of = |name: &str| {

@@ -84,7 +84,6 @@ impl Write for FailingWriter {
     }
 }
 
-/// The result of `work`; fails if it does not end in time.
 fn ended<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = channel();
     std::thread::spawn(move || send.send(work()));

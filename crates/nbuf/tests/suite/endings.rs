@@ -77,7 +77,6 @@ fn an_error_of_a_function_has_its_place_and_earlier_output_is_written() {
     }
 }
 
-/// Panics in the method of this name.
 struct PanickingProcessor(&'static str);
 
 impl BlockProcessor for PanickingProcessor {
@@ -156,7 +155,6 @@ fn a_panic_anywhere_is_an_error_and_nothing_hangs() {
     }
 }
 
-/// Reads some bytes, then fails.
 struct FailingReader<'a>(&'a [u8]);
 
 impl Read for FailingReader<'_> {

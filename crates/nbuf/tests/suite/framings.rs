@@ -62,7 +62,6 @@ impl Rule {
     }
 }
 
-/// The records of a stream, found byte by byte.
 fn naive(rule: &Rule, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     let mut record = Vec::new();

@@ -40,7 +40,6 @@ fn predicted(times: Times, in_turn: bool, workers: usize, buffers: usize) -> Vec
     (0..buffers).map(course).collect()
 }
 
-/// The tick at which everything is written.
 fn end(plan: &[Course]) -> u64 {
     plan.last().map_or(0, |course| course[2].1)
 }
@@ -53,7 +52,6 @@ fn idle(plan: &[Course], state: usize) -> u64 {
     gaps.map(|(left, came)| came.saturating_sub(left)).sum()
 }
 
-/// Most buffers in any of some states at once.
 fn most(plan: &[Course], states: &[usize]) -> usize {
     let inside = |tick: u64| {
         let all = plan

@@ -34,7 +34,6 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Waits for an event.
     fn wait(&self, event: Event) -> Result<(), Cause> {
         let all = self.all.lock().expect("no panic");
         let waited = self

@@ -13,7 +13,6 @@ pub(crate) const ORDERS: [Order; 4] = [Order::None, Order::Output, Order::Execut
 /// A waiting test then fails instead of hanging.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of a numbered record.
 pub(crate) const RECORD: usize = 8;
 
 /// Records 0, 1, 2, ... of 8 bytes.
@@ -48,7 +47,6 @@ pub(crate) fn run_unwatched<P: BlockProcessor>(
     run(options, inputs, processor, outputs, &mut |_| true)
 }
 
-/// Reproducible pseudo-random numbers.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -72,7 +70,6 @@ impl Random {
     }
 }
 
-/// Reads bytes in chunks of random size with random delays.
 pub(crate) struct ChunkedReader<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) random: Random,
@@ -96,7 +93,6 @@ impl Read for ChunkedReader<'_> {
     }
 }
 
-/// Writes bytes in chunks of random size with random delays.
 pub(crate) struct ChunkedWriter<'a> {
     pub(crate) bytes: &'a mut Vec<u8>,
     pub(crate) random: Random,
