@@ -19,7 +19,6 @@ macro_rules! counts {
             }
         }
 
-        /// Shared by threads.
         #[derive(Debug, Default)]
         pub(crate) struct FeedCounters {
             $(pub(crate) $name: AtomicU64,)*

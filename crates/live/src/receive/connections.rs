@@ -94,7 +94,6 @@ pub(super) fn serve(listener: &TcpListener, context: &ReceiveContext) {
 struct ConnectionServer<'a> {
     listener: &'a TcpListener,
     context: &'a ReceiveContext,
-    /// Oldest first.
     connections: Vec<Connection>,
     current: Option<usize>,
     read_buffer: Vec<u8>,

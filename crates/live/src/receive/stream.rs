@@ -22,7 +22,6 @@ pub(super) enum StreamState {
 pub(super) enum StreamFront {
     /// Length, and whether it is the last.
     Complete(usize, bool),
-    /// Too few bytes.
     Incomplete,
     Malformed,
 }

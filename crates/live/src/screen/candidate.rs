@@ -98,7 +98,6 @@ impl<F> CandidateSequence<F> {
         self.frames.push_back((claim, frame, bytes));
     }
 
-    /// Notes an admitted frame of the session.
     pub(super) fn contradict(&mut self) {
         self.contradicting += 1;
         self.consecutive = 0;

@@ -71,7 +71,6 @@ impl NetworkFaults {
     }
 }
 
-/// Earliest first.
 type DelayedFrame = Reverse<(Instant, u64, Vec<u8>)>;
 
 #[derive(Debug)]

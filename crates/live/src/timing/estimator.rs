@@ -58,10 +58,8 @@ pub struct ClockEstimator {
 
 #[derive(Debug)]
 struct RunFit {
-    /// Origin of deviations.
     origin: (i64, Fixed),
     points: VecDeque<(f64, f64)>,
-    /// Start of the current block, and its point so far.
     block_start: i64,
     block_point: (f64, f64),
     /// Height of the line at the origin, and distance of the points from it.

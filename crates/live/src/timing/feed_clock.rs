@@ -10,7 +10,6 @@ use isochrony_time::{Fixed, Rate, Stamp};
 /// An hour of blocks. A recording with a drifting clock has a knot per frame: half a minute at 48 kHz. Earlier indices
 /// are extrapolated.
 const MAX_KNOTS: usize = 4096;
-/// A point of the clock, and its drift up to the next one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Knot {
     pub(super) index: i64,
@@ -46,7 +45,6 @@ pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 pub struct FeedClock {
     rate: Rate,
     knots: RwLock<VecDeque<Knot>>,
-    /// Knots added so far.
     changes: AtomicU64,
 }
 

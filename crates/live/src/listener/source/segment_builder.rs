@@ -15,7 +15,6 @@ const MAX_REUSABLE_BYTES: usize = 64 << 20;
 pub(super) struct SegmentBuilder {
     dtype: DType,
     stream: StreamId,
-    /// Samples of a full segment.
     capacity: u64,
     /// Bytes to reverse if samples have the other byte order.
     swap: Option<usize>,
@@ -96,7 +95,6 @@ impl SegmentBuilder {
         Ok(BufferMut::zeroed(bytes)?.freeze())
     }
 
-    /// The partial segment; None without samples.
     pub(super) fn flush(&mut self) -> Option<BuiltSegment> {
         let partial = self.partial.take()?;
         let bytes = partial.samples as usize * self.dtype.size();

@@ -60,7 +60,6 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Gives up overdue samples in a silence, and reports progress.
     fn give_up(&mut self) -> Result<(), OpError> {
         let Some(lateness) = self.silence.lateness() else {
             return Ok(());

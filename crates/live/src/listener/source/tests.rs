@@ -21,7 +21,6 @@ const MS: u64 = 1_000_000;
 /// 2026-01-01, in ns.
 const START: i64 = 1_767_225_600_000_000_000;
 
-/// A frame and its arrival, in ns since the run started.
 #[derive(Debug, Clone)]
 struct Arrival {
     at: u64,
