@@ -51,7 +51,6 @@ impl PooledBlocks {
         self.referenced.push_back(block);
     }
 
-    /// Takes an idle block, after collecting newly idle ones.
     fn find(&mut self, len: usize) -> Option<Buffer> {
         for _ in 0..REFERENCED_BLOCKS_CHECKED.min(self.referenced.len()) {
             let Some(mut block) = self.referenced.pop_front() else {

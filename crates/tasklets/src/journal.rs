@@ -43,7 +43,6 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Reads the records of a journal; none without a file.
     pub(crate) fn read(location: &JournalLocation) -> Result<Vec<JournalRecord>, TaskletError> {
         let text = location
             .read()

@@ -118,7 +118,6 @@ impl JournalLocation {
         others.collect()
     }
 
-    /// Empty without a file.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let bytes = self.media().read(&self.path, limits::LOG)?;
         Ok(bytes.unwrap_or_default())

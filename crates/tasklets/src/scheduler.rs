@@ -164,7 +164,6 @@ impl TaskletScheduler {
         Assignment::Run(tasklet)
     }
 
-    /// The first step before `before` whose tasklet may start.
     fn first_startable(&self, queue: &ReadyQueue, before: usize) -> Option<usize> {
         let first = queue.without_scratch.first().copied();
         let first = first.filter(|step| *step < before);

@@ -245,7 +245,6 @@ impl<'a> OrderBuilder<'a> {
         dependencies.all(|dependency| self.placed[*dependency])
     }
 
-    /// Pushes tasklets; the first by sort key pops first.
     fn push(&self, stack: &mut Vec<DfsEvent>, list: &[usize], reason: OrderReason) {
         let unvisited = list.iter().copied().filter(|at| !self.entered[*at]);
         let mut unvisited: Vec<usize> = unvisited.collect();

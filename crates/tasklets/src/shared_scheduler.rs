@@ -25,7 +25,6 @@ pub(crate) struct SharedState<T> {
 
 pub(crate) struct SharedScheduler<T> {
     state: Mutex<SharedState<T>>,
-    /// A tasklet finished, or the execution stopped.
     progressed: Condvar,
 }
 

@@ -12,7 +12,6 @@ impl SharedSignal {
         Self(Mutex::new(signal))
     }
 
-    /// The signal as last loaded.
     pub(crate) fn cached(&self) -> Signal {
         (self.0.lock().unwrap_or_else(PoisonError::into_inner)).clone()
     }

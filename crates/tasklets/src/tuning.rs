@@ -47,7 +47,6 @@ impl PoolTuning {
         })
     }
 
-    /// Current workers.
     pub(crate) fn workers(&self) -> usize {
         self.tuning.configuration().workers
     }
@@ -79,7 +78,6 @@ impl PoolTuning {
         self.tuning.poll(counters).map(|next| next.workers)
     }
 
-    /// Tuning results.
     pub(crate) fn report(&self) -> TuningReport {
         let mut report = self.tuning.report().clone();
         let hide = |configuration: &mut Configuration| configuration.replicas.clear();

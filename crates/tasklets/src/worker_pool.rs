@@ -277,7 +277,6 @@ impl WorkerPool<'_> {
         }
     }
 
-    /// Calls `watch` without the lock.
     fn report_progress(&self, watch: &mut dyn FnMut(&TaskletProgress) -> bool) {
         let state = self.shared.lock();
         let (finished, _) = state.scheduler.progress();

@@ -53,7 +53,6 @@ fn any_specs() -> impl Strategy<Value = Vec<TaskletSpec>> {
     })
 }
 
-/// Dependencies of each tasklet, from its declaration alone.
 fn needs(specs: &[TaskletSpec], at: usize) -> Vec<usize> {
     (0..specs.len())
         .filter(|other| {
