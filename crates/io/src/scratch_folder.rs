@@ -18,7 +18,6 @@ const MAX_ATTEMPTS: usize = 16;
 pub struct ScratchFolder {
     path: PathBuf,
     _held: File,
-    /// The creating process.
     owner: u32,
 }
 

@@ -228,8 +228,6 @@ fn try_out(ring: &mut IoUring) -> io::Result<()> {
     }
 }
 
-/// Requests for the parts of a piece; None if its memory is shared or too short.
-///
 /// All are built before the first is submitted: no reference to the whole memory may exist while the kernel writes to a
 /// part of it.
 fn entries(job: &mut ReadJob, number: usize) -> Option<Vec<squeue::Entry>> {

@@ -65,9 +65,7 @@ struct SharedPieces {
     state: Mutex<QueueState>,
     buffers: Mutex<BufferPool>,
     filler: MakeFiller,
-    /// Signals something to read.
     work: Condvar,
-    /// Signals something read.
     done: Condvar,
 }
 

@@ -81,7 +81,6 @@ strategies! {
     RangeRequests = range_requests::RangeRequestsStrategy,
 }
 
-/// A strategy. Called once per scan, never per piece.
 pub(crate) trait IoStrategy: Sync {
     /// Its permanent name in options, reports and machine profiles.
     fn name(&self) -> &'static str;
