@@ -14,7 +14,6 @@ use std::io::Read;
 use isochrony_placement::simulation::{ClusterModel, Workload, simulate};
 use isochrony_placement::{DispatchOptions, EvictionPolicy, ObjectId, Policy};
 
-/// Stands for an unlimited rate.
 const NO_LIMIT: f64 = 1e15;
 
 /// Unused arguments.

@@ -30,7 +30,6 @@ struct Entry<K> {
     bytes: u64,
     pins: u32,
     uses: u64,
-    /// Eviction key: smallest first.
     rank: (u64, u64),
     /// Position in `evictable` for random eviction, if not pinned.
     at: u32,

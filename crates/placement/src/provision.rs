@@ -64,7 +64,6 @@ pub struct Provisioner {
     task_time: Option<f64>,
 }
 
-/// Weight of the newest task.
 const NEWEST_WEIGHT: f64 = 0.05;
 
 impl Provisioner {

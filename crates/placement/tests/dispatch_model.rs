@@ -66,7 +66,6 @@ fn options() -> impl Strategy<Value = DispatchOptions> {
         )
 }
 
-/// The dispatcher and its model.
 struct Pair {
     real: Dispatcher,
     model: Model,

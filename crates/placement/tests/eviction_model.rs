@@ -59,7 +59,6 @@ impl Model {
         all
     }
 
-    /// Unpinned keys in eviction order.
     fn order(&self, policy: EvictionPolicy) -> Vec<Entry> {
         let all = self.all(policy).into_iter();
         all.filter(|entry| entry.pins == 0).collect()

@@ -69,7 +69,6 @@ fn each_cost_equals_manual_arithmetic() {
         (report.inputs.storage, report.bytes.storage),
         (100, 100_000_000)
     );
-    // Each of 5 readers is limited to 1 MB/s.
     cluster.storage_reader_rate = 1e6;
     near(
         run(&cluster, Policy::MaxComputeUtil, &work(distinct())).makespan_s,
@@ -104,7 +103,6 @@ fn hosts_may_share_cores() {
     let mut workload = work(Workload::scan(100, 1));
     workload.compute_time = 100_000_000;
     let mut cluster = free(5, 1);
-    // Five concurrent tasks, at two fifths of the full speed.
     cluster.shared_cores = Some(2.0);
     near(
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,

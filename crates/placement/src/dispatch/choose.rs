@@ -87,7 +87,6 @@ impl Dispatcher {
         Some((self.locality.groups.oldest(group), to))
     }
 
-    /// The free host with most bytes of a group, if any has some.
     fn best_free(&mut self, group: u32) -> Option<(HostId, u64)> {
         let mut found = std::mem::take(&mut self.scratch);
         let locality = &self.locality;

@@ -14,10 +14,8 @@ use crate::{CacheIndex, HostId, ObjectId};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
-    /// Objects, each with the group's position in the object's list.
     objects: SmallVec<[(ObjectId, u32); 2]>,
     tasks: List,
-    /// Number of its oldest task.
     oldest: u64,
     /// Most of the objects' bytes on one host.
     pub(crate) best: u64,
@@ -28,7 +26,6 @@ pub(crate) struct Groups {
     groups: Vec<Group>,
     free: Vec<u32>,
     by_objects: FxHashMap<Objects, u32>,
-    /// Groups by object.
     by_object: Vec<SmallVec<[u32; 2]>>,
     /// Links of each task in its group's list.
     links: Links,

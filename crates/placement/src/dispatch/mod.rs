@@ -292,7 +292,6 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Applies index changes to rankings and queues.
     fn settle(&mut self) {
         self.locality.settle();
         self.wake();

@@ -110,7 +110,6 @@ impl DispatchOptions {
         }
     }
 
-    /// Validates ranges.
     pub(crate) fn check(&self) -> Result<(), PlacementError> {
         let wrong = |parameter, got: String, allowed| {
             Err(PlacementError::Parameter {

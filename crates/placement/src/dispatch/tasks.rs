@@ -213,7 +213,6 @@ impl TaskTable {
         }
     }
 
-    /// The state of a task; an error if unexpected.
     pub(crate) fn state(
         &self,
         id: TaskId,

@@ -17,7 +17,6 @@ struct Holder {
     host: u32,
     /// Running tasks of the host that read the object: if not ready, it is being fetched.
     claims: u16,
-    /// Reported by the host.
     ready: bool,
 }
 
@@ -31,7 +30,6 @@ struct Object {
 
 #[derive(Debug, Clone)]
 struct Host {
-    /// Objects held or being fetched, with bytes once ready.
     objects: FxHashSet<ObjectId>,
     ready_bytes: u64,
     next_delta: u64,
