@@ -1,8 +1,8 @@
 //! Plans of operators over signal segments, and how they run.
 //!
-//! A [`Plan`] is data: operators and their connections. Types are checked while it is built; it prints and compares
-//! without running. [`Plan::collect`] and [`Plan::run`] execute it depth first: an item passes all operators before the
-//! next is read, so samples stay in the cache and memory stays flat. [`RunOptions`] add workers.
+//! A [`Plan`] is data: operators and their connections. Types are checked while it is built. [`Plan::collect`] and
+//! [`Plan::run`] execute it depth first: an item passes all operators before the next is read, so samples stay in the
+//! cache and memory stays flat. [`RunOptions`] add workers.
 //!
 //! | folder | what it provides |
 //! |---|---|

@@ -1,8 +1,7 @@
 //! Rewrites a graph with bit-identical results.
 //!
-//! Each rewrite is a function that changes the graph and describes the change; they run until none applies.
-//! [`Plan::explain`](crate::Plan::explain) lists them; an option disables them. All require that the operators between
-//! the rewritten ones are stateless and have no other consumer.
+//! Rewrites run until none applies. [`Plan::explain`](crate::Plan::explain) lists them; an option disables them. All
+//! require that the operators between the rewritten ones are stateless and have no other consumer.
 //!
 //! - *Filter fusion*: two consecutive filters become one, whose reductions share a pass.
 //! - *Map fusion*: an element-wise map merges into the next map, or into the condition of a filter whose windows are

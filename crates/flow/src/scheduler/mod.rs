@@ -1,6 +1,6 @@
 //! Executes plans on one or many cores: [`Plan::collect`](crate::Plan::collect) and its siblings.
 //!
-//! Replication follows from operators' declarations alone: operators need no locks and know no tasks.
+//! Replication follows from operators' declarations alone.
 //!
 //! ```text
 //!                    SplitPlan (split, scan_groups, subgraph_builder, task_contract, overlap, task_size)
@@ -31,8 +31,6 @@
 //! | workers | `worker`, `replica`, `parallel_subgraph`, `boundary`, `scan_input` |
 //! | combination of results | `gather` |
 //! | explain, costs of operators, prediction | `explain`, `characterise`, `prediction` |
-//!
-//! Imports between these files form no cycle.
 //!
 //! **Results are bit-identical for any number of workers.** A window belongs to the task in whose portion it begins, a
 //! sample to the one in whose portion it lies. A task also reads the context that operators need, never across a break;

@@ -12,8 +12,6 @@
 //!  memory refused to the consumer:    reclaim_memory -> as above, nothing handed out until resume_tasks
 //! ```
 //!
-//! So no thread waits for memory while it holds some, and a task that fits alone completes.
-//!
 //! Generic over the task, for model checking (`tests/loom_order.rs`).
 
 // Nothing waits for this count, so the model checker need not see it.

@@ -2,7 +2,7 @@
 //!
 //! A plan holds, prints and saves a [`Sink`], the counterpart of a [`Recording`](crate::Recording). Each execution
 //! opens it as a [`SinkWriter`], which gets items in index order, and every break before the item after it. Items pass
-//! on unchanged, so a plan can keep intermediate results.
+//! on unchanged.
 //!
 //! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, earlier
 //! items are committed; if the execution fails elsewhere or is interrupted, the last commit stands. With several

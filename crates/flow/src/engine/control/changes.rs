@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What begins before a change's index is computed with the old parameters, all else with the new ones, by any instance
-//! and however the input is cut. So the same changes at the same indices give the same results with any threads.
+//! and however the input is cut.
 //!
 //! Admission and request are each announced before the other is looked for, with a fence between: whoever decides the
 //! index of a request sees every instance that has admitted an item without seeing the request

@@ -7,10 +7,9 @@
 //! | `fan_in_calls` | matched items of several inputs into their operator |
 //! | `out` | what an operator emits |
 //!
-//! These files import each other because depth-first execution is one mutual recursion: an item completes a match at a
-//! fan-in, whose operator emits into the loop again, and a mark releases waiting items. Without the cycle the inner
-//! loop would need an indirect call, or a queue, which is not depth first. The recursion ends, since each call reaches
-//! only later slots; its depth is that of fan-outs and fan-ins, since chains are loops.
+//! These files import each other because depth-first execution is one mutual recursion; avoiding the cycle would cost
+//! an indirect call or a queue. The recursion ends, since each call reaches only later slots; its depth is that of
+//! fan-outs and fan-ins, since chains are loops.
 
 mod drive;
 mod fan_in_calls;

@@ -1,5 +1,5 @@
 //! Rows with named fields, in Arrow's layout: a block of [`Rows`] is a record batch and the index range it covers. The
-//! fields are part of the port type ([`Fields`], interned, so types are `Copy`).
+//! fields are part of the port type ([`Fields`]).
 //!
 //! Columns:
 //! - Rows of windows begin with `start` and `end`, indices of the first sample and after the last (int64), and, if the

@@ -3,8 +3,7 @@
 //! A [`WindowFilter`] filters windows by their extremes, such as `s.max() > 1000`. Before a pass, view rows are looked
 //! up from the coarsest level down to where a window holds two buckets, each only where windows may still pass. This
 //! gives the indices at which no passing window begins ([`predicate`]). A [`SkipMap`] turns them, per contiguous range
-//! and window grid, into ranges that no possibly passing window needs. It is built once per execution; workers'
-//! portions are cut from it.
+//! and window grid, into ranges that no possibly passing window needs. It is built once per execution.
 //!
 //! Short ranges are read: restarting after them takes as long; short contiguous ranges are not looked up. Lists are
 //! bounded by [`MAX_RANGES`]; the excess is read, and so is what views do not cover.

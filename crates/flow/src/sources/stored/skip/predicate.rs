@@ -1,9 +1,9 @@
 //! Decides from bucket extremes where no window can begin that satisfies a predicate.
 //!
-//! Comparing an extreme with a number is a statement about samples: `s.max() > 5` says that *any* sample of a window is
-//! above 5, `s.max() < 5` that *all* are below. Samples that meet such a condition lie on one side of a limit (outside
-//! two, for magnitudes), so a bucket's extremes tell whether any of its samples, or all, meet it. The filter's own
-//! program decides this on a window of that one sample: calibration, conversion and rounding are exactly the filter's.
+//! Comparing an extreme with a number is a statement about samples: `s.max() > 5` means that *any* sample is above 5,
+//! `s.max() < 5` that *all* are below. Samples that meet such a condition lie on one side of a limit (outside two, for
+//! magnitudes), so a bucket's extremes tell whether any of its samples, or all, meet it. The filter's own program
+//! decides this on a window of that one sample: calibration, conversion and rounding are exactly the filter's.
 //!
 //! The result is a set of excluded indices: the union for `a & b`, the intersection for `a | b`; all else excludes
 //! nothing.
