@@ -1,17 +1,6 @@
 //! Models of a running plan: throughput, buffering, and how far a model can be trusted.
 //!
-//! Pure functions without threads, clock or I/O, and seeded randomness, so the tuner, predictions and the simulator
-//! share the code. Times are seconds, rates are items per second.
-//!
-//! - [`flow_model`]: throughput of a graph of servers, its bottleneck, and replicas for a core budget.
-//! - [`Configuration`]: what can change in a running plan; [`Window`]: its statistics over a short interval.
-//! - [`controller`]: tunes a running plan by paired trials.
-//! - [`noise`]: distributions of execution time noise, and tests that reject a model.
-//! - [`queueing`]: waits, queue lengths and buffer sizes.
-//! - [`service_rate`]: service rates from samples of queue counters.
-//! - [`session`]: the tuning of one run, from request to report.
-//! - [`simulator`]: a plan in simulated time, for testing and evaluating tuners.
-//! - [`trust`]: trained classifiers of whether a model fits a link.
+//! Pure functions without threads, clock or I/O, and seeded randomness. Times are seconds, rates are items per second.
 
 mod configuration;
 pub mod controller;

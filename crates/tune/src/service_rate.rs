@@ -1,23 +1,20 @@
 //! Estimates service rates from samples of queue counters: the server's rate while it waits for nothing.
 //!
-//! A monitor reads and clears a queue's counters once per sampling period and passes them to a [`ServiceRateMonitor`],
-//! which finds a period, estimates the rate and detects changes. Follows chapter 6 of Beard, *Online Modeling and
-//! Tuning of Parallel Stream Processing Systems* (dissertation, Washington University in St. Louis, 2015), and adds a
-//! second method, the default.
+//! A monitor reads and clears a queue's counters once per sampling period. Follows chapter 6 of Beard, *Online Modeling
+//! and Tuning of Parallel Stream Processing Systems* (dissertation, Washington University in St. Louis, 2015), and adds
+//! a second method, the default.
 //!
 //! # Sampling period
 //! A candidate is judged by 128 samples. It is too short if more than an eighth of the realised periods are off by more
-//! than 10 %, or if too few items pass; too long if the server waits too often. The next candidate is twice or half the
-//! last until both bounds are known, then their geometric mean; the search fails within a factor of 1.25, or at the
-//! limits of the options. For the utilization law, half of a period reached from above is taken if it fits too, else
-//! short services stay hidden. The methods differ in their needs:
+//! than 10 %, or if too few items pass; too long if the server waits too often. It is doubled or halved until both
+//! bounds are known, then their geometric mean is tried; the search fails within a factor of 1.25, or at the limits of
+//! the options. For the utilization law, half of a period reached from above is preferred, else short services stay
+//! hidden. The methods differ in their needs:
 //!
 //! | method | too short | too long | lengthened, though usable |
 //! |---|---|---|---|
 //! | `UtilizationLaw` | fewer than 1/32 items | more than 10 % of periods blocked, and in more than 6 % of unblocked pairs both periods have items | never |
 //! | `FilteredQuantile` | fewer than 4 items | more than 90 % of periods blocked | no period blocked, fewer than 64 items |
-//!
-//! The dissertation lengthens the period while it is stable and nothing blocks (section 6.3.2), and gives up otherwise.
 //!
 //! # Methods
 //! [`RateMethod::FilteredQuantile`] is the dissertation's: the last 32 unblocked counts pass a Gaussian filter of

@@ -1,15 +1,13 @@
 //! Flow model of a plan: rates, utilizations, the bottleneck, and the gain of one more replica.
 //!
 //! A plan is a graph of servers: stages, links, splits and merges. Each emits `gain` items per input item along its
-//! routes in fixed shares; a split that copies to three routes has gain 3 and three routes of probability 1/3. The
-//! model is the maximum flow with gains and routing of Beard's RaftLib dissertation (2015, chapter 4): conservation
-//! (eq. 4.2), gain (4.3), capacity (4.4), routing (4.5), and a bound on utilization (4.6). With fixed routing all rates
-//! are proportional to the source rates, so the optimum has a closed form: visits per source item come from the traffic
-//! equations, and the source is limited by the smallest `capacity / load`.
+//! routes in fixed shares. The model is the maximum flow with gains and routing of Beard's RaftLib dissertation (2015,
+//! chapter 4): conservation (eq. 4.2), gain (4.3), capacity (4.4), routing (4.5), and a bound on utilization (4.6).
+//! With fixed routing all rates are proportional to the source rates, so the optimum has a closed form: visits per
+//! source item come from the traffic equations, and the source is limited by the smallest `capacity / load`.
 //!
-//! Shared resources differ: the dissertation divides a core's rate by its number of kernels (eq. 4.8), busy or not.
-//! Here a server takes a core, the interpreter's lock or the disk only while busy. Both agree where all are equally
-//! busy.
+//! Unlike in the dissertation, which divides a core's rate by its number of kernels (eq. 4.8), a server takes a core,
+//! the interpreter's lock or the disk only while busy.
 //!
 //! A model of means in steady state: it needs buffers large enough that servers seldom wait for each other; see
 //! [`Queue`](crate::Queue).

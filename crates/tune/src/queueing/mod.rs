@@ -11,9 +11,6 @@
 //! | M/G/1 | Poisson | any | exact: Pollaczek-Khinchine | exact for gamma-distributed service, else an approximation |
 //! | G/G/1 | any | any | approximation: Kingman; Allen and Cunneen | approximation: Buzacott and Shanthikumar |
 //!
-//! The RaftLib dissertation (Beard, 2015) sizes buffers by M/M/1 (eq. 4.7) and M/D/1 (chapter 7); the first asks for
-//! too much where service is steadier than exponential.
-//!
 //! # Error of the approximation with a finite buffer
 //!
 //! Largest error of [`FiniteQueue::throughput`] in percent over utilizations 0.5, 0.8, 0.95 and 1.25, against a

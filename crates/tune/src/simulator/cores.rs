@@ -1,7 +1,7 @@
 //! Cores: running and waiting tasks, and time slices.
 //!
-//! As in Linux, a free core goes to the task that has used the least time, and a waking task takes the core of one that
-//! has used more by a third of a slice. A task that slept is put back to at most one slice below the others.
+//! A free core goes to the task that has used the least time, and a waking task takes the core of one that has used
+//! more by a third of a slice. A task that slept is put back to at most one slice below the others.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

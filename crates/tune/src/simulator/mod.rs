@@ -1,15 +1,15 @@
 //! Discrete-event simulator of a plan in stages, on machines of up to some hundred cores.
 //!
-//! A [`SimulatedRun`] takes [`Configuration`](crate::Configuration)s and returns [`Window`](crate::Window)s, as a real
-//! run does, so a tuner cannot tell them apart. It uses no clock and no threads, and is deterministic by seed.
+//! A [`SimulatedRun`] takes [`Configuration`](crate::Configuration)s and returns [`Window`](crate::Window)s as a real
+//! run does. It uses no clock and no threads, and is deterministic by seed.
 //!
 //! # What it mirrors
 //! Queue entries are stages and replicas. A free thread takes the ready entry nearest to the end of the plan, executes
 //! a burst of it and puts it back; only the caller's thread takes the last stage, and that first. An entry waits for
-//! input or room and is notified; a full link has room once half of it is free. A link accepts all results of one item,
-//! so it may exceed its capacity. Replicas take the next item of their link; their results leave in order, through a
-//! reorder buffer of three items per possible replica. A stage whose inputs come from different sources takes from the
-//! lagging one, and waits for it; one whose inputs share a source takes what comes.
+//! input or room and is notified; a full link has room once half of it is free. A link accepts all results of an item,
+//! even beyond its capacity. Replicas take the next item of their link; their results leave in order, through a reorder
+//! buffer of three items per possible replica. A stage whose inputs come from different sources takes from the lagging
+//! one, and waits for it; one whose inputs share a source takes what comes.
 //!
 //! # What a flow model does not have
 //! | effect | parameter of [`SimulatedMachine`] | cost |
@@ -26,9 +26,9 @@
 //!
 //! # What it lacks
 //! Memory budgets, errors, branches, cells, homes of pinned threads, blocks computed by a cluster, a stage that waits
-//! within an item whose results fill a link twice over, and the 20 ms poll of waiting stages. Batches are items: small
-//! items do not share one. Retired replicas are not woken. Items that passed the slowest path to the end count as
-//! delivered; a real run counts by the first link of each stage.
+//! within an item whose results fill a link twice over, and the 20 ms poll of waiting stages. Batches are items.
+//! Retired replicas are not woken. Items that passed the slowest path to the end count as delivered; a real run counts
+//! by the first link of each stage.
 
 mod cores;
 mod engine;

@@ -1,13 +1,12 @@
 //! Classifies whether a model can be trusted for a link between two stages.
 //!
-//! A wrong model is worse than none: it sizes buffers for arrivals that do not exist. [`TrustClassifier`] judges from
-//! measurements of a link ([`LinkFeatures`]) whether a [`Model`] predicts its throughput and mean number of items. A
-//! model is right if, for half, once and twice the capacity, its throughput is within 5 % and its mean number of items
-//! within 25 % or half an item of the long run.
+//! [`TrustClassifier`] judges from measurements of a link ([`LinkFeatures`]) whether a [`Model`] predicts its
+//! throughput and mean number of items. A model is right if, for half, once and twice the capacity, its throughput is
+//! within 5 % and its mean number of items within 25 % or half an item of the long run.
 //!
 //! A support vector machine and a small neural network must agree. `tools/train_trust.py` trains both on simulated
-//! links; their weights are part of the crate. The thresholds favour few false positives, since a tuner that trusts no
-//! model can still measure. Data and figures: `docs/trust.md`.
+//! links; their weights are part of the crate. The thresholds favour few false positives, since a tuner can measure
+//! instead. Data and figures: `docs/trust.md`.
 //!
 //! Source: Beard, Online Modeling and Tuning of Parallel Stream Processing Systems (2015), chapter 7, which classifies
 //! by hardware properties; here the features are measurements of the plan.
