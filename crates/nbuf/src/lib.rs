@@ -1,8 +1,7 @@
 //! N-buffering: reads, processes and writes any byte stream with all cores, in bounded memory.
 //!
 //! Each *worker* owns one buffer and carries it through the states of the paper's figure 7: it reads whole records,
-//! executes a [`BlockProcessor`], writes the output, and repeats, while others do the same. A buffer never changes
-//! threads and stays in one core's cache.
+//! executes a [`BlockProcessor`] and writes the output. A buffer stays in one core's cache.
 //!
 //! ```text
 //!         inputs                     processor                      outputs
@@ -17,9 +16,9 @@
 //! - **Order** ([`Order`]): the four configurations of table 2; see `turns` for the queue. Order-invariant processors
 //!   ([`BlockProcessor::is_order_invariant`]) are executed in parallel anyway.
 //! - **Records** ([`Framing`]) are never split. The last one of an input may be short.
-//! - **Memory** ([`Options::memory`]) bounds buffers, staged output and what processors need; see `buffer_sizes`. Input
-//!   memory is processed in place.
-//! - **Tuning** ([`Options::tuning`]) changes workers and buffers during the stream; see `tuning`.
+//! - **Memory** ([`Options::memory`]) bounds buffers, staged output and what processors need. Input memory is processed
+//!   in place.
+//! - **Tuning** ([`Options::tuning`]) changes workers and buffers during the stream.
 //! - **Accumulators** of a block are joined to the stream's in stream order ([`BlockProcessor::join`]), so results do
 //!   not depend on the number of workers.
 //! - **Outputs** ([`Output`]): none, one or several; see [`BufferOutput`].

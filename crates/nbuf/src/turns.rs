@@ -11,9 +11,9 @@
 //! earlier workers, and it holds no turn drawn on arrival while it waits in stream order (`worker` ensures this). So
 //! the worker with the oldest buffer can always proceed.
 //!
-//! A lock stopped from a buffer on still admits earlier buffers, so what comes before an error is written.
+//! A stopped lock still admits earlier buffers, so what comes before an error is written.
 //!
-//! `tests/loom_turns.rs` checks this file under every interleaving of a few threads with at most two preemptions.
+//! `tests/loom_turns.rs` checks all interleavings with at most two preemptions.
 
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

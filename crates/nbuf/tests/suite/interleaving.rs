@@ -1,9 +1,9 @@
 //! The paper's figures 2 to 5 as predictions that executions follow step by step.
 //!
 //! A small model predicts the ticks of each buffer's states. An execution is led through it: each buffer stays in its
-//! state until the predicted tick, and a tick comes only when all buffers are in their predicted states. So nothing is
-//! timed: an execution with less parallelism never reaches the tick (a wait with a timeout), and one with more, or in
-//! another order, begins a state before its tick.
+//! state until the predicted tick, and a tick comes only when all buffers are in their predicted states. An execution
+//! with less parallelism never reaches a tick (a wait with a timeout); one with more, or in another order, begins a
+//! state too early.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
