@@ -3,9 +3,8 @@
 //!
 //! A frame is an index range, including a gap right before its samples, with a payload. It is released immediately if
 //! it continues the last one; otherwise when the missing frames arrive, after `wait`, or once more than `samples` are
-//! buffered. What is missing then is [`ReorderOutput::Lost`] and refused later: each index is released at most once, in
-//! order. The first frame to arrive need not be the first sent: unless it starts at index 0, the buffer waits for
-//! earlier ones.
+//! buffered. What is missing then is [`ReorderOutput::Lost`] and refused later. The first frame to arrive need not be
+//! the first sent: unless it starts at index 0, the buffer waits for earlier ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

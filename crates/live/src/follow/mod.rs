@@ -1,7 +1,7 @@
 //! A stored signal that is still being appended to, as a recording.
 //!
 //! A pass reads up to the last committed sample, waits, and continues with the next commit of any process. It reads
-//! each index once, in order: gaps, clock steps and windows are as if the whole signal had been read at once.
+//! each index once, in order.
 //!
 //! **A silent writer** delays no plan with a lateness: overdue samples are given up, and late if committed later.
 //!

@@ -2,8 +2,7 @@
 //!
 //! A sender that lost its connection reconnects while its earlier data is still unread. So a new connection is read
 //! only up to its first whole frame; TCP holds the rest back. It becomes current when the previous one is closed and
-//! read to the end, or completes no frame for [`STALL_TIMEOUT`]. A peer that trickles bytes delays others by five
-//! seconds once, or not at all if it never completed a frame. Connections are refused only when [`MAX_CONNECTIONS`]
+//! read to the end, or completes no frame for [`STALL_TIMEOUT`]. Connections are refused only when [`MAX_CONNECTIONS`]
 //! have a frame, since a slow sender looks like a slow plan.
 //!
 //! ```text

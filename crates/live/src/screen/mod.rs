@@ -5,15 +5,13 @@
 //! - A *plausible* frame continues the session and is admitted at once. Its number is ahead by at most
 //!   [`MAX_AHEAD_SECONDS`] plus twice the time since the last frame, or by a gap that it declares; its stamp is off by
 //!   less than a clock step.
-//! - Others are held in consistent *candidate sequences*: a jump, a restarted device, another sender. A candidate is
-//!   admitted as a whole, so holding loses nothing. It needs an end frame or [`CONFIRMING_FRAMES`] frames
-//!   ([`CONFIRMING_FRAMES_BACKWARD`] if counts decrease, as for late packets); more frames than the session had
-//!   meanwhile; and the last three in a row. Another sender also waits until the current one is silent for
-//!   [`SENDER_SILENCE`] or was never confirmed.
+//! - Others are held in consistent *candidate sequences*. A candidate is admitted as a whole. It needs an end frame or
+//!   [`CONFIRMING_FRAMES`] frames ([`CONFIRMING_FRAMES_BACKWARD`] if counts decrease, as for late packets); more frames
+//!   than the session had meanwhile; and the last three in a row. Another sender also waits until the current one is
+//!   silent for [`SENDER_SILENCE`] or was never confirmed.
 //! - The rest is rejected as malformed, late or foreign.
 //!
-//! So one datagram with a far counter or stamp changes nothing. Three consistent ones in a row are admitted: without
-//! authentication they look like a device that counts so.
+//! One datagram with a far counter or stamp thus changes nothing; three consistent ones in a row are admitted.
 //!
 //! A connection has one peer and keeps the order: everything is admitted at once except undeclared jumps, which are
 //! admitted at the end if nothing contradicted them.

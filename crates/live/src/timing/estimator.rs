@@ -6,8 +6,8 @@
 //! to 29 % outliers), height the median residual of stamps, or the minimum of arrivals. The minimum delay is
 //! unobservable and stays in the times.
 //!
-//! Published times never change, and are continuous and increasing: a new line starts where the old one ends and meets
-//! its own fit a block later, with corrections of at most one part in a thousand.
+//! Published times never change and increase: a new line starts where the old one ends and meets its own fit a block
+//! later, with corrections of at most one part in a thousand.
 //!
 //! Stamps of a sent *recording* are exact and not fitted.
 //!
