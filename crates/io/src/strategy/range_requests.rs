@@ -1,11 +1,10 @@
 //! `range_requests`: reads ranges of objects on a server, several requests at a time, ahead of the scan.
 //!
 //! A request costs its latency whatever its length, so nearby pieces, with the holes between them, share one request,
-//! and requests overlap. By Little's law a link of bandwidth *B* and latency *L* is busy while *B · L* bytes are in
-//! flight: 6 MB at 200 MB/s and 30 ms, 50 MB at 1 GB/s and 50 ms. Neither is known, so [`INITIAL_DEPTH`] requests are
-//! doubled, up to [`MAX_DEPTH`], whenever that raises the throughput by more than a tenth. On a slow link the number
-//! stays, so the first samples do not share bandwidth with later ones. The read-ahead bound
-//! ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)) is that of [`MAX_DEPTH`] requests.
+//! and requests overlap. By Little's law a link is busy while bandwidth times latency is in flight. Neither is known,
+//! so [`INITIAL_DEPTH`] requests are doubled, up to [`MAX_DEPTH`], whenever that raises the throughput by more than a
+//! tenth. On a slow link the number stays, so the first samples do not share bandwidth with later ones. The read-ahead
+//! bound ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)) is that of [`MAX_DEPTH`] requests.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
