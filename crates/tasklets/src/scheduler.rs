@@ -12,8 +12,6 @@
 //!  Step 4 may start if, for each of the steps 1, 2 and 3:
 //!    scratch in use at that step of the serial order + scratch of tasklets that started early + its own <= budget
 //! ```
-//!
-//! Exclusive tasklets wait for each other here, so no worker takes one only to wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

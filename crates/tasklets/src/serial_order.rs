@@ -4,7 +4,7 @@
 //!
 //! 1. Take tasklets by disk position of their primary input. After a writer of scratch, take its readers, preceded by
 //!    their other dependencies, so scratch is in use only briefly.
-//! 2. Interleave groups without common scratch, up to half of the budget. Reads of one signal become longer, and the
+//! 2. Interleave groups without common scratch, up to half of the budget: reads of one signal become longer, and the
 //!    next groups can start while these release scratch.
 //!
 //! ```text
