@@ -1,8 +1,7 @@
 //! `isochrony.Expr`: traced Python functions of samples.
 //!
-//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. Operators, methods and
-//! NumPy functions of it give expressions; the engine runs the result. What needs a value now (`if`, `and`, `len`,
-//! `float`) is an error with the alternative.
+//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. What needs a value now
+//! (`if`, `and`, `len`, `float`) is an error with the alternative.
 //!
 //! Constants follow NumPy (NEP 50): Python numbers take the dtype of the other operand, NumPy scalars keep theirs.
 //! Comparison is traced too, so expressions hash by identity.

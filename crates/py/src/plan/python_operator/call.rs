@@ -4,8 +4,8 @@
 //! ([`ArrayLender`]). Results keep no Python object where that is cheaper: views of the input become parts of its
 //! memory, short results are copied, longer ones taken over.
 //!
-//! Between blocks the thread detaches. Staying attached would save 0.25 us per block, but lock all other threads,
-//! signal handlers included, out of Python while other operators compute or wait for the disk.
+//! Between blocks the thread detaches. Staying attached would save 0.25 us per block, but lock all other threads out of
+//! Python.
 
 use std::sync::Arc;
 
