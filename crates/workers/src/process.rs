@@ -136,7 +136,6 @@ impl WorkerProcess {
         (self.report.clone(), end)
     }
 
-    /// Kills the process group and waits for the process.
     fn kill(&mut self) -> io::Result<ExitStatus> {
         if !self.is_reaped {
             // No other process or group can have this id before it is reaped.
