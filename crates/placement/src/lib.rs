@@ -1,6 +1,6 @@
 //! Placement policies: which host runs a task, which cached object is evicted, how many hosts there are.
 //!
-//! Pure data structures without threads, clock or I/O, and with seeded randomness, so a cluster's scheduler and the
+//! Pure data structures without threads, clock or I/O, and with seeded randomness: a cluster's scheduler and the
 //! simulator run the same code. Times are nanoseconds since the caller's start.
 //!
 //! A *host* is one cache with some slots: the workers of one machine share it. *Objects* are immutable and have dense
