@@ -200,7 +200,6 @@ impl PlanExecutor {
         }
     }
 
-    /// Flushes operators; at the end of a task fan-ins also release waiting items, then forget the rest.
     pub(super) fn flush(&mut self, task_ends: bool) -> Result<(), OpError> {
         self.context.timed = false;
         if self.flush_interval.is_some() {
@@ -246,7 +245,6 @@ fn drain_feedback(slots: &mut [Slot], context: &mut ExecutionContext) -> Result<
     Ok(())
 }
 
-/// Ends nodes without open consumers, if more operators are done than `seen`.
 fn end_unused(slots: &mut [Slot], context: &mut ExecutionContext, seen: &mut u64) -> bool {
     if context.done_count == *seen {
         return false;

@@ -82,7 +82,6 @@ impl ExecutionContext {
         }
     }
 
-    /// Charges the time so far to the current operator.
     #[inline]
     pub(crate) fn switch_to(&mut self, node: u32) {
         if self.timed {

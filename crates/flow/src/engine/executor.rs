@@ -16,7 +16,6 @@ pub(crate) struct PlanExecutor {
     pub(super) slots: Vec<Slot>,
     pub(super) source_order: SourceOrder,
     pub(super) context: ExecutionContext,
-    /// Name and number of each node in the whole plan.
     pub(super) plan_nodes: Vec<(&'static str, usize)>,
     pub(super) axes: Vec<TimeAxis>,
     /// The `done_count` for which unused nodes have been ended.
@@ -55,7 +54,6 @@ impl PlanExecutor {
         self
     }
 
-    /// Ends bursts after at most so many bytes of a source.
     pub(crate) fn with_bursts_of(mut self, bytes: u64) -> Self {
         self.burst_bytes = self.burst_bytes.min(bytes);
         self
@@ -96,7 +94,6 @@ impl PlanExecutor {
         self.context.nodes.iter().any(|node| node.held_bytes > 0)
     }
 
-    /// The pool, for a successor; its blocks may still be in use.
     pub(crate) fn into_pool(self) -> OutputPool {
         self.context.pool
     }

@@ -80,7 +80,6 @@ impl PlanExecutor {
         }
     }
 
-    /// `current`: the source of the burst.
     fn rank_at(
         &self,
         node: u32,

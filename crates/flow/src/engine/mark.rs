@@ -12,6 +12,5 @@ pub(crate) enum Mark {
     /// Nothing before this index follows.
     Progress(i64),
     Rewind,
-    /// Nothing follows.
     End,
 }

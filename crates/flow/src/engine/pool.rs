@@ -13,7 +13,6 @@ use crate::{OpError, OpErrorKind};
 /// Memory for an operator to fill. [`Out::seal`](crate::Out::seal) makes it shareable.
 #[derive(Debug)]
 pub struct Block {
-    /// The only reference.
     memory: Buffer,
     bytes: usize,
 }

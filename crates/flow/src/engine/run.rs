@@ -15,7 +15,6 @@ use crate::RunError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Burst {
-    /// A source's burst.
     Ran,
     /// No source has anything: call again when woken, and after [`IDLE_WAIT`].
     Idle,

@@ -53,12 +53,10 @@ pub(crate) struct NodeState {
     /// Start of the contiguous range announced last, in output indices.
     pub(crate) output_origin: RangeOrigin,
     pub(crate) gaps: u64,
-    /// Samples that a scan skipped.
     pub(crate) skipped: u64,
     pub(crate) open_ports: usize,
     /// Input queues of a fan-in. None while the operator runs.
     pub(crate) queues: Option<Box<FanIn>>,
-    /// Node at which the feedback loop that ends here begins.
     pub(crate) loop_begin: Option<u32>,
     pub(crate) held_bytes: u64,
     pub(crate) progress: i64,

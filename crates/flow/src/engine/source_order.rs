@@ -16,9 +16,7 @@ const BURST_MEMORY_FRACTION: u64 = 16;
 pub(super) struct OpenSource {
     pub(super) source: Box<dyn Source>,
     pub(super) node: usize,
-    /// End of the items given so far.
     pub(super) progress: i64,
-    /// Indices of its last item.
     pub(super) given: (i64, i64),
     /// Pulled too early: given when this source is next.
     pub(super) deferred: Option<SourceEvent>,
@@ -189,7 +187,6 @@ impl SourceOrder {
             time: source.time,
             wins_ties: at < current,
         });
-        // The first of equals.
         others.reduce(|least, other| {
             let order = other.rewinds.cmp(&least.rewinds);
             match order.then(other.time.total_cmp(&least.time)).is_lt() {

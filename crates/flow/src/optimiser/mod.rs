@@ -33,7 +33,6 @@ pub(crate) use skip::{SkipOutcome, skip_unmatched};
 
 type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;
 
-/// By priority.
 const REWRITES: [Rewrite; 6] = [
     fuse_filters,
     fuse_maps,

@@ -131,7 +131,6 @@ impl<'a> Rewriter<'a> {
             .map(|&(consumer, _)| consumer)
     }
 
-    /// If the node is stateless and has one input.
     pub(super) fn expression<O: Declared>(
         &mut self,
         node: usize,

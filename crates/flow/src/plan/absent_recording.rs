@@ -30,7 +30,6 @@ struct AbsentForm {
     needs_interpreter: bool,
 }
 
-/// The stand-in's form for another process.
 pub(super) fn absent_recording(graph: &Graph, recording: &SharedRecording) -> Map<String, Value> {
     let mut nodes = graph.nodes.iter();
     let number = nodes.position(|node| node.op.recording() == Some(recording));

@@ -208,7 +208,6 @@ impl Graph {
         ends.then(|| node.inputs.get(LOOP).map(|&(begin, _)| begin))?
     }
 
-    /// Checks that every loop is closed once and contains no operator that drops items.
     pub(crate) fn check_loops(&self) -> Result<(), PlanError> {
         let ends = (0..self.nodes.len()).filter(|&at| self.loop_begin(at).is_some());
         let ends: Vec<usize> = ends.collect();
@@ -387,7 +386,6 @@ impl Graph {
     }
 }
 
-/// Stream name and non-default options.
 fn scan_label(recording: &SharedRecording, range: Option<&Range<i64>>, segment: u64) -> String {
     let port = recording.0.port();
     let mut text = format!("scan({}", port.stream().map_or("", |stream| &stream.name));
@@ -437,7 +435,6 @@ impl Graph {
     }
 }
 
-/// A chain in one line, other graphs in a line per node.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (entries, between): (Vec<String>, _) = match self.as_chain() {

@@ -134,7 +134,6 @@ impl Item {
         })
     }
 
-    /// Elements that begin in a range; None if none do.
     pub(crate) fn part(&self, range: Range<i64>) -> Result<Option<Self>, SegmentError> {
         let Some((first, last)) = self.first_and_last_start() else {
             return Ok(None);

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::declaration::{Declaration, Inputs, ResultTolerance};
 use super::parameter::{NO_BOUND, Param};
 
-/// Sections of an operator's documentation, in order.
 pub(crate) const SECTIONS: [&str; 6] = [
     "Inputs",
     "Returns",

@@ -157,7 +157,6 @@ impl TrimRange {
     }
 }
 
-/// Passes samples inside a range, and windows that begin in it.
 #[derive(Debug)]
 pub(super) struct PortionTrimmer(pub(super) TrimRange);
 

@@ -193,7 +193,6 @@ impl Tap {
 pub(crate) struct TapRecording {
     pub(crate) tap: Arc<Tap>,
     pub(crate) types: PortType,
-    /// Gives indices and times.
     pub(crate) reads: SharedRecording,
 }
 

@@ -17,7 +17,6 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct TapInbox {
-    /// Plan edges to edges of the executor's graph.
     edges: HashMap<Edge, Edge>,
     wakers: Option<TapWakers>,
     changed: AtomicBool,
@@ -79,7 +78,6 @@ pub(crate) struct ExecutorTaps {
 }
 
 impl PlanExecutor {
-    /// Makes edges tappable.
     pub(crate) fn with_taps(mut self, inbox: Option<Arc<TapInbox>>) -> Self {
         self.taps = inbox.map(|inbox| ExecutorTaps {
             inbox,
@@ -95,7 +93,6 @@ impl PlanExecutor {
         attached.all(|(_, _, tap)| !tap.is_full())
     }
 
-    /// Adds and removes taps, between bursts.
     pub(in crate::engine) fn update_taps(&mut self) {
         let Some(taps) = &mut self.taps else {
             return;

@@ -18,14 +18,12 @@ pub(crate) struct AdjustableOperator {
     declaration: Declaration,
     changes: Arc<ParameterChanges>,
     inputs: Vec<PortType>,
-    /// Initial parameters, and those after each change.
     versions: Vec<ParameterVersion>,
     current: Instance,
     /// Instance of another version, of a stateless operator: blocks of an input may overlap where a change takes
     /// effect.
     previous: Option<Instance>,
     is_stateless: bool,
-    /// Start of the input's contiguous range.
     origin: Option<RangeOrigin>,
     /// Parts of items split by a change, by input, until all inputs have theirs.
     parts: Vec<VecDeque<Item>>,

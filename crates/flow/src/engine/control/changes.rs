@@ -36,7 +36,6 @@ struct ParameterChange {
     from: Option<i64>,
 }
 
-/// All parameters, and their first index.
 pub(crate) type ParameterVersion = (i64, Map<String, Value>);
 
 impl Default for ParameterChanges {
@@ -95,7 +94,6 @@ impl ParameterChanges {
             .collect()
     }
 
-    /// Index of a change; None if no item has come since, or items have no indices.
     pub(crate) fn effective_from(&self, change: usize) -> Option<i64> {
         let from = self.lock().get(change)?.from;
         from.filter(|&from| from > i64::MIN)

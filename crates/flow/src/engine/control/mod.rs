@@ -439,7 +439,6 @@ fn inputs(graph: &Graph, node: &GraphNode) -> Vec<PortType> {
 }
 
 impl ActivePlan {
-    /// Whether another implementation is requested; fails if it exceeds the granted tolerance.
     fn check_switch(&self, at: &Plan, params: &Map<String, Value>) -> Result<bool, PlanError> {
         let (Op::Apply { declaration, .. }, Some(method)) = (&at.node.op, params.get(METHOD))
         else {

@@ -155,7 +155,6 @@ pub(super) fn switchable(
     Some(allow_splitting(properties))
 }
 
-/// An operator instance that uses the implementation in effect where its results begin.
 pub(crate) struct SwitchedOperator {
     declaration: Declaration,
     changes: Arc<ParameterChanges>,
@@ -227,7 +226,6 @@ impl SwitchedOperator {
         Some((self.current.version + same, at))
     }
 
-    /// The same if the input has reached that index.
     fn due_switch(&self) -> Option<(usize, i64)> {
         let upto = self.upto?;
         self.next_switch().filter(|&(_, at)| at < upto)

@@ -96,7 +96,6 @@ pub(crate) fn split_at_node(slots: &mut [Slot], base: u32, node: u32) -> (&mut S
 /// break.
 #[inline]
 fn extent(item: &Item, expected: i64) -> (i64, i64, u64) {
-    // Separate: a predicted branch is cheaper than a jump table.
     if let Item::Samples(samples) = item {
         return (samples.start(), samples.end(), samples.len());
     }
@@ -109,7 +108,6 @@ fn extent_of_other(item: &Item, expected: i64) -> (i64, i64, u64) {
     (start, next, item.samples())
 }
 
-/// Carries an item into a node and onwards. `slots[0]` is node `base`.
 pub(crate) fn drive(
     slots: &mut [Slot],
     base: u32,

@@ -12,7 +12,6 @@ use crate::engine::mark::Mark;
 use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, Slot};
 use crate::{Break, InputBounds, OpError, OpErrorKind, Port, RangeOrigin};
 
-/// Sends a mark along every edge of a node; `later` are the slots after it.
 pub(crate) fn broadcast_mark(
     later: &mut [Slot],
     node: u32,
@@ -273,7 +272,6 @@ fn forget_progress(node: u32, context: &mut ExecutionContext) {
     (state.progress, state.input_progress) = (i64::MIN, (0, i64::MIN));
 }
 
-/// Forwards progress held back for items emitted since.
 pub(crate) fn renew_progress(
     slot: &mut Slot,
     later: &mut [Slot],

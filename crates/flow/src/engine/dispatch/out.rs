@@ -90,7 +90,6 @@ impl Out<'_> {
         pool.charge(used, bytes)
     }
 
-    /// Passes on only results that begin in a range; None: all.
     pub(crate) fn keep_only(&mut self, range: Option<Range<i64>>) {
         self.context.nodes[self.node as usize].kept = range;
     }

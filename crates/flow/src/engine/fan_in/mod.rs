@@ -39,9 +39,7 @@ pub(crate) enum HeldBack {
 
 #[derive(Debug, Default)]
 struct LoopProgress {
-    /// Index up to which items were fed back.
     fed_back: i64,
-    /// Index up to which items have entered the loop.
     entered: Option<i64>,
 }
 
@@ -144,7 +142,6 @@ impl FanIn {
         self.bound_changed(usize::from(port));
     }
 
-    /// Call after a queue or its progress changed.
     fn bound_changed(&mut self, port: usize) {
         if let Some(bounds) = &mut self.bounds {
             bounds.set(port, self.queues[port].bound());
@@ -188,7 +185,6 @@ impl FanIn {
         self.all_bounds_changed();
     }
 
-    /// Also resets the progress of the inputs.
     pub(crate) fn clear(&mut self) {
         for queue in &mut self.queues {
             self.released_bytes += queue.items.drain(..).map(|item| item.bytes()).sum::<u64>();
@@ -207,7 +203,6 @@ impl FanIn {
         !self.held_back.is_empty()
     }
 
-    /// The next range that begins at or before an index, to be announced before its first item.
     pub(crate) fn next_start(&mut self, index: i64) -> Option<(RangeOrigin, Option<Break>)> {
         self.range_starts.next_start(index)
     }

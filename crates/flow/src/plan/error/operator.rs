@@ -25,7 +25,6 @@ pub struct RemoteFailure {
 }
 
 impl RemoteFailure {
-    /// Codes of errors that end tasks.
     const CODES: [&str; 14] = [
         "wrong_item",
         "short_window",

@@ -6,11 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use isochrony_segment::DType;
 
-/// Column of a row's first index.
 pub(crate) const START: &str = "start";
-/// Column of the index after a row's last.
 pub(crate) const END: &str = "end";
-/// Column of the civil time of a row's first sample.
 pub(crate) const TIME: &str = "time";
 
 static INTERNED: LazyLock<Mutex<Vec<Fields>>> = LazyLock::new(Mutex::default);

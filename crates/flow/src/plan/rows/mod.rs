@@ -75,7 +75,6 @@ impl Rows {
         }
     }
 
-    /// Start of a continuing next row.
     pub(crate) fn next_start(&self) -> i64 {
         self.next
     }
