@@ -143,7 +143,6 @@ fn explain_tasks(graph: &Graph) -> String {
     lines.chain([stages]).chain(placements).collect()
 }
 
-/// The stages of a plan without tasks.
 fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> String {
     match StagePlan::of(graph, options) {
         Ok(plan) => {

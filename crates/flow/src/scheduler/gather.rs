@@ -141,7 +141,6 @@ pub(super) struct ExitRecording {
     pub(super) reads: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
     pub(super) total: u64,
-    /// Samples that leave by this exit, if known.
     pub(super) expects: Option<u64>,
     /// Samples were changed, or only a range is read.
     pub(super) is_processed: bool,

@@ -10,9 +10,7 @@ pub(super) struct OutputEstimate {
     pub(super) bytes_per_sample: f64,
     /// Samples, window numbers or rows per sample read.
     pub(super) values_per_sample: f64,
-    /// Samples read per output index.
     samples_per_index: f64,
-    /// Samples read per row or window.
     samples_per_item: f64,
 }
 

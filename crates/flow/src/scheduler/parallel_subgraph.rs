@@ -9,7 +9,6 @@ use crate::engine::time_axis::TimeAxis;
 use crate::plan::graph::{Edge, GraphNode};
 use crate::{OpError, PortType, RunError};
 
-/// One scan, or several that are read together, and the operators after them.
 #[derive(Clone)]
 pub(super) struct ParallelSubgraph {
     pub(super) plan: SubgraphPlan,

@@ -81,7 +81,6 @@ impl RecordingPartitioner {
 struct TaskCursor {
     partitioner: RecordingPartitioner,
     last: Option<TaskInput>,
-    /// Inputs that some recording has not passed yet.
     inputs: VecDeque<TaskInput>,
     first: u64,
     next: Vec<u64>,
@@ -167,7 +166,6 @@ mod tests {
     use super::*;
     use crate::{Recording, Segments};
 
-    /// Channels with these ranges, cut into tasks of about `samples`.
     fn channels(channels: &[&[Range<i64>]], samples: u64) -> RecordingPartitioner {
         let rate = Rate::new(100, 1).unwrap();
         let stream = Stream::new("p", TimebaseId(0), rate).intern();

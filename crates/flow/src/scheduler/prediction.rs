@@ -74,7 +74,6 @@ impl Plan {
     }
 }
 
-/// Seconds per node for a sample of the fastest source.
 fn node_costs(graph: &Graph, costs: &OperatorCosts) -> Result<Vec<f64>, Vec<&'static str>> {
     let rate_of = |node: usize, output: u16| {
         let port = graph.nodes[node]
@@ -128,7 +127,6 @@ fn predict(
         super::explain::joined(names)
     };
     let all: Vec<usize> = (0..graph.nodes.len()).collect();
-    // Seconds, replicas and name of each server.
     let mut servers: Vec<(f64, usize, String)> = Vec::new();
     let subgraphs = subgraph_plans(graph, &options);
     let stages = match workers > 1 {

@@ -274,7 +274,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         new.into_iter().chain(again).min().map(|&(_, at)| at)
     }
 
-    /// Whether a task handed out now has the whole budget, except for what the consumer and failed results hold.
     fn would_run_alone(&self, state: &State<P::Part, R>) -> bool {
         state.concurrency_limit == 1
             && state.totals.in_flight == 0
@@ -338,7 +337,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// Waits at most one `RESULT_WAIT`.
     pub(super) fn next_result(&self, subgraph: usize) -> NextResult<R> {
         let mut state = self.lock();
         let mut waited = false;

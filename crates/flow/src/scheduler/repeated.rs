@@ -188,7 +188,6 @@ fn whole_signal_scans(graph: &Graph) -> Vec<(usize, TimebaseId, Option<Range<i64
     scans.collect()
 }
 
-/// Used by one thread; shared by the sink and its owner.
 #[derive(Debug, Default, Clone)]
 struct OutputBlock(Arc<Mutex<BlockState>>);
 

@@ -39,7 +39,6 @@ pub(super) struct Replica {
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     exit_nodes: Vec<usize>,
-    /// Exits that were closed when the last task began.
     exit_closed: Vec<bool>,
     node_map: NodeMap,
 }
@@ -51,7 +50,6 @@ enum ExitCollector {
 }
 
 struct NodeMap {
-    /// Node of the replica, by position in the subgraph.
     replica_node: Vec<usize>,
     /// Node of the plan, by node of the replica.
     plan_node: Vec<usize>,

@@ -27,7 +27,6 @@ pub(super) struct ScanInput {
 }
 
 impl ScanInput {
-    /// Time of a sample on its [`TimeAxis`].
     pub(super) fn time(&self, index: i64) -> f64 {
         TimeAxis::of_port(Some(&self.recording.0.port())).time(index)
     }
@@ -76,7 +75,6 @@ impl ScanInput {
         Ok(())
     }
 
-    /// Opens a task's portion; None if the recording has no samples there.
     pub(super) fn open(
         &self,
         task: u64,
@@ -108,9 +106,7 @@ pub(super) struct PortionReader {
     lookahead: Option<SourceEvent>,
     /// How the last portion with samples was read.
     reading: Option<Reading>,
-    /// The portion, without context.
     range: Range<i64>,
-    /// End of all that is read.
     upto: i64,
     /// Samples read or skipped of the portion.
     pub(super) samples: u64,
@@ -142,7 +138,6 @@ impl PortionReader {
         self
     }
 
-    /// Continues with the next part of the portion; `completes`: it is the last.
     pub(super) fn continue_with(&mut self, source: Box<dyn Source>, completes: bool) {
         (self.source, self.continues) = (Some(source), !completes);
     }

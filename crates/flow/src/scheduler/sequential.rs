@@ -18,7 +18,6 @@ pub(super) struct SequentialPart {
     pub(super) plan_node: Vec<usize>,
     /// By node: the scan whose number ranks it among equally far sources.
     pub(super) source_order: Vec<usize>,
-    /// Plan edges to edges of this graph.
     pub(super) edges: HashMap<Edge, Edge>,
 }
 

@@ -21,7 +21,6 @@ pub(super) struct SubgraphNode {
     pub(super) uses_factory: bool,
     /// Gives several streams in turn.
     pub(super) interleaved: bool,
-    /// Upstream scans, by number in the plan.
     pub(super) scans: Vec<usize>,
     /// One of these scans skips samples.
     pub(super) leaves_out: bool,
@@ -36,7 +35,6 @@ pub(super) struct Scan {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubgraphExit {
-    /// The trimmed edge, by positions.
     pub(super) edge: Edge,
     /// The node's partial result leaves, once per task.
     pub(super) reduces: bool,
@@ -61,7 +59,6 @@ pub(super) struct SubgraphPlan {
 /// A trim between an overproducing operator and consumers that need exact input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TrimPlacement {
-    /// The trimmed edge, by positions.
     pub(super) edge: Edge,
     /// What passes around the portion, in indices of the edge.
     pub(super) kept: PortionOverlap,

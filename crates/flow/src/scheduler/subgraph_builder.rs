@@ -116,7 +116,6 @@ impl<'a> SubgraphBuilder<'a> {
         }
     }
 
-    /// Fails with why the node cannot run in tasks.
     fn check_node(&self, at: usize) -> Result<SubgraphNode, String> {
         let node = &self.graph.nodes[at];
         let name = node.op.name();

@@ -14,7 +14,6 @@ pub(super) struct TaskContract {
     pub(super) ratio: Ratio,
     /// Also emits results with incomplete context, which must be trimmed.
     pub(super) overproduces: bool,
-    /// Bound on the relative difference from one pass.
     pub(super) rel_err: f64,
     /// Needs consecutive samples, not single samples or windows.
     pub(super) needs_continuity: bool,
@@ -50,7 +49,6 @@ pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
     node.properties.contract == Contract::Reducible { exact: false }
 }
 
-/// Whether it gives one partial result per task.
 pub(super) fn reduces(node: &GraphNode) -> bool {
     matches!(node.properties.contract, Contract::Reducible { .. })
 }

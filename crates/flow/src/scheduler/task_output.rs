@@ -30,7 +30,6 @@ impl MemoryReclaimer for TaskScheduler {
     }
 }
 
-/// Shared by the consumer and all workers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExitState(Arc<AtomicBool>);
 

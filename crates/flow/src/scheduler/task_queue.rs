@@ -83,7 +83,6 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// Whether all tasks were consumed.
     pub(super) fn is_finished(&self) -> bool {
         self.exhausted && self.slots.is_empty() && self.failure.is_none()
     }
@@ -92,7 +91,6 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         self.slots.len()
     }
 
-    /// Whether the next task to hand out is the oldest unconsumed one.
     pub(super) fn offers_oldest(&self) -> bool {
         match self.slots.front() {
             None => true,

@@ -54,7 +54,6 @@ impl SubgraphPlan {
         wanted.min(self.max_samples(DEFAULT_MEMORY)).max(1)
     }
 
-    /// Task size; None if not worth replicating.
     pub(super) fn task_size(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
         let mut operators = self.nodes.iter().filter(|one| !one.is_scan());
         let is_light = operators.all(|one| graph.nodes[one.node].properties.cost_ns == 0.0);

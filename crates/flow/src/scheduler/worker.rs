@@ -28,7 +28,6 @@ pub(super) struct WorkerResult {
     samples: u64,
     pub(super) tasks: Vec<((usize, u64), TaskReport)>,
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
-    /// By subgraph and recording.
     pub(super) reads: Vec<Vec<Option<Reading>>>,
     /// Of a cluster slot.
     pub(super) remote: Option<RemoteWork>,
@@ -197,7 +196,6 @@ impl<'a> Worker<'a> {
         Some(report)
     }
 
-    /// Executes a task outside a scheduler; fails if memory was refused.
     pub(super) fn execute(&mut self, task: &Task) -> Result<TaskOutput, RunError> {
         match self.try_task(task) {
             Err(error) if is_short_of_memory(&error) => {

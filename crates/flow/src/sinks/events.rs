@@ -355,7 +355,6 @@ impl EventWriter {
     }
 }
 
-/// NaN as null, a complex number as two numbers.
 fn number(dtype: DType, bytes: &[u8]) -> Value {
     macro_rules! read {
         ($type:ty) => {

@@ -190,7 +190,6 @@ impl Source for SegmentPass {
     }
 }
 
-/// Contiguous ranges of segments, for several workers.
 #[derive(Debug)]
 pub(crate) struct MemorySnapshot {
     segments: Segments,

@@ -168,7 +168,6 @@ fn characterise_node(
     }))
 }
 
-/// Determines the cost of a node.
 pub(crate) fn key(graph: &Graph, node: usize) -> String {
     let one = &graph.nodes[node];
     let none = Map::new();

@@ -83,7 +83,6 @@ impl BlockBatch {
         message::read(MessageKind::Blocks, message)
     }
 
-    /// The blocks, if they have what their stages read.
     pub(crate) fn into_blocks(
         self,
         subgraphs: &[ParallelSubgraph],

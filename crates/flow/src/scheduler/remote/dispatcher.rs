@@ -41,7 +41,6 @@ pub(crate) struct Dispatcher<'a> {
     streams: Vec<StreamTable>,
     hash: u64,
     ended: AtomicBool,
-    /// Slots so far; the next one's number.
     slots: AtomicUsize,
     results: Mutex<Vec<WorkerResult>>,
     /// Total tasks expected, completed, and the time of the latter.
@@ -264,7 +263,6 @@ impl<'a> Dispatcher<'a> {
         slot.send(&request)
     }
 
-    /// Completes the tasks of the oldest batch; returns their duration.
     fn receive(
         &self,
         slot: &mut dyn RemoteSlot,

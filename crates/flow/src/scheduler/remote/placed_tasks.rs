@@ -34,7 +34,6 @@ pub(super) struct PlacedTask {
     pub(super) task: Task,
     /// None: not placed by data.
     pub(super) id: Option<TaskId>,
-    /// Other hosts that have its data.
     pub(super) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
 }
 
@@ -58,7 +57,6 @@ pub(super) struct PlacedTasks<'a> {
     scheduler: &'a TaskScheduler,
     subgraphs: &'a [ParallelSubgraph],
     begun: Instant,
-    /// Slots present at the start.
     expected: usize,
     state: Mutex<PlacementState>,
 }
@@ -161,7 +159,6 @@ impl<'a> PlacedTasks<'a> {
         self.lock().apply(&place.host, report);
     }
 
-    /// A slot finished or gave up a task.
     pub(super) fn finish(&self, placed: &PlacedTask) {
         let now = self.now();
         let mut state = self.lock();

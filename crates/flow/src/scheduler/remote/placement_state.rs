@@ -111,7 +111,6 @@ impl PlacementState {
         inputs.iter().filter_map(of).collect()
     }
 
-    /// A host is gone, with its cache.
     pub(super) fn forget_host(&mut self, host: HostId) {
         self.addresses.remove(&host);
         forget_reader(&mut self.readers, host);

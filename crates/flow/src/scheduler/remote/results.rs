@@ -74,7 +74,6 @@ pub(super) struct ErrorMessage {
     time: Option<String>,
     code: String,
     text: String,
-    /// Encoded exception of the embedding language.
     cause: Option<Vec<u8>>,
 }
 

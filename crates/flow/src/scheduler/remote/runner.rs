@@ -42,7 +42,6 @@ const HASHED_TASKS: usize = 256;
 /// How often an idle runner checks whether another needs memory.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A hash that differs if the tasks or versions of two processes do.
 pub(crate) fn task_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     subgraph_hash(subgraphs, "tasks")
 }
@@ -352,7 +351,6 @@ impl Drop for TaskRunner {
     }
 }
 
-/// An error if memory was refused.
 type TaskResult = Result<TaskDone, String>;
 
 fn task_done(output: Result<TaskOutput, RunError>, begun: Instant) -> TaskResult {
@@ -458,7 +456,6 @@ impl BatchExecutor<'_> {
         encoded.map_err(|error| TaskRunnerError::Result(error.to_string()))
     }
 
-    /// Executes a task; if memory is refused, once more after other runners released theirs.
     fn execute(&mut self, task: &Task) -> Result<TaskOutput, RunError> {
         match self.worker.execute(task) {
             Err(_) => {

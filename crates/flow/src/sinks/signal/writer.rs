@@ -30,7 +30,6 @@ pub(super) struct SignalSinkWriter {
     /// Samples between stamps, and since the last one.
     stamp_every: u64,
     since_stamp: u64,
-    /// Source index of the next sample without a break.
     expected: Option<i64>,
     /// Civil time of the signal's end when appending.
     ends: Option<Fixed>,
@@ -131,7 +130,6 @@ impl SignalSinkWriter {
         Ok(())
     }
 
-    /// Starts a run at a source index, or returns the gap before it.
     fn gap_before(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         let Some(expected) = self.expected else {
             let before = self.gaps().map_or(0, |gaps| gaps.until(start));

@@ -13,7 +13,6 @@ pub(crate) struct ContiguousRanges {
     parts: Vec<Stretch>,
     part: usize,
     at: i64,
-    /// Number of the first part in the selection.
     first_part: usize,
     /// Start of the selected part, if the parts are a portion of it.
     selected_from: Option<i64>,
@@ -147,7 +146,6 @@ pub(super) fn first_contiguous(signal: &Signal, index: i64, run: u32) -> i64 {
         .min(index)
 }
 
-/// Joins neighbouring parts of a run, between which a pass has no break.
 pub(super) fn join_adjacent(asked: Vec<Stretch>) -> Vec<Stretch> {
     let mut parts: Vec<Stretch> = Vec::new();
     for part in asked {

@@ -41,7 +41,6 @@ pub enum HostError {
 #[derive(Default)]
 struct ArrivedMessages {
     batches: VecDeque<HostBatch>,
-    /// Numbers of the last message received and read.
     arrived: u64,
     read: u64,
     bytes: u64,

@@ -18,7 +18,6 @@ const WINDOW_SHARE: u64 = 64;
 const MIN_WINDOW: u64 = 64 << 10;
 const MAX_WINDOW: u64 = 4 << 20;
 
-/// The `on` nodes, and their hosts.
 fn host_nodes(graph: &Graph) -> Vec<(usize, Arc<str>)> {
     let nodes = graph.nodes.iter().enumerate();
     nodes
@@ -63,7 +62,6 @@ fn replace(node: &mut GraphNode, recording: impl Recording + 'static) {
     node.properties.host = None;
 }
 
-/// Maximum bytes in flight from hosts.
 pub(crate) fn link_bytes(graph: &Graph) -> u64 {
     let recordings = graph.nodes.iter().filter_map(|node| node.op.recording());
     recordings

@@ -11,7 +11,6 @@ use crate::{
     SourceEvent,
 };
 
-/// Replaces everything upstream of `on`.
 pub(super) struct HostRecording {
     pub(super) inbox: Arc<HostInbox>,
     pub(super) port: PortType,
