@@ -96,7 +96,6 @@ fn repeated_operators_are_counted_where_a_plan_is_explained() {
     assert!(text.contains("passthrough (1000 times)"), "{text}");
     assert!(text.contains("1 to 1000 passthrough"), "{text}");
     assert!(text.len() < 2000, "{text}");
-    // A plan prints completely.
     assert_eq!(plan.to_string().matches("passthrough").count(), 1000);
 }
 
@@ -177,7 +176,6 @@ fn tables_have_to_fit_into_the_memory_of_a_run() {
     assert_eq!(plan.collect_with(&options).unwrap().0.count(), Some(0));
 }
 
-/// Least time to run each of two plans; see [`least_times`].
 fn least_run_times(plans: [&Plan; 2]) -> [Duration; 2] {
     let mut least = [Duration::MAX; 2];
     for _ in 0..3 {

@@ -134,7 +134,6 @@ fn an_error_restores_the_affinity() {
     let before = affinity();
     for workers in [1, 3] {
         let seen = Seen::default();
-        // A panic of a source or an operator is an error of the run.
         let plan = filtered(noted(&seen, 300, Some(150)));
         let error = plan.collect_with(&pinned(workers)).unwrap_err();
         assert_eq!(error.code(), "operator_panicked", "{error}");

@@ -101,7 +101,6 @@ fn stages(report: &Report) -> &[StageReport] {
     &report.stages
 }
 
-/// Keeps state, so no task computes it.
 fn in_order(plan: &Plan, nth: usize) -> Plan {
     let all = settling();
     named(plan, &all[nth % all.len()]).unwrap_or_else(|_| plan.clone())
@@ -320,7 +319,6 @@ fn no_plan_has_more_stages_than_the_queue_holds() {
 operator! {
     struct PanicAt = "panic_at" (Inputs::Exactly(1)) {
         index: i64 = "integer" {},
-        /// Executed in order.
         in_order: bool = "bool" {},
     }
     state {}

@@ -34,7 +34,6 @@ impl Operator for Fail {
     }
 }
 
-/// Fails at some samples: "error" or "panic".
 pub(crate) fn failing(plan: &Plan, at: &[i64], how: &str) -> Plan {
     let params = json!({"at": at, "how": how}).as_object().unwrap().clone();
     plan.then::<Fail>(params).unwrap()

@@ -32,7 +32,6 @@ enum JoinState {
     #[default]
     Open,
     Closed,
-    /// Some have joined, perhaps not all.
     Joining,
 }
 

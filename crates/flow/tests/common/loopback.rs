@@ -11,7 +11,6 @@ use isochrony_flow::{
 };
 use isochrony_store::shard_cache::{ReportCursor, ShardCache};
 
-/// Slots that execute tasks of some plans, and are sometimes lost.
 pub(crate) struct Loopback {
     state: Arc<State>,
     placement: Option<DispatchOptions>,
@@ -30,7 +29,6 @@ impl std::fmt::Debug for Loopback {
 pub(crate) type LoopbackHost = (Vec<Plan>, Option<Arc<ShardCache>>);
 
 struct State {
-    /// Joined slots that were not taken.
     slots: Mutex<VecDeque<Slot>>,
     joined: Condvar,
     hosts: Vec<(Arc<PreparedTasks>, Option<Arc<ShardCache>>)>,

@@ -20,7 +20,6 @@ pub(crate) enum Step {
     Limit(u64),
     /// Rows in groups, independent of the order of additions.
     Groups(bool),
-    /// Rows in windows of time or sessions.
     TimedGroups(usize, bool),
     /// An operator with context: its name and parameters.
     Around(usize),
@@ -170,7 +169,6 @@ fn groups(rows: &Plan, keyed: bool) -> Result<Plan, PlanError> {
     rows.group_by(keys, exact)
 }
 
-/// Windows and sessions.
 fn spans() -> Vec<Value> {
     vec![
         json!({"every": "61 samples"}),

@@ -33,7 +33,6 @@ pub(crate) struct Input {
 #[derive(Debug, Clone)]
 pub(crate) struct Replicas {
     pub(crate) count: usize,
-    /// Maximum events of a block.
     pub(crate) block: usize,
     /// One replica computes all parts of so many events.
     pub(crate) cell: Option<usize>,
@@ -44,7 +43,6 @@ pub(crate) struct StageSpec {
     pub(crate) inputs: Vec<Input>,
     pub(crate) items: u32,
     pub(crate) step: u32,
-    /// Maximum events of a burst and of a batch.
     pub(crate) burst: usize,
     pub(crate) batch: usize,
     /// Each item has its value modulo this number results, or 1 if it is 0.
@@ -80,7 +78,6 @@ pub(crate) struct Arrived {
     pub(crate) failed: bool,
 }
 
-/// Sort key of a fan-in: time of the preceding event in its link, the link, its number.
 type MergeKey = (Option<u32>, usize, usize);
 
 impl StageSpec {
@@ -324,7 +321,6 @@ pub(crate) struct Model {
     ancestors: Vec<StageSet>,
     replicated: Vec<(usize, Arc<BlockScheduler<ModelIo>>)>,
     arrived: Mutex<Arrived>,
-    /// Threads in a burst that are not suspended.
     computing: AtomicUsize,
 }
 
@@ -402,7 +398,6 @@ impl Shared {
     }
 }
 
-/// Events of a replicated stage's input, from this number on.
 pub(crate) struct Block {
     first: u64,
     events: Vec<Event>,

@@ -22,7 +22,6 @@ use crate::common::plans::{named, plan, settling, steps};
 const CASES: u32 = 240;
 const TOLERANCE: f64 = 1e-3;
 
-/// A single-pass recording that is sometimes idle.
 struct Arriving {
     recording: Segments,
     /// Idle after so many events, repeatedly; 0: never.

@@ -88,7 +88,6 @@ fn random_plans_have_the_bits_of_one_thread() {
     assert!(on_slots.get() > CASES / 3, "{} of {CASES}", on_slots.get());
 }
 
-/// Whether slots compute a part of plans over a feed.
 fn asks_for_slots(plans: &[Plan]) -> bool {
     let mut explained = plans.iter().map(Plan::explain);
     explained.any(|text| text.contains("on a cluster: its workers compute blocks"))

@@ -217,7 +217,6 @@ fn branches_that_another_thread_adds_and_removes_get_what_the_report_says() {
                 (ran.unwrap(), adds.join().unwrap())
             });
             assert!(output == expected, "{workers} workers");
-            // A branch added after the run is not listed.
             for (branch, notes) in report.branches.iter().zip(&seen) {
                 let notes = notes.lock().unwrap();
                 let (Some(from), Some(upto)) = (branch.from, branch.upto) else {

@@ -43,7 +43,6 @@ fn smoothed(plan: &Plan) -> Plan {
     named(plan, &("iir", params)).unwrap()
 }
 
-/// The operator with its default implementation, and its reference.
 fn fir(source: &Plan, taps: usize, centred: bool) -> Plan {
     let taps = 2 * (taps / 2) + 1;
     let half = taps as i64 / 2;

@@ -19,7 +19,6 @@ use proptest::test_runner::TestRunner;
 
 use crate::common::plans::named;
 
-/// Segment length; a burst is 64 segments.
 const SEGMENT: i64 = 10;
 const BURST: i64 = 64 * SEGMENT;
 
@@ -126,7 +125,6 @@ fn a_filter_changes_at_the_next_window_whether_it_is_rewritten_or_not() {
             }
         }
         assert_eq!(collected(&plan, Some(&control), optimise), expected);
-        // The plan itself is unchanged.
         assert_ne!(collected(&plan, None, optimise), expected);
     }
 }

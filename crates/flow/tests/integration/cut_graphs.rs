@@ -255,7 +255,6 @@ fn neither_memory_nor_factory_operators_change_where_the_recording_is_cut() {
             (all, tasks.map(|task| task.range).collect::<Vec<_>>())
         };
         let (expected, cuts) = run(1, isochrony_flow::DEFAULT_MEMORY, 64 << 10);
-        // Its cuts do show.
         let (other, others) = run(1, isochrony_flow::DEFAULT_MEMORY, 32 << 10);
         assert!(cuts.len() > 3 && others.len() > cuts.len());
         assert!(other[0] != expected[0], "{showing}");

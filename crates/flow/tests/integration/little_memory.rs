@@ -16,7 +16,6 @@ fn scans(count: i64) -> Vec<Plan> {
     (0..count).map(scan).collect()
 }
 
-/// The sum of equal channels.
 fn sum(count: i64) -> Plan {
     let scans = scans(count);
     let all = (1..count as u8).map(Expr::input_at);

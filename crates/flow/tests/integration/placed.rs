@@ -39,7 +39,6 @@ fn options(task: u64) -> RunOptions<'static> {
     options
 }
 
-/// A store with a signal of stretches between gaps.
 fn made(folder: &Path, stretches: &[(usize, i64)]) -> Store {
     let store = Store::open(folder.join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::F32, Rate::from_hz(100).unwrap());
@@ -120,7 +119,6 @@ const SHARD: usize = 128 * CHUNK;
 
 #[test]
 fn a_plan_that_runs_again_reads_nothing_from_the_store() {
-    // Six shards of 8 MiB, the last one shorter.
     let hosts = Hosts::new(&[(5 * SHARD + 40 * CHUNK, 0)]);
     let total = (5 * SHARD as u64 + 40 * CHUNK as u64) * 4;
     let (one, _) = Plan::collect_all(&[plan_of(&hosts.store, 1024)], &options(0)).unwrap();
@@ -153,7 +151,6 @@ fn tasks_go_to_the_host_that_has_their_shards() {
     let hosts = Hosts::new(&[(4 * SHARD, 0)]);
     let (one, _) = Plan::collect_all(&[plan_of(&hosts.store, 1024)], &options(0)).unwrap();
     let shape = (1024, CHUNK as u64 * 16, 4, 0);
-    // The second host has all.
     let warm = hosts.begin(2, 256 << 20, 1024);
     hosts.run(
         &warm[1..],

@@ -14,7 +14,6 @@ use tempfile::TempDir;
 
 const SAMPLES: i64 = 1_500_000;
 
-/// Two channels of one clock, with gaps of their own.
 fn made(folder: &TempDir) -> Store {
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     for (channel, gaps) in [(0, [500_000, 31]), (1, [17, 400_000])] {

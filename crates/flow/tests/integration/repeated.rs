@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::common::made::{Made, Then, around, history, values};
 
-/// Stateless and stateful operators, with context, and reductions.
 fn plans(scan: &Plan, window: u64, hop: u64) -> Vec<Plan> {
     let catalog = Catalog::standard();
     let apply = |plan: &Plan, name: &str, params: &serde_json::Value| {

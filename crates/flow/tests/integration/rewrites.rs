@@ -144,7 +144,6 @@ proptest! {
         let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
         let range = range.map(|(from, wanted)| from..from + wanted);
         let all = plans(Plan::scan_part(recording(&stretches, cut), range, segment), &steps);
-        // The last and an intermediate one.
         let some = [all[all.len() - 1].clone(), all[all.len() / 2].clone()];
         let mut options = RunOptions::default();
         let (one, _) = run_all(&some, &options);

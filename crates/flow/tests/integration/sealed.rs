@@ -19,7 +19,6 @@ const SIGNALS: [(&str, Option<&str>); 3] = [
 /// At 100 Hz a chunk has 64 KiB.
 const CHUNK: i64 = 32_768;
 
-/// The same samples with a gap, plain and sealed.
 fn made(folder: &TempDir) -> Store {
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let samples: Vec<i16> = (0..40 * CHUNK)

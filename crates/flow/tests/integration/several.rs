@@ -146,7 +146,6 @@ fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
     assert!(several.get() > CASES / 2, "{} of {CASES}", several.get());
 }
 
-/// Where both have samples, without a gap in either.
 fn common(a: &[Range<i64>], b: &[Range<i64>]) -> Vec<Range<i64>> {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
     let both = pairs.map(|(a, b)| a.start.max(b.start)..a.end.min(b.end));

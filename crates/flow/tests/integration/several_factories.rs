@@ -14,7 +14,6 @@ use proptest::prelude::*;
 use crate::common::channels::channel;
 use crate::common::plans::{named, settling};
 
-/// Forwards everything, in workers' threads.
 struct Free;
 
 impl OperatorFactory for Free {

@@ -162,7 +162,6 @@ impl StoredRecording {
         Ok(Box::new(self.pass_with(reader, read, before, segment)))
     }
 
-    /// Looks up times at a handle's commit from now on.
     fn read_as(&self, signal: &Signal) -> Result<(), OpError> {
         if let Some(clock) = &self.clock {
             let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);

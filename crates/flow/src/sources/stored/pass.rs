@@ -22,7 +22,6 @@ pub(crate) struct StoredPass {
     pub(super) stream: StreamId,
     pub(super) total: u64,
     pub(super) ranges: ContiguousRanges,
-    /// Rest of the current contiguous range.
     pub(super) contiguous: Range<i64>,
     pub(super) skips: Option<Arc<SkipMap>>,
     pub(super) skipped: VecDeque<Range<i64>>,

@@ -21,7 +21,6 @@ impl StoredRecording {
         Some(saved)
     }
 
-    /// The signal as an execution would read it now.
     pub(super) fn sent_form(
         &self,
         objects: &mut SentObjects,

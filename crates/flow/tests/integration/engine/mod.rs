@@ -15,7 +15,6 @@ fn stream() -> StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// Sample `i` of the recording is `i mod 30011`.
 fn value(index: i64) -> i16 {
     (index.rem_euclid(30_011)) as i16
 }

@@ -285,7 +285,6 @@ proptest! {
         others in prop::collection::vec(1usize..20, 0..9),
         tolerance in 0i64..30,
     ) {
-        // Ten indices per second.
         let id = stream("rows/near", 0, 10);
         let seconds = tolerance as f64 / 10.0;
         let plan = given(&left, &blocks, id).join(&given(&right, &others, id), Some(seconds + 0.01));

@@ -540,7 +540,6 @@ fn rows_wait_for_a_run_that_begins_before_the_time_that_was_expected() {
         packets: lengths.iter().map(|&length| (length, 0)).collect(),
         restart: Restart { step, silent: 0 },
     };
-    // The first run lasts until 0.8 s; the second begins at 0.65 s.
     let a = feed(
         1,
         10,

@@ -34,7 +34,6 @@ struct History {
     rewinds: bool,
 }
 
-/// First index and civil time of each run.
 #[derive(Debug)]
 struct ClockOfRuns(Vec<(i64, i64)>);
 
@@ -314,7 +313,6 @@ fn history(runs: Vec<ClockRun>, civil: bool, cuts: Vec<(usize, Option<i64>)>) ->
     }
 }
 
-/// A length as a time or in samples.
 fn length(samples: i64, civil: bool) -> serde_json::Value {
     match civil {
         true => json!(samples as f64 / RATE as f64),

@@ -95,7 +95,6 @@ impl WindowFilter {
         looked_at.into_iter().step_by(LEVELS_BETWEEN).rev()
     }
 
-    /// Indices at which no passing window begins, as up to about `most` ranges.
     fn excluded(
         &self,
         signal: &Signal,
@@ -119,7 +118,6 @@ impl WindowFilter {
         Ok(excluded)
     }
 
-    /// What one level excludes among windows that begin in these ranges.
     fn excluded_at(
         &self,
         level: usize,
@@ -146,7 +144,6 @@ impl WindowFilter {
         Ok(found)
     }
 
-    /// Ranges that no possibly passing window needs, in order.
     fn skipped(
         &self,
         of: &ContiguousRange,
@@ -224,7 +221,6 @@ pub(crate) struct SkipMap {
 }
 
 impl SkipMap {
-    /// For the whole selection, or why all of it is read.
     pub(super) fn new(filter: &WindowFilter, read: &ContiguousRanges) -> Result<Arc<Self>, String> {
         Self::with_most(filter, read, MAX_RANGES)
     }

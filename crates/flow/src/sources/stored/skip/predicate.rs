@@ -44,7 +44,6 @@ struct ExtremeComparison {
     wraps: Option<Program>,
 }
 
-/// Result of an operation, as far as it matters here.
 #[derive(Clone, Copy, PartialEq)]
 enum ExtremeKind {
     Samples,
@@ -128,7 +127,6 @@ impl ExtremesPredicate {
         decides.last()?.then_some(Self { dtype, steps })
     }
 
-    /// Indices at which no passing window of `window` samples begins within these buckets.
     pub(super) fn excluded(
         &self,
         buckets: &BucketExtremes,
