@@ -12,7 +12,6 @@ struct FormulaPlan {
     cores: usize,
     /// Fraction of a core's speed that each further busy thread takes from all.
     contention: f64,
-    /// Relative standard deviation of a window's throughput.
     noise: f64,
     /// Samples per second that arrive; None: unlimited.
     arrivals: Option<f64>,

@@ -61,7 +61,6 @@ pub(super) struct SourceFlow {
 }
 
 impl FlowModel {
-    /// Everything that can limit a source, given the replicas.
     pub(super) fn constraints(&self, replicas: &[u32]) -> Vec<Constraint> {
         let graph = &self.graph;
         let resources = &graph.resources;

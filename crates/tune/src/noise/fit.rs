@@ -7,7 +7,6 @@ use libm::erfc;
 use super::levy::{MAX_SCALE_PER_WIDTH, ModifiedLevy};
 use crate::TuneError;
 
-/// Fewest samples of a fit.
 const MIN_SAMPLES: usize = 20;
 
 /// Checks that a fit of a location and a scale has a solution.

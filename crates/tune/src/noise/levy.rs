@@ -186,7 +186,6 @@ impl ModifiedLevy {
         Ok(self.inverse(probability))
     }
 
-    /// `quantile` without the check.
     pub(super) fn inverse(&self, probability: f64) -> f64 {
         let root = erfc_inv(probability * self.mass());
         let y = self.scale / (2.0 * root * root);
@@ -215,8 +214,6 @@ impl ModifiedLevy {
         (self.scale / (2.0 * (self.upper - self.location))).sqrt()
     }
 
-    /// Mass of the untruncated distribution in the support.
-    ///
     /// The `erfc` of `statrs` has relative errors of 1e-10, which the moments of a narrow support amplify.
     fn mass(&self) -> f64 {
         erfc(self.root())

@@ -18,7 +18,6 @@ pub(super) struct DepartureChain {
     none: f64,
     /// `more[k]`: probability of more than `k` arrivals during a service.
     more: Vec<f64>,
-    /// Weights of the states so far.
     weights: Vec<f64>,
     sum: f64,
 }
@@ -87,7 +86,6 @@ impl DepartureChain {
         self.weights[state] / self.sum
     }
 
-    /// Weight relative to that of state 0.
     pub(super) fn ratio(&self, state: usize) -> f64 {
         self.weights[state] / self.weights[0]
     }

@@ -3,11 +3,9 @@
 use super::stats::RunningStats;
 use super::{Estimate, PeriodSample};
 
-/// Length of the sliding window S.
 const WINDOW: usize = 32;
 /// Radius of the unpadded Gaussian filter.
 const RADIUS: usize = 2;
-/// Values after filtering.
 const FILTERED: usize = WINDOW - 2 * RADIUS;
 /// Standard deviations from the mean to a normal distribution's 95 % quantile (eq. 6.3).
 const QUANTILE_95: f64 = 1.644_85;

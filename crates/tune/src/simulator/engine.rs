@@ -34,7 +34,6 @@ pub(super) struct StageState {
     pub(super) given: u64,
     pub(super) backlog: u64,
     pub(super) arrived: u64,
-    /// Number of its source among those of the plan.
     pub(super) source: Option<usize>,
     pub(super) factor: f64,
     pub(super) next_change: usize,

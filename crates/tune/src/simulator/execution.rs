@@ -265,7 +265,6 @@ impl Engine {
         links.chain(source).min().map(|(_, at)| at)
     }
 
-    /// The next input in turn that has an item.
     fn next_input(&mut self, stage: usize) -> Option<usize> {
         let state = &self.stages[stage];
         let count = state.inputs.len();

@@ -79,7 +79,6 @@ impl LinkState {
         self.items.len()
     }
 
-    /// Counts the items up to now.
     pub(super) fn count_time(&mut self, now: f64) {
         self.item_seconds += self.items.len() as f64 * (now - self.changed_s);
         self.changed_s = now;

@@ -85,7 +85,6 @@ fn fan(random: &mut Rng, count: usize) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// A chain with one stretch of two branches.
 fn diamond(random: &mut Rng, count: usize) -> Vec<(usize, usize)> {
     if count < 4 {
         return (1..count).map(|to| (to - 1, to)).collect();

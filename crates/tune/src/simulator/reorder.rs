@@ -63,7 +63,6 @@ impl ReorderBuffer {
         }
     }
 
-    /// The next item that can leave.
     pub(super) fn pop(&mut self) -> Option<Item> {
         let item = (*self.slots.front()?)?;
         self.slots.pop_front();

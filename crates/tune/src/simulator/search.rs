@@ -57,7 +57,6 @@ pub fn best_configuration(
 /// Relative gain that justifies another configuration.
 const LEAST_GAIN: f64 = 1e-3;
 
-/// Grid position: replicas of each stage, then link capacity.
 type Point = Vec<usize>;
 
 struct Grid<'a> {
@@ -183,7 +182,6 @@ impl<'a> Grid<'a> {
         Ok(Some(rate))
     }
 
-    /// Of the best points the one with the fewest replicas.
     fn best(&self) -> Option<&Point> {
         let most = self.tried.values().copied().fold(0.0, f64::max);
         let good = |&(_, &rate): &(&Point, &f64)| rate >= most * (1.0 - LEAST_GAIN);

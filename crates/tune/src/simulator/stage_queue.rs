@@ -7,7 +7,6 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notice {
     Input,
-    /// Room for results.
     Room,
 }
 
@@ -136,7 +135,6 @@ impl StageQueue {
         retires
     }
 
-    /// Lets a retired replica take items again.
     pub(super) fn recall(&mut self, at: usize, now: f64) -> bool {
         let is_retired = self.entries[at].phase == Phase::Retired;
         if is_retired {

@@ -14,7 +14,6 @@ pub(super) enum ThreadState {
     Looking,
     Idle,
     Waking,
-    /// Unwanted, or not yet started.
     Retired,
 }
 
@@ -55,7 +54,6 @@ impl SimulatedThread {
 }
 
 impl Engine {
-    /// Threads that may work now.
     pub(super) fn wanted_threads(&self) -> usize {
         match self.machine.schedule {
             StageSchedule::ThreadPerStage => self.queue.entries.len(),

@@ -7,7 +7,6 @@ use super::features::Vector;
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Layer {
-    /// By output, then by input.
     pub(super) weights: Vec<Vec<f64>>,
     pub(super) bias: Vec<f64>,
 }

@@ -8,7 +8,6 @@ use super::svm::SupportVectorMachine;
 use super::{Model, PerModel, Reason, TrustClassifier};
 use crate::TuneError;
 
-/// Supported format version.
 const FORMAT: u64 = 1;
 
 /// Centre and width for standardising features, and their training range.

@@ -64,7 +64,6 @@ pub(crate) struct QueueSimulation {
     now_s: f64,
     waiting: u64,
     next_arrival_s: f64,
-    /// End of the current firing.
     busy_until_s: Option<f64>,
 }
 

@@ -7,7 +7,6 @@ use crate::simulator::{Interval, Station, Times};
 const LOADS: [f64; 4] = [0.5, 0.8, 0.95, 1.25];
 const CAPACITIES: [usize; 3] = [2, 5, 10];
 
-/// Arrivals per batch.
 const ITEMS: usize = 10_000;
 
 fn table() -> Vec<Vec<f64>> {

@@ -4,7 +4,6 @@ use isochrony_tune::Queue;
 
 use crate::simulator::{Station, Times};
 
-/// Arrivals per batch.
 const ITEMS: usize = 20_000;
 
 const POISSON: Times = Times::Erlang(1);

@@ -89,7 +89,6 @@ pub(crate) struct Station {
 pub(crate) struct Found {
     pub(crate) wait: Interval,
     pub(crate) throughput: Interval,
-    /// Share of arrivals that found the queue full.
     pub(crate) blocked: Interval,
     /// Share of arrivals that found 0, 1, 2, ... items.
     pub(crate) seen: Vec<Interval>,

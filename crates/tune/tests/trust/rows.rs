@@ -2,7 +2,6 @@
 
 use isochrony_tune::trust::LinkFeatures;
 
-/// A measured link and its further columns.
 pub(crate) struct Row {
     pub(crate) features: LinkFeatures,
     /// By name, in the order of the file.
