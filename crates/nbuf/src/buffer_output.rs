@@ -256,7 +256,6 @@ impl<'o> BufferOutput<'o> {
         Ok(())
     }
 
-    /// Writes what is staged and, to output 0, the processor's scratch.
     pub(crate) fn finish(&mut self, trailing: [&[u8]; 2]) -> Result<(), StoppedError> {
         for output in 0..self.shared.count() {
             let trailing = if output == 0 { trailing } else { [&[][..]; 2] };

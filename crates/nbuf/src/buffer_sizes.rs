@@ -109,7 +109,6 @@ impl MemoryNeeds<'_> {
         low
     }
 
-    /// As many workers as can be busy.
     fn default_workers(&self) -> usize {
         let cores = available_parallelism().map_or(1, NonZero::get);
         // While these execute, one more can read and one write.
@@ -192,7 +191,6 @@ impl BufferSizes {
         })
     }
 
-    /// Whole strides of about so many bytes.
     pub(crate) fn aligned(&self, bytes: usize) -> usize {
         (bytes - bytes % self.stride).max(self.stride)
     }

@@ -23,7 +23,6 @@ pub(crate) struct RecordReader<'r> {
 }
 
 pub(crate) enum FillOutcome {
-    /// Length of whole records.
     Records(usize),
     End,
     Pending,

@@ -174,7 +174,6 @@ fn check_output_count<P: BlockProcessor>(processor: &P, outputs: usize) -> Resul
     Ok(())
 }
 
-/// Initial sizes.
 struct PlannedSizes {
     /// If tuned, those of the most workers with the largest buffers, except for the present `fill`.
     sizes: BufferSizes,

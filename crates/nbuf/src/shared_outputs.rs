@@ -84,7 +84,6 @@ impl<'r> SharedOutputs<'r> {
         self.stop_from(number, error, number);
     }
 
-    /// Stops the outputs after the failed buffer.
     pub(crate) fn stop_after(&self, number: u64, error: NbufError) {
         self.stop_from(number, error, number + 1);
     }

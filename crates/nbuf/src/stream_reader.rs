@@ -76,7 +76,6 @@ impl<'r> StreamReader<'r> {
         }
     }
 
-    /// Fill bytes of the next buffers.
     pub(crate) fn shared_fill(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.fill)
     }

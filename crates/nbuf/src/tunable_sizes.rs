@@ -17,7 +17,6 @@ const MAX_WORKERS_FACTOR: usize = 2;
 /// Ranges for tuning; one value where the user chose it, or where results would show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SizeRanges {
-    /// Fewest and most workers.
     pub(crate) workers: (usize, usize),
     /// Least and most bytes that a buffer is filled with.
     pub(crate) fill: (usize, usize),

@@ -128,7 +128,6 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         WorkerResult::default()
     }
 
-    /// Carries one buffer from reading to writing. Fails at the end of the stream, too.
     fn process_next_buffer(&self, worker: &mut Worker<P::Scratch>) -> Result<(), StoppedError> {
         let part = self.read(worker)?;
         let Worker {
@@ -353,7 +352,6 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// Since the last lap, or the start.
     fn lap(&mut self) -> Duration {
         let now = Instant::now();
         let lap = now - self.0;

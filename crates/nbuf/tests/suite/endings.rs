@@ -12,7 +12,6 @@ use isochrony_nbuf::{
     PerRecord, RecordBlock, StreamFailure, run,
 };
 
-/// Fails, or panics, at one record.
 fn failing(
     at: u64,
     panics: bool,

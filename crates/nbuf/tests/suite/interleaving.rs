@@ -63,7 +63,6 @@ fn most(plan: &[Course], states: &[usize]) -> usize {
     (0..end(plan)).map(inside).max().unwrap_or(0)
 }
 
-/// Leads an execution through its prediction.
 struct Stage {
     plan: Vec<Course>,
     now: Mutex<Now>,

@@ -13,9 +13,7 @@ use isochrony_nbuf::{BlockProcessor, BufferOutput, Cause, Input, Order, Output, 
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
-    /// Being read.
     Read(u64),
-    /// Being executed.
     Begun(u64),
     /// Executed and about to be written.
     Arrived(u64),
