@@ -55,7 +55,6 @@ struct BufferedFrame<F> {
 #[derive(Debug)]
 pub struct ReorderBuffer<F> {
     window: JitterWindow,
-    /// First index not yet released; None before the first frame.
     next: Option<u64>,
     first_released: u64,
     frames: BTreeMap<u64, BufferedFrame<F>>,

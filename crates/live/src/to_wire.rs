@@ -166,7 +166,6 @@ struct WireWriter {
     reads: Option<SharedRecording>,
     samples_a_second: Option<f64>,
     started: Option<Instant>,
-    /// Index that would continue what was sent.
     expected: Option<i64>,
     /// Samples sent, for the pace; gaps take no time.
     sent: u64,

@@ -19,7 +19,6 @@ pub(super) struct IndexAxis {
 pub struct SamplingClock {
     pub(super) axis: Arc<IndexAxis>,
     pub(super) rate: Rate,
-    /// Feed name, for messages.
     pub(super) feed: String,
     pub(super) is_driven: bool,
 }
@@ -30,7 +29,6 @@ struct AxisState {
     scans: usize,
     /// End of all feeds' indices.
     end: i64,
-    /// Position of each session's index 0.
     session_bases: Vec<i64>,
 }
 

@@ -26,7 +26,6 @@ pub(super) enum StreamFront {
     Malformed,
 }
 
-/// Bytes not queued yet.
 #[derive(Debug)]
 pub(super) struct StreamBuffer {
     bytes: Vec<u8>,

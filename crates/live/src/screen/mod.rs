@@ -53,7 +53,6 @@ pub struct FrameScreen<F> {
     tracker: Option<SequenceTracker>,
     candidates: Vec<CandidateSequence<F>>,
     pending_bytes: usize,
-    /// The sender's end frame was admitted.
     ended: bool,
 }
 

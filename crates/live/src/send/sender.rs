@@ -335,7 +335,6 @@ impl Sender {
         self.counts
     }
 
-    /// Sends `self.frame` of the given samples, with simulated faults.
     fn transmit(&mut self, samples: u64) -> Result<(), LiveError> {
         let copies = self.faults.draw_copies();
         if copies == 0 {

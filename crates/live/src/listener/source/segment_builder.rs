@@ -8,7 +8,6 @@ use isochrony_segment::{Buffer, BufferMut, DType, SigSeg, StreamId};
 use crate::address::FeedFraming;
 use crate::listener::options::ListenOptions;
 
-/// Limit of segments kept for reuse.
 const MAX_REUSABLE_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
