@@ -22,7 +22,6 @@ type SignalKey = (bool, PathBuf, u64);
 pub(crate) struct CatalogEntry {
     /// Name in the journal. Scratch has only a number in this execution.
     pub(crate) identity: String,
-    /// State when scheduled.
     pub(crate) signal: Signal,
     pub(crate) is_written: bool,
     pub(crate) is_scratch: bool,

@@ -85,7 +85,6 @@ pub(crate) struct LockedJournal {
 }
 
 impl LockedJournal {
-    /// Locks a journal, and creates it if missing.
     pub(crate) fn new(location: &JournalLocation) -> Result<Self, TaskletError> {
         let io = |source| location.error("begin", source);
         let file = location.open().map_err(io)?;
@@ -121,7 +120,6 @@ impl LockedJournal {
         std::mem::take(&mut self.records)
     }
 
-    /// Empties the journal, or with `resume` keeps its valid records; then records the claims.
     pub(crate) fn begin(
         self,
         resume: bool,

@@ -27,7 +27,6 @@ pub(crate) struct Schedule {
     pub(crate) serial: Arc<SerialOrder>,
     /// Inputs, outputs and function of each tasklet, to match with the journal. Empty without one.
     pub(crate) fingerprints: Vec<String>,
-    /// Return values of reused tasklets, as JSON.
     pub(crate) reused_values: HashMap<usize, String>,
     pub(crate) notes: Vec<String>,
     /// As tasklet and output: see [`find_unfinished_outputs`].

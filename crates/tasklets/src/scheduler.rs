@@ -68,12 +68,10 @@ pub struct TaskletScheduler {
     budget: i128,
     state: Vec<TaskletState>,
     unmet_dependencies: Vec<usize>,
-    /// Readers that still need a tasklet's scratch.
     pending_readers: Vec<usize>,
     /// Ready tasklets: non-exclusive, then exclusive ones.
     queues: [ReadyQueue; 2],
     exclusive_running: bool,
-    /// Least scratch of any writer.
     min_scratch: i128,
     first_unfinished_step: usize,
     /// Per step: scratch in use if the remaining tasklets run one by one.

@@ -170,7 +170,6 @@ impl WorkerPool<'_> {
         outcome
     }
 
-    /// Runs one worker on the calling thread, so no thread is woken per tasklet.
     fn execute_in_caller<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
