@@ -52,7 +52,6 @@ pub(crate) fn view(py: Python<'_>, buffer: Buffer, dtype: DType) -> PyResult<Bou
     unsafe { over(py, buffer, dtype, &mut [len as npy_intp], 0) }
 }
 
-/// A writable array, 1-D or with `columns` columns, that owns the memory.
 pub(crate) fn own(
     py: Python<'_>,
     memory: BufferMut,

@@ -195,7 +195,6 @@ fn format(dtype: DType) -> &'static CStr {
     }
 }
 
-/// The capsules of `__arrow_c_array__`.
 pub(crate) fn export(py: Python<'_>, buffer: Buffer, dtype: DType) -> Result<Bound<'_, PyTuple>> {
     let length = buffer.len() / dtype.size();
     let (schema, array) = match dtype {

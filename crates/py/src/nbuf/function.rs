@@ -21,7 +21,6 @@ pub(super) struct Function {
     pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
     /// Where worker processes call it.
     pub(super) remote: Option<RemoteCalls>,
-    /// A view of each input in memory.
     pub(super) views: Vec<Option<Py<PyAny>>>,
     pub(super) total: Mutex<Option<Py<PyAny>>>,
 }

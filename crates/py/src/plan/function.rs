@@ -52,7 +52,6 @@ impl Function {
         })
     }
 
-    /// Imports a saved function, if allowed.
     pub(super) fn import(saved: &Map<String, Value>, imports: &Imports) -> Result<Self, PlanError> {
         Self::import_named(saved, "function", imports)
     }

@@ -100,7 +100,6 @@ impl Nesting {
     }
 }
 
-/// Depth at which this process started.
 fn outside() -> usize {
     static PROCESS_DEPTH: OnceLock<usize> = OnceLock::new();
     *PROCESS_DEPTH.get_or_init(|| {

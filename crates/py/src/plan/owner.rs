@@ -20,7 +20,6 @@ use crate::memory::references;
 pub(crate) struct Callable(Weak<Py<PyAny>>);
 
 impl Callable {
-    /// The object, during a run.
     pub(crate) fn get(&self) -> Result<Arc<Py<PyAny>>, OpError> {
         let message = "the plan was taken apart before it ran; keep it as long as it is needed";
         let gone = || OpErrorKind::Failed(Cause::from(message)).into();

@@ -18,7 +18,6 @@ use crate::time::{PreferArg, RoundArg, Time, TimeArg};
 
 const BLOCK_LEN: usize = 1 << 14;
 
-/// The time of an index, with the uncertainty of its fitted piece.
 pub(crate) fn time_of(signal: &StoreSignal, index: i64) -> Result<Time> {
     let mut time = Time::from(signal.time_of(index)?);
     if let Some(civil) = signal.empirical()? {

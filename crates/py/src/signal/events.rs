@@ -91,7 +91,6 @@ impl Event {
 }
 
 type Row = (u64, i64, i64, String, String);
-/// Arguments of [`_unpickled_event`].
 type PickledEvent<'py> = (Bound<'py, PyBytes>, Opening, Row);
 
 /// Restores a pickled event of a signal's snapshot.

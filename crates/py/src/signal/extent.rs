@@ -162,7 +162,6 @@ impl Selection {
     }
 }
 
-/// The one-sample segment at a position of `values()`.
 fn at_position(py: Python<'_>, selection: &StoreSelection, position: i64) -> Result<SigSeg> {
     let length = selection.len();
     let mut at = position + if position < 0 { length } else { 0 };

@@ -278,7 +278,6 @@ impl Selection {
     }
 }
 
-/// The one-sample segment at an index; negative ones count from the end.
 pub(crate) fn one(
     signal: &StoreSignal,
     key: &Bound<'_, PyAny>,
@@ -287,7 +286,6 @@ pub(crate) fn one(
     segment_of(key.py(), &signal.select(at)?)
 }
 
-/// The range from `start` to `end`, or that of `start` alone.
 pub(crate) fn between(
     signal: &StoreSignal,
     start: &Bound<'_, PyAny>,

@@ -46,7 +46,6 @@ impl Signal {
         }
     }
 
-    /// Converts samples to the signal's dtype, or fails with the reason.
     pub(crate) fn samples(
         &self,
         py: Python<'_>,

@@ -6,7 +6,6 @@ use crate::errors::Result;
 use crate::signal::Signal;
 use crate::store::Store;
 
-/// The mapping, which writes changes back.
 fn mapping<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let attributes = owner.py().import("isochrony.store.attributes")?;
     attributes.getattr("Attributes")?.call1((owner,))

@@ -24,7 +24,6 @@ use crate::store::handle::OpenStore;
 
 /// Process, and the number of the store's opening in it; 0: none.
 pub(crate) type Opening = (u32, u64);
-/// A restoring function and its arguments.
 type Reduced<'py, T> = (Bound<'py, PyAny>, T);
 
 /// Latest snapshots, shared by objects of one signal that are pickled together.
@@ -95,7 +94,6 @@ pub(crate) fn encoded<'py>(
     Ok((bytes, opening))
 }
 
-/// The signal of a snapshot, and its store.
 pub(crate) fn decoded(
     bytes: &Bound<'_, PyBytes>,
     opening: Opening,
@@ -248,7 +246,6 @@ impl Signal {
     }
 }
 
-/// Arguments of [`_unpickled_selection`].
 type PickledSelection<'py> = (
     Bound<'py, PyBytes>,
     Opening,

@@ -53,7 +53,6 @@ fn with_place(py: Python<'_>, error: PyErr, place: &str) -> Error {
     placed().unwrap_or_else(|_| error.clone_ref(py)).into()
 }
 
-/// Converts points one by one; errors state the position.
 pub(crate) fn each_point<'py, T>(
     points: &Bound<'py, PyAny>,
     mut convert: impl FnMut(PointParts<'py>) -> Result<T>,
@@ -88,7 +87,6 @@ pub(crate) fn each_point<'py, T>(
     Ok(out)
 }
 
-/// An uncertainty in units of a timebase: seconds for civil time.
 pub(crate) fn uncertainty_arg(uncertainty: &Bound<'_, PyAny>, is_civil: bool) -> Result<Fixed> {
     match is_civil {
         true => duration_arg(uncertainty),

@@ -292,7 +292,6 @@ pub(crate) fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
         .ok_or_else(overflow)
 }
 
-/// Seconds as a Python `Fraction`, from counts of 2^-32 ns.
 pub(crate) fn seconds(py: Python<'_>, bits: i128) -> PyResult<Bound<'_, PyAny>> {
     py.import("fractions")?
         .getattr("Fraction")?

@@ -68,7 +68,6 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The graph with its signals' newest metrics.
     pub(crate) fn current(&self, py: Python<'_>) -> Result<Arc<Graph>> {
         let members: Vec<_> = {
             let state = self.lock();
@@ -106,7 +105,6 @@ impl Network {
         Ok(self.lock().graph.id(name)?)
     }
 
-    /// All names in order of addition.
     pub(crate) fn names(&self) -> Vec<String> {
         let graph = Arc::clone(&self.lock().graph);
         let all = (0..).map_while(|id| graph.timebase(TimebaseId(id)));

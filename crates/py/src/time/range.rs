@@ -56,7 +56,6 @@ impl Range {
         })
     }
 
-    /// The range in a signal, not clamped.
     pub(crate) fn key_range(&self, py: Python<'_>, signal: &StoreSignal) -> Result<KeyRange> {
         let timebase = self.timebase.get();
         let graph = timebase.network.current(py)?;

@@ -48,7 +48,6 @@ pub(crate) struct Timebase {
 }
 
 impl Timebase {
-    /// A signal's indices, in their own graph.
     pub(crate) fn of(signal: &Bound<'_, Signal>) -> Result<Self> {
         let network = Arc::<Network>::default();
         let id = network.add_signal(signal, None)?;

@@ -125,7 +125,6 @@ impl FunctionCaller {
         self.call(&block, frames.start(), wanted, out)
     }
 
-    /// Number of values required per window.
     fn per_window(&self, frames: &Frames, dtype: DType, columns: usize) -> ReturnType {
         let given = frames.width();
         ReturnType {

@@ -11,7 +11,6 @@ pub(in crate::plan) enum FunctionRole {
     Filter,
     /// Values of this dtype: a number per window, or one per sample.
     Map(DType, usize),
-    /// Called for its effects.
     Each,
     /// Map of rows: columns by name, with these fields.
     MapRows(Fields),
