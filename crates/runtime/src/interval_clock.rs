@@ -20,7 +20,6 @@ static USERS: AtomicUsize = AtomicUsize::new(0);
 /// Process of the counting thread; 0: none.
 static CLOCK_PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Keeps the clock running.
 #[derive(Debug)]
 pub(crate) struct ClockUser(());
 
