@@ -112,7 +112,6 @@ impl WorkerProcess {
         self.connection.close();
     }
 
-    /// Waits for the exit, at most [`EXIT_TIMEOUT`].
     pub(crate) fn wait(&self) {
         let deadline = Instant::now() + EXIT_TIMEOUT;
         let mut pause = Duration::from_micros(200);
