@@ -52,7 +52,6 @@ pub(crate) struct ReadRing {
     ring: ManuallyDrop<IoUring>,
     /// By number; None: free.
     jobs: ManuallyDrop<Vec<Option<InFlight>>>,
-    /// Waiting for room in the ring.
     queued: VecDeque<squeue::Entry>,
     /// In the ring, not yet taken by the kernel.
     unsubmitted: usize,

@@ -50,7 +50,6 @@ impl BufferPool {
     }
 }
 
-/// Bytes to the first multiple of [`ALIGNMENT`].
 pub(crate) fn skip(buffer: &Buffer) -> usize {
     buffer.as_ptr().addr().wrapping_neg() % ALIGNMENT
 }

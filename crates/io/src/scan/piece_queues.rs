@@ -45,7 +45,6 @@ struct PieceQueue<A> {
     /// The task's number until it begins.
     expected: Option<u64>,
     rest: RequestIter,
-    /// Oldest first.
     requested: VecDeque<RequestedPiece<A>>,
 }
 
@@ -175,7 +174,6 @@ impl<A> PieceQueues<A> {
         (id, passed)
     }
 
-    /// Returns the pieces that were not taken.
     pub(crate) fn end(&mut self, queue: u64) -> Vec<A> {
         self.forget(|one| one.id == queue)
     }

@@ -22,7 +22,6 @@ use crate::source::FileRange;
 const REQUEST_BYTES: u64 = 8 << 20;
 /// On most links, reading such a hole costs less than a request's latency.
 const MAX_HOLE_BYTES: u64 = 256 << 10;
-/// Initial requests in flight.
 const INITIAL_DEPTH: usize = 4;
 const MAX_DEPTH: usize = 8;
 /// Least speed-up by which more requests in flight are kept.
