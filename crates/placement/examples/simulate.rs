@@ -16,7 +16,6 @@ use isochrony_placement::{DispatchOptions, EvictionPolicy, ObjectId, Policy};
 
 const NO_LIMIT: f64 = 1e15;
 
-/// Unused arguments.
 struct Arguments(BTreeMap<String, String>);
 
 impl Arguments {

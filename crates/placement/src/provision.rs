@@ -60,7 +60,6 @@ pub struct HostPlan {
 #[derive(Debug, Clone)]
 pub struct Provisioner {
     options: ProvisionOptions,
-    /// Moving average of task nanoseconds.
     task_time: Option<f64>,
 }
 

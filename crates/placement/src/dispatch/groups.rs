@@ -153,7 +153,6 @@ impl Groups {
         objects.all(|&(object, _)| index.is_widespread(object) || index.replicas(object) < limit)
     }
 
-    /// Bytes of a group's objects by host.
     pub(crate) fn hosts_of(&self, index: &CacheIndex, group: u32, into: &mut Vec<(HostId, u64)>) {
         into.clear();
         let objects = &self.groups[group as usize].objects;

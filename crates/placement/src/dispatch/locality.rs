@@ -9,7 +9,6 @@ use crate::{CacheIndex, HostId};
 
 #[derive(Debug, Clone, Default)]
 struct HostRankings {
-    /// Groups with bytes on this host.
     local: Ranking,
     /// Groups with no more bytes on any other host.
     best: Ranking,

@@ -46,7 +46,6 @@ impl Policy {
         }
     }
 
-    /// Whether object locations affect decisions.
     pub(crate) fn is_data_aware(self) -> bool {
         !matches!(self, Self::FirstAvailable | Self::FirstCacheAvailable)
     }

@@ -37,7 +37,6 @@ pub(crate) struct Task {
     generation: u32,
     pub(crate) state: State,
     pub(crate) number: u64,
-    /// When it entered the window.
     pub(crate) entered: u64,
     pub(crate) group: u32,
     /// Sorted, without duplicates.
