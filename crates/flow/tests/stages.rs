@@ -317,8 +317,11 @@ fn no_plan_has_more_stages_than_the_queue_holds() {
 }
 
 operator! {
+    /// Panics at an index.
     struct PanicAt = "panic_at" (Inputs::Exactly(1)) {
+        /// The index.
         index: i64 = "integer" {},
+        /// Executed in order.
         in_order: bool = "bool" {},
     }
     state {}

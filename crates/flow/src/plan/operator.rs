@@ -12,6 +12,7 @@ use crate::{Break, Item, OpError, Out, PlanError, PortType, RangeOrigin, Workspa
 /// Index of an input or output.
 pub type Port = u16;
 
+/// What happens after [`Operator::process`].
 // As wide as an error, so the result is returned in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
@@ -132,6 +133,7 @@ pub enum RowAxis {
     FromInput,
     /// Fourier frequencies: NumPy's `rfftfreq`, for complex samples `fftfreq`.
     Frequencies {
+        /// Transform length.
         nfft: usize,
         /// Whether the samples are complex.
         complex: bool,

@@ -170,6 +170,7 @@ fn an_operator_that_cannot_take_a_change_is_replaced() {
     operator! {
         /// Lets every n-th item pass.
         pub struct Thin = "thin" (Inputs::Exactly(1)) {
+            /// One item in so many.
             every: u64 = "integer" { range: (1.0, 1e9), adjustable: true },
         }
         state {

@@ -167,6 +167,7 @@ fn what_not_even_one_task_has_memory_for_is_an_error_that_says_so() {
 operator! {
     /// Keeps all its input, and then needs memory.
     pub struct Keeper = "keeper" (Inputs::Exactly(1)) {
+        /// Bytes.
         bytes: f64 = "number" {},
         /// Milliseconds of delay.
         wait: f64 = "number" {},
