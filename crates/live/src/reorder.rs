@@ -28,6 +28,7 @@ pub enum ReorderOutput<F> {
         range: Range<u64>,
         /// First indices that were released before.
         skip: u64,
+        /// The pushed payload.
         payload: F,
     },
     /// Indices that did not arrive in time.

@@ -35,11 +35,13 @@ use tracker::SequenceTracker;
 pub enum ScreenVerdict<F> {
     /// Belongs to the feed.
     Admitted {
+        /// Its claims.
         claim: FrameClaim,
         /// Its number, unwrapped.
         count: u64,
         /// First of another sender or of a restarted counter.
         starts_session: bool,
+        /// The frame.
         frame: F,
     },
     /// Does not belong to the feed.
