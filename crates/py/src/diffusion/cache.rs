@@ -267,6 +267,7 @@ impl NativeCache {
         })
     }
 
+    /// Name of a file in indexes.
     #[staticmethod]
     fn file_name(url: String, etag: Option<String>, modified_ns: i64, bytes: u64) -> String {
         let version = match etag {
